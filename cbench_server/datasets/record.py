@@ -1,0 +1,91 @@
+"""What the registry knows about one dataset: where it comes from and how it is scored."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from cbench_server.errors import NotFound
+from cbench_server.types import Example
+
+# Fields that hold, or give away, the expected outcome. A leak is silent and
+# flatters the result, a withheld input is noticed at once, so a name stands
+# here if it nearly always means the outcome. Names that are as often an input
+# (`code`, `output`, `summary`, `target`, `evidence`, `kwargs`) do not: loaders
+# map them to `answer`, and a local file names them with --reference-field.
+# `instruction_id_list` is the checker's form of what an IFEval prompt asks in
+# words: a system that saw it could drop the words from the prompt unnoticed.
+DEFAULT_REFERENCE_FIELDS = (
+    "answer",
+    "answers",
+    "answer_aliases",
+    "answer_index",
+    "answer_number",
+    "best_answer",
+    "canonical_solution",
+    "challenge_test_list",
+    "correct_answer",
+    "correct_answers",
+    "correct_letter",
+    "expected",
+    "gold",
+    "gold_label",
+    "ground_truth",
+    "instruction_id_list",
+    "label",
+    "patch",
+    "possible_answers",
+    "question_decomposition",
+    "reasoning",
+    "reference",
+    "references",
+    "solution",
+    "supporting_facts",
+    "test",
+    "test_imports",
+    "test_list",
+    "test_patch",
+    "test_setup_code",
+    "tests",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetRecord:
+    """One dataset: its name, how to load it, what to withhold and how to score it.
+
+    `load(config, **options)` iterates the examples in the source's order and
+    holds only a few of them at a time; call it through `examples`, which
+    checks the config. `official` says whether `primary_score` is the
+    benchmark's own metric; otherwise it is a proxy, and tables mark it.
+    `size` is the number of examples of the default config, None when unknown.
+    """
+
+    name: str
+    load: Callable[..., Iterator[Example]]
+    description: str
+    family: str = ""
+    configs: tuple[str, ...] = ()
+    default_config: str = ""
+    reference_fields: tuple[str, ...] = DEFAULT_REFERENCE_FIELDS
+    evaluators: tuple[str, ...] = ("answer-quality",)
+    primary_score: str = "f1"
+    official: bool = True
+    embedded: bool = False
+    size: int | None = None
+    licence: str = ""
+    citation: str = ""
+    source: str = ""
+    split: str = ""
+    revision: str = ""
+
+    def examples(self, config: str = "", **options: object) -> Iterator[Example]:
+        """Iterate the examples of `config`, or of the default config when empty."""
+        if config and config not in self.configs:
+            raise NotFound(_unknown_config(self, config))
+        return self.load(config or self.default_config, **options)
+
+
+def _unknown_config(record: DatasetRecord, config: str) -> str:
+    if not record.configs:
+        return f'dataset "{record.name}" has no configs; leave out ":{config}"'
+    known = ", ".join(record.configs)
+    return f'dataset "{record.name}" has no config "{config}"; it has: {known}'
