@@ -1,0 +1,162 @@
+"""Every exception a person or client may meet.
+
+CbenchError
+├── NotFound             no such thing
+│   ├── UnknownName      no such dataset, evaluator, metric or system
+│   └── UnknownRun       no such run
+├── InvalidInput         the request cannot be carried out as it stands
+│   ├── InvalidSpec      a run's spec
+│   ├── BadDataset       an example or file
+│   └── Unencodable      a value that cannot be stored or sent
+├── AlreadyExists        a name or request id is taken
+├── WrongState           the thing exists, but this cannot be done to it now
+├── SystemUnreachable    a system cannot be reached when a run starts
+├── LimitReached         a stated limit; try later
+├── ShuttingDown         the daemon is draining
+├── StoreError           the store cannot be used
+│   ├── StoreCorrupt     what is read is not what was written
+│   └── StoreTooNew      written by a newer version
+├── RunFailed            the run as a whole cannot go on; carries its Failure
+├── EvaluatorBroken      an evaluator's own machinery failed on one pair
+└── CallFailed           one example got no answer; carries the row's Failure
+    └── ChatFailed       a model gave no answer (systems/chat.py)
+"""
+
+import difflib
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cbench_server.results import Failure
+
+
+class CbenchError(Exception):
+    """What went wrong, in a sentence for a person; `reason` is for programs."""
+
+    reason = "INTERNAL"
+
+
+class NotFound(CbenchError):
+    """There is no such thing."""
+
+    reason = "NOT_FOUND"
+
+
+class UnknownName(NotFound):
+    """No component of that kind has that name."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        self.reason = f"UNKNOWN_{kind.upper().replace(' ', '_')}"
+        names = sorted(known)
+        near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+        hint = f'; did you mean "{near[0]}"?' if near else f". Known: {', '.join(names) or 'none'}."
+        listing = {"dataset", "evaluator", "metric", "system"}
+        how = f" List them with: cbench {kind}s" if kind in listing else ""
+        super().__init__(f'no {kind} "{name}"{hint}{how}')
+
+
+class UnknownRun(NotFound):
+    """No run has that id."""
+
+    reason = "UNKNOWN_RUN"
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__(f'no run "{run_id}". List them with: cbench runs')
+
+
+class InvalidInput(CbenchError):
+    """The request cannot be carried out as it stands."""
+
+    reason = "INVALID_ARGUMENT"
+
+
+class InvalidSpec(InvalidInput):
+    """A run's spec asks for something that cannot be run."""
+
+    reason = "INVALID_SPEC"
+
+
+class BadDataset(InvalidInput):
+    """An example or a dataset file cannot be used."""
+
+    reason = "BAD_DATASET"
+
+
+class Unencodable(InvalidInput):
+    """A value cannot be stored or sent without loss."""
+
+    reason = "UNENCODABLE_VALUE"
+
+
+class AlreadyExists(CbenchError):
+    """A name or request id is taken."""
+
+    reason = "ALREADY_EXISTS"
+
+
+class WrongState(CbenchError):
+    """The thing exists, but this cannot be done to it now."""
+
+    reason = "WRONG_STATE"
+
+
+class SystemUnreachable(CbenchError):
+    """A system could not be reached, or does not speak the contract."""
+
+    reason = "SYSTEM_UNREACHABLE"
+
+
+class LimitReached(CbenchError):
+    """A stated limit was reached; the same request may succeed later."""
+
+    reason = "LIMIT_REACHED"
+
+
+class ShuttingDown(CbenchError):
+    """The daemon takes no more work."""
+
+    reason = "SHUTTING_DOWN"
+
+
+class StoreError(CbenchError):
+    """The store cannot be read or written."""
+
+    reason = "STORE_ERROR"
+
+
+class StoreCorrupt(StoreError):
+    """What was read is not what was written."""
+
+    reason = "STORE_CORRUPT"
+
+
+class StoreTooNew(StoreError):
+    """The store was written by a newer version."""
+
+    reason = "STORE_TOO_NEW"
+
+
+class EvaluatorBroken(CbenchError):
+    """An evaluator could not do its work, through no fault of the judged output."""
+
+    reason = "EVALUATOR_BROKEN"
+
+
+class RunFailed(CbenchError):
+    """The run as a whole cannot go on; what it has is kept."""
+
+    def __init__(self, failure: "Failure") -> None:
+        self.reason = failure.reason
+        self.failure = failure
+        super().__init__(failure.message)
+
+
+class CallFailed(CbenchError):
+    """One example got no answer."""
+
+    def __init__(self, failure: "Failure", retry_delay: float | None = None) -> None:
+        self.reason = failure.reason
+        self.failure = failure
+        self.retry_delay = retry_delay
+        """The least time to wait before a retry, in seconds, where the other side asked for one."""
+        super().__init__(failure.message)

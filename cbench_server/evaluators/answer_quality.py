@@ -1,0 +1,63 @@
+"""Answer quality: how much of the expected answer the response has, by SQuAD's rules."""
+
+from collections import Counter
+
+from cbench_server.evaluators.references import references
+from cbench_server.evaluators.score_info import ScoreInfo
+from cbench_server.metrics.quality import answer_tokens, f1_of_overlap, shared_tokens
+from cbench_server.thinking import strip_thinking as without_thinking
+from cbench_server.types import Example, Placement, Scores
+
+
+class AnswerQuality:
+    """Gives `f1`, `exact_match`, `recall` and `contains`, each the best over the references."""
+
+    name = "answer-quality"
+    version = "1"
+    description = "Token overlap between response and answer, as SQuAD v1.1 scores it."
+    placement: Placement = "inline"
+    reads = "response"
+    required_fields = ("answer",)
+    score_infos = (
+        ScoreInfo("f1", "Harmonic mean of token precision and recall."),
+        ScoreInfo("exact_match", "1.0 if the normalised texts are equal."),
+        ScoreInfo("recall", "Share of the answer's tokens that the response has."),
+        ScoreInfo("contains", "1.0 if the response contains the answer, whatever the case."),
+    )
+
+    def __init__(self, *, strip_thinking: bool = True) -> None:
+        self.options = {"strip_thinking": strip_thinking}
+        self._strip_thinking = strip_thinking
+
+    def score(self, original: Example, processed: Example) -> Scores:
+        expected = references(original)
+        if not expected:
+            return {}
+        response = processed.get("response")
+        text = "" if response is None else str(response)
+        return answer_scores(without_thinking(text) if self._strip_thinking else text, expected)
+
+
+def answer_scores(response: str, expected: list[str]) -> Scores:
+    """Score a response against each reference and keep the best of each score.
+
+    An empty reference scores 1.0 throughout; failing that, an empty response
+    scores 0.0.
+    """
+    if "" in expected:
+        return {"f1": 1.0, "exact_match": 1.0, "recall": 1.0, "contains": 1.0}
+    f1 = exact_match = recall = contains = 0.0
+    if response:
+        tokens = answer_tokens(response)
+        counts = Counter(tokens)
+        lowered = response.lower()
+        for reference in expected:
+            wanted = answer_tokens(reference)
+            if tokens == wanted:
+                exact_match = 1.0
+            if shared := shared_tokens(counts, wanted):
+                f1 = max(f1, f1_of_overlap(shared, len(tokens), len(wanted)))
+                recall = max(recall, shared / len(wanted))
+            if reference.lower() in lowered:
+                contains = 1.0
+    return {"f1": f1, "exact_match": exact_match, "recall": recall, "contains": contains}

@@ -1,0 +1,59 @@
+"""What a run emits: RunAccepted | StateChanged | RowScored | Progressed | RunFinished.
+
+All but Progressed are stored and carry `seq`, their place in the run, from 1
+without gaps; they are published only once they are on disk.
+"""
+
+from dataclasses import dataclass
+
+from cbench_server.results import EvalRow
+from cbench_server.spec import Run, RunState
+
+
+@dataclass(frozen=True, slots=True)
+class RunAccepted:
+    """The run exists; always first."""
+
+    run: Run
+
+
+@dataclass(frozen=True, slots=True)
+class StateChanged:
+    """The run went from one state to another that is not final."""
+
+    state: RunState
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RowScored:
+    """One example was processed and scored, or failed."""
+
+    row: EvalRow
+
+
+@dataclass(frozen=True, slots=True)
+class Progressed:
+    """How far the run has come; not stored."""
+
+    run: Run
+
+
+@dataclass(frozen=True, slots=True)
+class RunFinished:
+    """The run reached a final state; last, unless it is resumed."""
+
+    run: Run
+
+
+StoredEvent = RunAccepted | StateChanged | RowScored | RunFinished
+Event = StoredEvent | Progressed
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A stored event with its place in the run and its time."""
+
+    seq: int
+    time: float
+    event: StoredEvent

@@ -1,0 +1,35 @@
+"""The metrics that exist; the registry registers `METRICS`."""
+
+from cbench_server.metrics.accumulate import Accumulator
+from cbench_server.metrics.compression_ratio import CompressionRatio
+from cbench_server.metrics.cost_of_pass import CostOfPass
+from cbench_server.metrics.latency import Latency
+from cbench_server.metrics.mean_score import MeanScore
+from cbench_server.metrics.pareto_rank import ParetoRank
+from cbench_server.metrics.pass_rate import PassRate
+from cbench_server.metrics.per_dataset import PerDatasetBreakdown
+from cbench_server.metrics.summarize import Summarizer, summarize
+
+METRICS = {
+    MeanScore.name: MeanScore,
+    PassRate.name: PassRate,
+    CompressionRatio.name: CompressionRatio,
+    CostOfPass.name: CostOfPass,
+    Latency.name: Latency,
+    PerDatasetBreakdown.name: PerDatasetBreakdown,
+    ParetoRank.name: ParetoRank,
+}
+
+__all__ = [
+    "METRICS",
+    "Accumulator",
+    "CompressionRatio",
+    "CostOfPass",
+    "Latency",
+    "MeanScore",
+    "ParetoRank",
+    "PassRate",
+    "PerDatasetBreakdown",
+    "Summarizer",
+    "summarize",
+]

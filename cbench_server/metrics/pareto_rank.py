@@ -1,0 +1,74 @@
+"""Which systems no other beats on both quality and cost."""
+
+from collections.abc import Mapping, Sequence
+
+from cbench_server.metrics.accumulate import Accumulator, Values
+from cbench_server.results import EvalRow
+
+
+class ParetoRank:
+    """Gives `pareto_rank`: 1 on the front, 2 on the front without those, and so on.
+
+    A rank needs all systems, so `compute` gives nothing and the summariser
+    calls `across` once every system has its values.
+    """
+
+    name = "pareto-rank"
+    description = "Front layer of quality against cost among the systems of a run."
+    keys = ("pareto_rank",)
+
+    def __init__(self, quality_field: str = "mean_score", cost_field: str = "cost_of_pass") -> None:
+        self.quality_field = quality_field
+        self.cost_field = cost_field
+
+    def compute(self, rows: Sequence[EvalRow]) -> Values:
+        return {}
+
+    def accumulate(self) -> Accumulator:
+        return _NoValues()
+
+    def across(self, summary: Mapping[str, Mapping[str, float | None]]) -> dict[str, Values]:
+        """Rank the systems of a summary; None for a system without quality or cost."""
+        ranks = self.rank_systems(summary, self.quality_field, self.cost_field)
+        return {
+            system: {"pareto_rank": None if rank is None else float(rank)}
+            for system, rank in ranks.items()
+        }
+
+    @staticmethod
+    def rank_systems(
+        summary: Mapping[str, Mapping[str, float | None]],
+        quality_field: str = "mean_score",
+        cost_field: str = "cost_of_pass",
+    ) -> dict[str, int | None]:
+        """Return each system's front layer: more quality is better, less cost is better."""
+        ranks: dict[str, int | None] = dict.fromkeys(summary)
+        points: dict[str, tuple[float, float]] = {}
+        for system, values in summary.items():
+            quality, cost = values.get(quality_field), values.get(cost_field)
+            if quality is not None and cost is not None:
+                points[system] = (quality, cost)
+        layer = 0
+        while points:
+            layer += 1
+            front = [
+                system
+                for system, point in points.items()
+                if not any(_dominates(other, point) for other in points.values())
+            ]
+            for system in front:
+                ranks[system] = layer
+                del points[system]
+        return ranks
+
+
+class _NoValues:
+    def add(self, row: EvalRow) -> None:
+        pass
+
+    def result(self) -> Values:
+        return {}
+
+
+def _dominates(other: tuple[float, float], point: tuple[float, float]) -> bool:
+    return other[0] >= point[0] and other[1] <= point[1] and other != point

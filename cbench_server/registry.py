@@ -1,0 +1,227 @@
+"""The one place where names are resolved: name -> dataset, evaluator, metric, system, reporter.
+
+Built-ins and what installed packages offer through entry points are looked up
+when a kind is first asked for, so importing this module costs nothing.
+"""
+
+import inspect
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, Any, cast
+
+from cbench_server.errors import InvalidInput, UnknownName
+from cbench_server.types import Evaluator, Example, Metric, System
+
+if TYPE_CHECKING:
+    from cbench_server.datasets import DatasetRecord
+
+_log = logging.getLogger(__name__)
+
+KINDS = ("dataset", "evaluator", "metric", "system", "reporter")
+
+
+class Registry:
+    """Components by kind and name.
+
+    `preload(kind)` gives what is there from the start; registering replaces.
+    Where a name is looked up, `_` is accepted for `-`.
+    """
+
+    def __init__(self, preload: Callable[[str], Mapping[str, Any]] = lambda kind: {}) -> None:
+        self._preload = preload
+        self._preloaded: dict[str, Mapping[str, Any]] = {}
+        self._registered: dict[str, dict[str, Any]] = {}
+
+    def register(self, kind: str, name: str, component: Any) -> None:
+        """Make a component known by a name, instead of whatever had it."""
+        self._registered.setdefault(kind, {})[name] = component
+
+    def get(self, kind: str, name: str) -> Any:
+        """Return the component of that name, or raise UnknownName."""
+        components = self._components(kind)
+        if name in components:
+            return components[name]
+        wanted = _canonical(name)
+        for known, component in components.items():
+            if _canonical(known) == wanted:
+                return component
+        raise UnknownName(kind, name, components)
+
+    def list(self, kind: str) -> list[str]:
+        """Return the names of a kind: built-ins, installed ones, then registered ones."""
+        return [*self._components(kind)]
+
+    def dataset(self, name: str) -> "DatasetRecord":
+        """Return the record of a dataset; a plain loader gets one."""
+        from cbench_server.datasets import DatasetRecord
+
+        loader = self.get("dataset", name)
+        if isinstance(loader, DatasetRecord):
+            return loader
+        return DatasetRecord(
+            name=name,
+            load=lambda config, **options: iter(loader(**options)),
+            description=(inspect.getdoc(loader) or "").partition("\n")[0],
+        )
+
+    def create_evaluator(self, name: str, options: Mapping[str, Any]) -> Evaluator:
+        """Make an evaluator; options it does not take raise InvalidInput."""
+        return cast(Evaluator, self._create("evaluator", name, options))
+
+    def create_metric(self, name: str, options: Mapping[str, Any]) -> Metric:
+        """Make a metric, likewise."""
+        return cast(Metric, self._create("metric", name, options))
+
+    def create_system(self, name: str, options: Mapping[str, Any]) -> System:
+        """Make a built-in or registered system, likewise."""
+        return cast(System, self._create("system", name, options))
+
+    def _create(self, kind: str, name: str, options: Mapping[str, Any]) -> Any:
+        factory = self.get(kind, name)
+        # An object in place of a class or function is used as it is.
+        if not _is_factory(factory):
+            _check_options(kind, name, options, {}, takes_any=False)
+            return factory
+        parameters = _keywords(factory)
+        takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+        _check_options(kind, name, options, parameters, takes_any=takes_any)
+        try:
+            return factory(**options)
+        except (TypeError, ValueError) as error:
+            raise InvalidInput(f'{kind} "{name}" refuses its options: {error}') from error
+
+    def _components(self, kind: str) -> dict[str, Any]:
+        if kind not in self._preloaded:
+            self._preloaded[kind] = self._preload(kind)
+        return {**self._preloaded[kind], **self._registered.get(kind, {})}
+
+
+def _canonical(name: str) -> str:
+    return name.replace("_", "-")
+
+
+def _is_factory(component: Any) -> bool:
+    return inspect.isclass(component) or (
+        callable(component) and not isinstance(component, Evaluator | Metric | System)
+    )
+
+
+def _keywords(factory: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL)
+    parameters = inspect.signature(factory).parameters
+    return {name: p for name, p in parameters.items() if p.kind not in positional}
+
+
+def _check_options(
+    kind: str,
+    name: str,
+    options: Mapping[str, Any],
+    parameters: Mapping[str, inspect.Parameter],
+    *,
+    takes_any: bool,
+) -> None:
+    named = [key for key, p in parameters.items() if p.kind is not p.VAR_KEYWORD]
+    accepts = f"it accepts {', '.join(named)}" if named else "it accepts none"
+    for option in options:
+        if option not in named and not takes_any:
+            raise InvalidInput(f'{kind} "{name}" has no option "{option}"; {accepts}')
+    for key in named:
+        if key not in options and parameters[key].default is inspect.Parameter.empty:
+            raise InvalidInput(f'{kind} "{name}" needs the option "{key}"; {accepts}')
+
+
+def _installed(kind: str) -> dict[str, Any]:
+    from importlib.metadata import entry_points
+
+    found: dict[str, Any] = {}
+    for entry_point in entry_points(group=f"cbench_server.{kind}s"):
+        try:
+            found[entry_point.name] = entry_point.load()
+        except Exception:
+            # Another package's mistake must not keep this one from starting.
+            _log.warning(
+                '%s "%s" (entry point %s) cannot be loaded and is left out',
+                kind,
+                entry_point.name,
+                entry_point.value,
+                exc_info=True,
+            )
+    return found
+
+
+def _builtin(kind: str) -> Mapping[str, Any]:
+    if kind == "dataset":
+        from cbench_server.datasets import RECORDS
+
+        return {record.name: record for record in RECORDS}
+    if kind == "evaluator":
+        from cbench_server.evaluators import EVALUATORS
+
+        return EVALUATORS
+    if kind == "metric":
+        from cbench_server.metrics import METRICS
+
+        return METRICS
+    if kind == "system":
+        from cbench_server.systems import BUILTINS
+
+        return BUILTINS
+    return {}
+
+
+def shipped_and_installed(kind: str) -> Mapping[str, Any]:
+    """Return the built-ins of a kind and what installed packages add to them."""
+    if kind not in KINDS:
+        return {}
+    builtin = _builtin(kind)
+    installed = _installed(kind)
+    for name in installed.keys() & builtin.keys():
+        _log.warning(
+            'an installed package offers %s "%s", but the built-in one is used', kind, name
+        )
+    return {**builtin, **{name: c for name, c in installed.items() if name not in builtin}}
+
+
+registry = Registry(shipped_and_installed)
+
+
+def register_dataset(name: str, loader: "Callable[..., Iterable[Example]] | DatasetRecord") -> None:
+    """Register a function that returns examples, or a DatasetRecord."""
+    registry.register("dataset", name, loader)
+
+
+def load_dataset(name: str, **options: Any) -> Iterable[Example]:
+    """Load examples by name.
+
+    A registered function gets the options as they are. For a DatasetRecord
+    `n` is how many examples to give at most, `config` which part to load, and
+    the rest goes to its loader.
+    """
+    from cbench_server.datasets import DatasetRecord
+
+    loader = registry.get("dataset", name)
+    if isinstance(loader, DatasetRecord):
+        count = options.pop("n", None)
+        return islice(loader.examples(**options), count)
+    return cast(Iterable[Example], loader(**options))
+
+
+def register_evaluator(name: str, evaluator: Callable[..., Evaluator] | Evaluator) -> None:
+    """Register an evaluator's class, or a function or object in its place."""
+    registry.register("evaluator", name, evaluator)
+
+
+def register_metric(name: str, metric: Callable[..., Metric] | Metric) -> None:
+    """Register a metric's class, or a function or object in its place."""
+    registry.register("metric", name, metric)
+
+
+def get_metric(name: str) -> Any:
+    """Return what is registered as a metric under that name."""
+    return registry.get("metric", name)
+
+
+def register_system(name: str, system: Callable[..., System] | System) -> None:
+    """Register a system's class, or a function or object in its place."""
+    registry.register("system", name, system)

@@ -1,0 +1,96 @@
+"""The Protocols: what a system, an evaluator, a metric and a memory system are.
+
+All are structural. Implement the methods on any class; nothing is subclassed.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, runtime_checkable
+
+from cbench_server.results import EvalRow
+
+Example = dict[str, Any]
+Scores = dict[str, float]
+
+Placement = Literal["inline", "thread", "worker", "io"]
+"""Where an evaluator runs: `inline` on the event loop for small inputs, `thread`
+(the default), `worker` in a separate program that may be killed, `io` awaited."""
+
+
+@runtime_checkable
+class System(Protocol):
+    """The thing under test.
+
+    A system may also offer `aprocess(example)`, which is awaited instead;
+    `process_conversation(turns)` for multi-turn examples; and `version`, by
+    which stored answers are known to be its own.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    def process(self, example: Example) -> Example:
+        """Return the processed example: usually a copy with `response` or a new `context`."""
+        ...
+
+
+@dataclass(frozen=True)
+class Assessment:
+    """Scores with what led to them."""
+
+    scores: Scores
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+@runtime_checkable
+class Evaluator(Protocol):
+    """Scores what a system made of an example.
+
+    An evaluator may also offer `async assess(original, processed)`, which
+    returns an `Assessment` and raises `EvaluatorBroken` when its own machinery
+    fails; a `placement`; and a `version`, which changes whenever equal pairs
+    may score differently.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    def score(self, original: Example, processed: Example) -> Scores:
+        """Compare `processed` with `original` and name each score.
+
+        A score that does not apply is left out rather than set to zero, so
+        that means are taken over the rows it applies to.
+        """
+        ...
+
+
+@runtime_checkable
+class Metric(Protocol):
+    """Summarises the rows of one system."""
+
+    @property
+    def name(self) -> str: ...
+
+    def compute(self, rows: Sequence[EvalRow]) -> Mapping[str, float | None]:
+        """Return named values; None where a value is not defined."""
+        ...
+
+
+@runtime_checkable
+class MemorySystem(Protocol):
+    """A system that is fed a conversation and then asked about it."""
+
+    @property
+    def name(self) -> str: ...
+
+    def reset(self) -> None:
+        """Forget everything."""
+        ...
+
+    def ingest(self, turns: list[dict[str, Any]]) -> None:
+        """Remember turns, which come in order of time."""
+        ...
+
+    def query(self, question: str) -> str:
+        """Answer from what is remembered."""
+        ...
