@@ -1,0 +1,140 @@
+"""A model behind an OpenAI-compatible endpoint, as a system under test."""
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from hashlib import blake2b
+from typing import Any
+
+from cbench_server.systems.blocking import run_blocking
+from cbench_server.systems.chat import ChatClient, Message
+from cbench_server.systems.chat_answer import add_usage
+from cbench_server.types import Example
+
+
+class OpenAIProxy:
+    """Sends each example to a chat endpoint and adds the answer as `response`.
+
+    Failures raise ChatFailed, which is a RuntimeError and carries the row's
+    `failure`. The synchronous methods also work inside a running event loop,
+    such as a notebook's.
+
+    Args:
+        base_url: The root; `/v1/chat/completions` is added.
+        api_key: None means `OPENAI_API_KEY` from the environment, "" means no key.
+        build_messages: Makes the messages of an example, in place of all else.
+        timeout: Seconds for one attempt.
+        extra_body: Further keys of the request, which may override all others.
+        max_retries: Attempts after the first.
+        retry_base_delay: Seconds; doubled with every attempt, then jittered.
+    """
+
+    description = "Asks a model behind an OpenAI-compatible endpoint."
+
+    def __init__(
+        self,
+        base_url: str,
+        model: str = "gpt-3.5-turbo",
+        name: str | None = None,
+        api_key: str | None = None,
+        system_prompt: str | None = None,
+        build_messages: Callable[[Example], list[Message]] | None = None,
+        timeout: float = 30.0,
+        extra_body: Mapping[str, Any] | None = None,
+        max_retries: int = 3,
+        retry_base_delay: float = 1.0,
+    ) -> None:
+        self._client = ChatClient(
+            base_url,
+            model,
+            api_key=os.environ.get("OPENAI_API_KEY") if api_key is None else api_key,
+            timeout=timeout,
+            extra_body=extra_body,
+            max_retries=max_retries,
+            retry_base_delay=retry_base_delay,
+        )
+        self.name = name or f"openai_proxy_{self._client.host}"
+        self._system_prompt = system_prompt
+        self._build_messages = build_messages
+
+    @property
+    def version(self) -> str:
+        """What decides the answers, in short; empty where `build_messages` does, unknowably."""
+        if self._build_messages is not None:
+            return ""
+        client = self._client
+        settings = [client.endpoint, client.model, self._system_prompt, client.extra_body]
+        text = json.dumps(settings, sort_keys=True, default=repr)
+        return blake2b(text.encode(), digest_size=8).hexdigest()
+
+    def process(self, example: Example) -> Example:
+        """Return the example with `response`, and `api_usage` where the server reports it."""
+        return run_blocking(self.aprocess(example))
+
+    async def aprocess(self, example: Example) -> Example:
+        """Do what `process` does, without blocking."""
+        if self._build_messages is not None:
+            messages = self._build_messages(example)
+        else:
+            messages = messages_for(example, self._system_prompt)
+        reply = await self._client.complete(messages)
+        processed = {**example, "response": reply.content}
+        if reply.usage:
+            processed["api_usage"] = reply.usage
+        return processed
+
+    def process_conversation(self, turns: Sequence[Message]) -> list[Message]:
+        """Answer the user turns one after another, each knowing what came before.
+
+        The last reply carries the usage of the whole conversation as `api_usage`.
+        """
+        return run_blocking(self.aprocess_conversation(turns))
+
+    async def aprocess_conversation(self, turns: Sequence[Message]) -> list[Message]:
+        """Do what `process_conversation` does, without blocking."""
+        history = _opening(self._system_prompt)
+        replies: list[Message] = []
+        usage: dict[str, Any] = {}
+        for turn in turns:
+            history.append(dict(turn))
+            if turn.get("role") != "user":
+                continue
+            reply = await self._client.complete(history)
+            history.append({"role": "assistant", "content": reply.content})
+            replies.append({"role": "assistant", "content": reply.content})
+            usage = add_usage(usage, reply.usage or {})
+        if usage:
+            replies[-1]["api_usage"] = usage
+        return replies
+
+    def close(self) -> None:
+        """Close the connections of the synchronous methods; a later call opens new ones."""
+        run_blocking(self._client.close_connections())
+
+    async def close_connections(self) -> None:
+        """Close the connections of the running loop; a later call opens new ones."""
+        await self._client.close_connections()
+
+
+def messages_for(example: Example, system_prompt: str | None = None) -> list[Message]:
+    """Make the messages for an example: its turns, else context and question, else context."""
+    messages = _opening(system_prompt)
+    if "turns" in example:
+        return [*messages, *example["turns"]]
+    context = _text(example.get("context"))
+    question = example.get("question")
+    if question is None:
+        return [*messages, {"role": "user", "content": context}]
+    return [
+        *messages,
+        {"role": "system", "content": context},
+        {"role": "user", "content": _text(question)},
+    ]
+
+
+def _opening(system_prompt: str | None) -> list[Message]:
+    return [{"role": "system", "content": system_prompt}] if system_prompt else []
+
+
+def _text(value: object) -> str:
+    return "" if value is None else str(value)
