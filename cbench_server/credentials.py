@@ -1,0 +1,55 @@
+"""Secrets by name: a spec names one, the daemon's configuration says who may get it."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from cbench_server.errors import InvalidSpec
+
+
+@dataclass(frozen=True)
+class Credential:
+    """A secret in an environment variable, and the only addresses it may be sent to."""
+
+    env: str
+    prefix: str
+    """A URL prefix or gRPC target."""
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """The credentials of this daemon."""
+
+    known: Mapping[str, Credential] = field(default_factory=dict)
+    default_env: str = ""
+    """The variable used where a spec names no credential; only for a run in the user's own
+    process, where whoever asks and whoever pays are one."""
+
+    def secret(self, name: str, address: str) -> str | None:
+        """Return the secret to send to `address`, None if none is asked for."""
+        if not name:
+            return os.environ.get(self.default_env) if self.default_env else None
+        credential = self.known.get(name)
+        if credential is None:
+            known = ", ".join(sorted(self.known)) or "none"
+            raise InvalidSpec(
+                f'no credential "{name}" in the daemon\'s configuration. Known: {known}.'
+            )
+        if not _is_under(address, credential.prefix):
+            raise InvalidSpec(
+                f'credential "{name}" may be sent to {credential.prefix} only, not to {address}.'
+            )
+        secret = os.environ.get(credential.env)
+        if not secret:
+            raise InvalidSpec(
+                f'credential "{name}" is the environment variable {credential.env} of the daemon, '
+                "which is not set there."
+            )
+        return secret
+
+
+def _is_under(address: str, prefix: str) -> bool:
+    # "http://a.example" must not cover "http://a.example.evil.example".
+    if address == prefix:
+        return True
+    return address.startswith(prefix if prefix.endswith("/") else f"{prefix}/")

@@ -1,0 +1,532 @@
+"""Runs and their lives: started, queued, worked on, cancelled, resumed, handed back."""
+
+import asyncio
+import logging
+import platform
+import secrets
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Protocol
+
+from cbench_server.digests import spec_digest
+from cbench_server.errors import (
+    AlreadyExists,
+    CbenchError,
+    InvalidSpec,
+    LimitReached,
+    RunFailed,
+    ShuttingDown,
+    SystemUnreachable,
+    Unencodable,
+    WrongState,
+)
+from cbench_server.events import RowScored, RunFinished, StateChanged, StoredEvent
+from cbench_server.metrics.summarize import Summarizer
+from cbench_server.plan import DatasetPlan, Plan
+from cbench_server.registry import Registry
+from cbench_server.resolving import (
+    EvaluatorFinder,
+    ResolvedDataset,
+    Uploads,
+    check_spec,
+    parse_failure_budget,
+    resolve_datasets,
+    resolve_evaluators,
+    resolve_metrics,
+)
+from cbench_server.results import Failure
+from cbench_server.runner import Runner
+from cbench_server.runstore import RunStore
+from cbench_server.scoring import Scoring
+from cbench_server.spec import ModelRef, Run, RunSpec, RunState, SystemProgress, SystemRef
+from cbench_server.spooling import Spool
+from cbench_server.systems.caller import Caller
+from cbench_server.tokens import get_tokenizer
+from cbench_server.version import __version__
+
+log = logging.getLogger(__name__)
+
+_CANCEL_POLL_S = 1.0
+
+
+class SystemFinder(Protocol):
+    """Reaches systems, wherever they are."""
+
+    async def find_systems(self, ref: SystemRef, reader: ModelRef | None) -> list[Caller]:
+        """Return the systems a reference means, or raise SystemUnreachable.
+
+        A reader, if given, answers for those that return no response.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much the orchestrator takes on."""
+
+    max_runs: int = 4
+    """Runs worked on at once; others are queued."""
+    max_queued: int = 100
+    """Runs waiting for their turn; more are refused."""
+
+
+@dataclass
+class _Live:
+    """A run this process holds."""
+
+    run: Run
+    lock: AbstractContextManager[bool]
+    callers: list[Caller] = field(default_factory=list)
+    runner: Runner | None = None
+    task: asyncio.Task[None] | None = None
+    is_cancelled: bool = False
+
+
+class Orchestrator:
+    """Owns the live runs of this process."""
+
+    def __init__(
+        self,
+        store: RunStore,
+        registry: Registry,
+        scoring: Scoring,
+        systems: SystemFinder,
+        evaluators: EvaluatorFinder,
+        uploads: Uploads,
+        limits: Limits | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.store = store
+        self._registry = registry
+        self._scoring = scoring
+        self._systems = systems
+        self._evaluators = evaluators
+        self._uploads = uploads
+        self._limits = limits or Limits()
+        self._clock = clock
+        self._slots = asyncio.Semaphore(self._limits.max_runs)
+        self._live: dict[str, _Live] = {}
+        self._draining = False
+
+    @property
+    def is_draining(self) -> bool:
+        """Whether no more work is taken."""
+        return self._draining
+
+    # What clients ask for.
+
+    async def start(self, spec: RunSpec, request_id: str = "") -> Run:
+        """Accept a run and begin it, having made sure that everything it names is there."""
+        self._check_open()
+        if request_id and (known := await self.store.find_request(request_id)):
+            if spec_digest(known.spec) != spec_digest(spec):
+                raise AlreadyExists(
+                    f'request id "{request_id}" started run "{known.run_id}" with another spec.'
+                )
+            return known
+        if len(self._live) >= self._limits.max_runs + self._limits.max_queued:
+            raise LimitReached(
+                f"{len(self._live)} runs are in progress or queued, the most this daemon takes. "
+                "Try again later, or raise max_queued."
+            )
+        check_spec(spec)
+        datasets = resolve_datasets(spec, self._registry, self._uploads)
+        plans = await resolve_evaluators(spec, datasets, self._registry, self._evaluators)
+        resolve_metrics(spec, self._registry)
+        get_tokenizer(spec.tokenizer or None)
+        callers = await self._connect(spec)
+        names = tuple(caller.description.name for caller in callers)
+        run = Run(
+            run_id=new_run_id(self._clock()),
+            spec=spec,
+            state=RunState.QUEUED,
+            create_time=self._clock(),
+            request_id=request_id,
+            systems=names,
+            progress={name: SystemProgress() for name in names},
+            config=describe_config(spec, callers, datasets, plans),
+        )
+        lock = self._lock(run.run_id)
+        stored = await self.store.create_run(run)
+        if stored.run_id != run.run_id:
+            lock.__exit__(None, None, None)
+            await _close_all(callers)
+            return stored
+        self._launch(_Live(stored, lock, callers))
+        return stored
+
+    async def cancel(self, run_id: str) -> Run:
+        """Stop a run and keep its rows; one held by another process is asked to stop."""
+        live = self._live.get(run_id)
+        if live is not None:
+            live.is_cancelled = True
+            if live.task is not None:
+                live.task.cancel()
+                await asyncio.wait([live.task], timeout=10)
+            return await self.store.get_run(run_id)
+        run = await self.store.get_run(run_id)
+        if run.state.is_final:
+            return run
+        lock = self.store.lock_run(run_id)
+        try:
+            if lock.__enter__():
+                await self._finish(run, RunState.CANCELLED)
+            else:
+                await self.store.request_cancel(run_id)
+        finally:
+            lock.__exit__(None, None, None)
+        return await self.store.get_run(run_id)
+
+    async def resume(self, run_id: str) -> Run:
+        """Take a run up where it stopped; one that is in progress is left alone."""
+        self._check_open()
+        if run_id in self._live:
+            return await self.store.get_run(run_id)
+        run = await self.store.get_run(run_id)
+        if run.state is RunState.SUCCEEDED:
+            raise WrongState(f'run "{run_id}" has succeeded; there is nothing left to resume.')
+        lock = self._lock(run_id)
+        run = replace(run, state=RunState.QUEUED, failure=None, end_time=None)
+        try:
+            await self.store.append(
+                run_id,
+                [StateChanged(RunState.QUEUED, "resumed")],
+                update={
+                    "state": RunState.QUEUED,
+                    "failure": None,
+                    "end_time": None,
+                    "waiting_reason": "",
+                },
+            )
+        except BaseException:
+            lock.__exit__(None, None, None)
+            raise
+        self._launch(_Live(run, lock))
+        return await self.store.get_run(run_id)
+
+    async def delete(self, run_id: str) -> None:
+        """Delete a run that nobody is working on."""
+        if run_id in self._live:
+            raise WrongState(
+                f'run "{run_id}" is in progress. Cancel it first: cbench cancel {run_id}'
+            )
+        with self.store.lock_run(run_id) as held:
+            if not held:
+                raise WrongState(f'run "{run_id}" is in progress in another process.')
+            await self.store.delete_run(run_id)
+
+    async def recover(self) -> list[str]:
+        """Resume every unfinished run that no process holds."""
+        unfinished = [state for state in RunState if not state.is_final]
+        resumed = []
+        for run in reversed(await self.store.list_runs(limit=1000, states=unfinished)):
+            try:
+                await self.resume(run.run_id)
+            except WrongState:
+                continue
+            resumed.append(run.run_id)
+        return resumed
+
+    async def drain(self, grace: float) -> None:
+        """Take no more work; finish calls in flight within `grace` seconds; hand runs back."""
+        self._draining = True
+        for live in self._live.values():
+            if live.runner is not None:
+                live.runner.drain()
+            elif live.task is not None:
+                live.task.cancel()
+        tasks = [live.task for live in self._live.values() if live.task is not None]
+        if tasks:
+            _, late = await asyncio.wait(tasks, timeout=grace)
+            for task in late:
+                task.cancel()
+            if late:
+                await asyncio.wait(late, timeout=5)
+
+    # A run's life.
+
+    def _check_open(self) -> None:
+        if self._draining:
+            raise ShuttingDown("the daemon is shutting down and takes no more runs.")
+
+    def _lock(self, run_id: str) -> AbstractContextManager[bool]:
+        lock = self.store.lock_run(run_id)
+        if not lock.__enter__():
+            lock.__exit__(None, None, None)
+            raise WrongState(f'run "{run_id}" is in progress in another process.')
+        return lock
+
+    def _launch(self, live: _Live) -> None:
+        run_id = live.run.run_id
+        self._live[run_id] = live
+        live.task = asyncio.create_task(self._live_and_die(live), name=f"run {run_id}")
+
+    async def _live_and_die(self, live: _Live) -> None:
+        run_id = live.run.run_id
+        try:
+            async with self._slots:
+                await self._work(live)
+        except asyncio.CancelledError:
+            if live.is_cancelled:
+                await self._finish(live.run, RunState.CANCELLED, runner=live.runner)
+        except RunFailed as error:
+            await self._finish(live.run, RunState.FAILED, error.failure, live.runner)
+        except CbenchError as error:
+            failure = Failure("daemon", error.reason, str(error))
+            await self._finish(live.run, RunState.FAILED, failure, live.runner)
+        except Exception as error:
+            log.exception("run %s broke", run_id)
+            failure = Failure("daemon", "INTERNAL", f"{type(error).__name__}: {error}")
+            await self._finish(live.run, RunState.FAILED, failure, live.runner)
+        finally:
+            del self._live[run_id]
+            live.lock.__exit__(None, None, None)
+            await _close_all(live.callers)
+
+    async def _work(self, live: _Live) -> None:
+        run, spec = live.run, live.run.spec
+        datasets = resolve_datasets(spec, self._registry, self._uploads)
+        plans = await resolve_evaluators(spec, datasets, self._registry, self._evaluators)
+        if not live.callers:
+            live.callers = await self._reconnect(live)
+        await self.store.append(
+            run.run_id, [StateChanged(RunState.RUNNING)], update={"state": RunState.RUNNING}
+        )
+        spool = Spool(self.store, run.run_id, _openers(spec, datasets))
+        plan = Plan(
+            run_id=run.run_id,
+            callers=live.callers,
+            datasets=plans,
+            tokenizer=get_tokenizer(spec.tokenizer or None),
+            text_fields=frozenset(spec.text_fields) or None,
+            repeats=spec.repeats,
+            row_timeout=spec.row_timeout,
+            wait_timeout=spec.wait_timeout,
+            max_concurrency=spec.max_concurrency,
+            failure_budget=parse_failure_budget(spec.max_failures),
+            already_failed=run.failed_rows,
+            already_completed=run.completed_rows,
+        )
+        live.runner = Runner(plan, spool, self._scoring)
+        try:
+            async with asyncio.TaskGroup() as group:
+                filling = group.create_task(spool.fill())
+                watching = group.create_task(self._obey_cancel(live))
+                await self._consume(live)
+                watching.cancel()
+                if self._draining:
+                    filling.cancel()
+        except BaseExceptionGroup as errors:
+            raise _first(errors) from None
+        if not self._draining:
+            await self._finish(run, RunState.SUCCEEDED, runner=live.runner)
+
+    async def _consume(self, live: _Live) -> None:
+        assert live.runner is not None
+        async for batch in live.runner.events():
+            update: dict[str, Any] = {}
+            for event in batch:
+                if isinstance(event, StateChanged):
+                    update = {"state": event.state, "waiting_reason": event.reason}
+            await self._append(live.run.run_id, batch, update)
+
+    async def _append(
+        self, run_id: str, batch: Sequence[StoredEvent], update: Mapping[str, Any]
+    ) -> None:
+        try:
+            await self.store.append(run_id, batch, update=update or None)
+        except Unencodable:
+            # One row holds what cannot be written down: it alone becomes a failure.
+            for event in batch:
+                try:
+                    await self.store.append(run_id, [event], update=update or None)
+                except Unencodable as error:
+                    assert isinstance(event, RowScored)
+                    await self.store.append(run_id, [RowScored(_unstorable(event, error))])
+
+    async def _obey_cancel(self, live: _Live) -> None:
+        """Notice when another process asks for this run to stop."""
+        while True:
+            await asyncio.sleep(_CANCEL_POLL_S)
+            if await self.store.cancel_requested(live.run.run_id):
+                live.is_cancelled = True
+                assert live.task is not None
+                live.task.cancel()
+                return
+
+    async def _finish(
+        self,
+        run: Run,
+        state: RunState,
+        failure: Failure | None = None,
+        runner: Runner | None = None,
+    ) -> None:
+        stored = await self.store.get_run(run.run_id)
+        timing = dict(stored.timing)
+        for system, seconds in (runner.timing if runner else {}).items():
+            timing[system] = timing.get(system, 0.0) + seconds
+        summarizer = Summarizer(resolve_metrics(stored.spec, self._registry), stored.systems)
+        for system in stored.systems:
+            async for page in self.store.iterate_rows(run.run_id, system):
+                for row in page:
+                    summarizer.add(row)
+        summary = summarizer.result()
+        changes: dict[str, Any] = {
+            "state": state,
+            "end_time": self._clock(),
+            "failure": failure,
+            "waiting_reason": "",
+            "summary": summary,
+            "timing": timing,
+        }
+        finished = replace(stored, **changes, last_seq=stored.last_seq + 1)
+        await self.store.append(run.run_id, [RunFinished(finished)], update=changes)
+
+    # Reaching systems.
+
+    async def _connect(self, spec: RunSpec) -> list[Caller]:
+        """Reach every system of the spec; names must differ."""
+        callers: list[Caller] = []
+        try:
+            for ref in spec.systems:
+                callers.extend(await self._systems.find_systems(ref, spec.reader))
+            names = [caller.description.name for caller in callers]
+            if repeated := sorted({name for name in names if names.count(name) > 1}):
+                raise InvalidSpec(
+                    f'{names.count(repeated[0])} systems are named "{repeated[0]}". '
+                    "Give each a name of its own with --name."
+                )
+        except BaseException:
+            await _close_all(callers)
+            raise
+        return callers
+
+    async def _reconnect(self, live: _Live) -> list[Caller]:
+        """Reach the systems of a resumed run, waiting for those that are away."""
+        run = live.run
+        deadline = time.monotonic() + run.spec.wait_timeout
+        announced = False
+        while True:
+            try:
+                callers = await self._connect(run.spec)
+                break
+            except SystemUnreachable as error:
+                if not announced:
+                    announced = True
+                    await self.store.append(
+                        run.run_id,
+                        [StateChanged(RunState.WAITING, str(error))],
+                        update={"state": RunState.WAITING, "waiting_reason": str(error)},
+                    )
+                if time.monotonic() >= deadline:
+                    message = (
+                        f"{error} It stayed away for {run.spec.wait_timeout:g}s; "
+                        f"start it, then: cbench resume {run.run_id}"
+                    )
+                    raise RunFailed(Failure("transport", "SYSTEM_GONE", message)) from error
+                await asyncio.sleep(0.5)
+        names = tuple(caller.description.name for caller in callers)
+        if run.systems and set(names) != set(run.systems):
+            await _close_all(callers)
+            raise RunFailed(
+                Failure(
+                    "system",
+                    "SYSTEM_CHANGED",
+                    f"the run was made with {', '.join(run.systems)}, but now there are "
+                    f"{', '.join(names)}. Start a new run.",
+                )
+            )
+        resumption = {
+            "time": self._clock(),
+            "systems": [asdict(caller.description) for caller in callers],
+        }
+        config = {**run.config, "resumptions": [*run.config.get("resumptions", []), resumption]}
+        await self.store.append(run.run_id, [], update={"config": config})
+        return callers
+
+
+def new_run_id(now: float) -> str:
+    """Make an id that sorts by time of creation and can be read aloud."""
+    stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime(now))
+    return f"{stamp}-{int(now % 1 * 1000):03d}{secrets.token_hex(3)}"
+
+
+def describe_config(
+    spec: RunSpec,
+    callers: Sequence[Caller],
+    datasets: Sequence[ResolvedDataset],
+    plans: Mapping[str, DatasetPlan],
+) -> dict[str, Any]:
+    """Record everything needed to repeat the run."""
+    return {
+        "cbench_version": __version__,
+        "python_version": platform.python_version(),
+        "platform": platform.platform(),
+        "tokenizer": spec.tokenizer or "cl100k_base",
+        "seed": spec.seed,
+        "systems": [asdict(caller.description) for caller in callers],
+        "datasets": [
+            {
+                "label": dataset.ref.label,
+                "upload": dataset.ref.upload,
+                "revision": dataset.record.revision if dataset.record else "",
+                "primary_score": plans[dataset.ref.label].primary_score,
+                "is_official_metric": dataset.record.official if dataset.record else False,
+                "withheld_fields": sorted(plans[dataset.ref.label].reference_fields),
+                "evaluators": [
+                    {"name": evaluator.name, "version": str(getattr(evaluator, "version", ""))}
+                    for evaluator in plans[dataset.ref.label].evaluators
+                ],
+            }
+            for dataset in datasets
+        ],
+    }
+
+
+def _openers(spec: RunSpec, datasets: Sequence[ResolvedDataset]) -> list[Any]:
+    tokenizer = get_tokenizer(spec.tokenizer or None)
+    fields = frozenset(spec.text_fields) or None
+    return [
+        lambda ordinal, dataset=dataset: dataset.open(ordinal, tokenizer, fields)
+        for dataset in datasets
+    ]
+
+
+def _unstorable(event: RowScored, error: Unencodable) -> Any:
+    return replace(
+        event.row,
+        scores={},
+        metadata={},
+        usage=None,
+        details={},
+        evaluator_failures={},
+        processed=None,
+        primary_score="",
+        failure=Failure("system", error.reason, str(error), attempts=event.row.attempts),
+    )
+
+
+def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The exception that says most about why a group of tasks fell."""
+    leaves: list[BaseException] = []
+    stack: list[BaseException] = [errors]
+    while stack:
+        error = stack.pop()
+        if isinstance(error, BaseExceptionGroup):
+            stack.extend(error.exceptions)
+        else:
+            leaves.append(error)
+    return min(
+        leaves,
+        key=lambda error: (
+            isinstance(error, asyncio.CancelledError),
+            not isinstance(error, CbenchError),
+        ),
+    )
+
+
+async def _close_all(callers: Sequence[Caller]) -> None:
+    for caller in callers:
+        await caller.close()

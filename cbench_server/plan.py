@@ -1,0 +1,64 @@
+"""Everything a run needs, resolved: what the orchestrator hands to the runner."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from cbench_server.runstore import SpooledExample
+from cbench_server.systems.caller import Caller
+from cbench_server.tokens import Tokenizer
+from cbench_server.types import Evaluator
+
+
+@dataclass(frozen=True)
+class DatasetPlan:
+    """How the rows of one dataset are made."""
+
+    evaluators: Sequence[Evaluator]
+    reference_fields: frozenset[str] = frozenset()
+    """Withheld from systems."""
+    primary_score: str = ""
+
+
+@dataclass(frozen=True)
+class FailureBudget:
+    """How many rows may fail before the run does: a number, or a share of the rows done."""
+
+    count: int | None = None
+    share: float | None = None
+
+    def is_spent(self, failed: int, completed: int) -> bool:
+        """Tell whether the run must stop; a share is judged from 20 rows on."""
+        if self.count is not None and failed > self.count:
+            return True
+        return self.share is not None and completed >= 20 and failed > self.share * completed
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything a run needs, resolved."""
+
+    run_id: str
+    callers: Sequence[Caller]
+    datasets: Mapping[str, DatasetPlan]
+    tokenizer: Tokenizer
+    text_fields: frozenset[str] | None = None
+    repeats: int = 1
+    row_timeout: float = 60.0
+    wait_timeout: float = 600.0
+    max_concurrency: int | None = None
+    failure_budget: FailureBudget = field(default_factory=FailureBudget)
+    already_failed: int = 0
+    already_completed: int = 0
+
+
+class ExampleSource(Protocol):
+    """Where lanes read examples."""
+
+    async def page(self, start: int, limit: int) -> list[SpooledExample]:
+        """Return examples from ordinal `start` on, waiting for them; empty at the end."""
+        ...
+
+    async def completed(self, system: str, start: int, stop: int) -> set[tuple[int, int]]:
+        """Return the (ordinal, repeat) of rows of `system` that need not be made."""
+        ...

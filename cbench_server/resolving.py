@@ -1,0 +1,189 @@
+"""From a spec to a plan: names become components, and what cannot be run is refused early."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from cbench_server.datasets.record import DEFAULT_REFERENCE_FIELDS, DatasetRecord
+from cbench_server.errors import InvalidSpec
+from cbench_server.plan import DatasetPlan, FailureBudget
+from cbench_server.registry import Registry
+from cbench_server.runstore import SpooledExample
+from cbench_server.spec import DatasetRef, EvaluatorRef, MetricRef, RunSpec
+from cbench_server.spooling import prepare
+from cbench_server.tokens import Tokenizer
+from cbench_server.types import Evaluator, Example, Metric
+
+DEFAULT_EVALUATORS = ("answer-quality", "context-retention")
+DEFAULT_METRICS = ("mean-score", "pass-rate", "compression-ratio", "cost-of-pass", "latency")
+
+
+class Uploads(Protocol):
+    """Examples clients have sent, by digest."""
+
+    def iterate(self, digest: str) -> Iterator[Example]:
+        """Yield the examples of an upload."""
+        ...
+
+    def count(self, digest: str) -> int:
+        """Return how many examples an upload has, or raise NotFound."""
+        ...
+
+
+class EvaluatorFinder(Protocol):
+    """Reaches evaluators that are not registered here."""
+
+    async def find(self, ref: EvaluatorRef) -> Evaluator:
+        """Return an evaluator served at a target or attached."""
+        ...
+
+
+@dataclass(frozen=True)
+class ResolvedDataset:
+    """A dataset of a run, ready to be read."""
+
+    ref: DatasetRef
+    record: DatasetRecord | None
+    """None for an upload."""
+    uploads: Uploads
+
+    def open(
+        self, first_ordinal: int, tokenizer: Tokenizer, text_fields: frozenset[str] | None
+    ) -> Iterator[SpooledExample]:
+        """Read it from its start."""
+        return prepare(
+            self._examples(),
+            label=self.ref.label,
+            first_ordinal=first_ordinal,
+            tokenizer=tokenizer,
+            text_fields=text_fields,
+            where=self.ref.where,
+            max_examples=self.ref.max_examples,
+        )
+
+    def _examples(self) -> Iterator[Example]:
+        if self.record is None:
+            return self.uploads.iterate(self.ref.upload)
+        return self.record.examples(self.ref.config)
+
+    def reference_fields(self, spec: RunSpec) -> frozenset[str]:
+        """The fields kept from systems."""
+        if spec.expose_reference_fields:
+            return frozenset()
+        declared = self.record.reference_fields if self.record else DEFAULT_REFERENCE_FIELDS
+        return frozenset(declared) | frozenset(spec.reference_fields)
+
+
+def check_spec(spec: RunSpec) -> None:
+    """Refuse a spec whose values cannot be meant, naming the value."""
+    if not spec.systems:
+        raise InvalidSpec("the run names no system. Give one with --system, --proxy or --builtin.")
+    if not spec.datasets:
+        raise InvalidSpec("the run names no dataset. Give one with --dataset.")
+    if spec.kind != "process":
+        raise InvalidSpec(f'runs of kind "{spec.kind}" are not served by this version.')
+    at_least_one = {
+        "repeats": spec.repeats,
+        "max_concurrency": 1 if spec.max_concurrency is None else spec.max_concurrency,
+    }
+    for ref in spec.datasets:
+        at_least_one[f'max_examples of "{ref.label}"'] = (
+            1 if ref.max_examples is None else ref.max_examples
+        )
+    for name, value in at_least_one.items():
+        if value < 1:
+            raise InvalidSpec(f"{name} must be at least 1, not {value}.")
+    for name, seconds in {
+        "row_timeout": spec.row_timeout,
+        "wait_timeout": spec.wait_timeout,
+    }.items():
+        if not seconds > 0:
+            raise InvalidSpec(f"{name} must be more than zero, not {seconds:g}s.")
+    labels = [ref.label for ref in spec.datasets]
+    if len(set(labels)) != len(labels):
+        raise InvalidSpec(f"each dataset can be named once; got {', '.join(labels)}.")
+    parse_failure_budget(spec.max_failures)
+
+
+def parse_failure_budget(text: str) -> FailureBudget:
+    """Read `10`, `5%` or nothing."""
+    if not text:
+        return FailureBudget()
+    if match := re.fullmatch(r"(\d+(?:\.\d+)?)%", text):
+        return FailureBudget(share=float(match[1]) / 100)
+    if text.isdecimal():
+        return FailureBudget(count=int(text))
+    raise InvalidSpec(
+        f'max_failures must be a number such as 10 or a share such as 5%, not "{text}".'
+    )
+
+
+def resolve_datasets(spec: RunSpec, registry: Registry, uploads: Uploads) -> list[ResolvedDataset]:
+    """Find every dataset, so that an unknown name fails before anything runs."""
+    resolved = []
+    for ref in spec.datasets:
+        record = None
+        if ref.upload:
+            uploads.count(ref.upload)
+        else:
+            record = registry.dataset(ref.name)
+            record.examples(ref.config)
+        resolved.append(ResolvedDataset(ref, record, uploads))
+    return resolved
+
+
+async def resolve_evaluators(
+    spec: RunSpec,
+    datasets: Sequence[ResolvedDataset],
+    registry: Registry,
+    finder: EvaluatorFinder,
+) -> dict[str, DatasetPlan]:
+    """Wire each dataset with its own evaluators, and those the spec adds."""
+    named = [await _find(ref, registry, finder) for ref in spec.evaluators]
+    plans: dict[str, DatasetPlan] = {}
+    for dataset in datasets:
+        own: list[Evaluator] = []
+        if not spec.replace_evaluators:
+            wanted = dataset.record.evaluators if dataset.record else DEFAULT_EVALUATORS
+            taken = {evaluator.name for evaluator in named}
+            names = [*wanted, *(name for name in ("context-retention",) if name not in wanted)]
+            own = [registry.create_evaluator(name, {}) for name in names if name not in taken]
+        if not own and not named:
+            raise InvalidSpec("no evaluator is left: name one with --evaluator.")
+        primary = dataset.record.primary_score if dataset.record else "f1"
+        plans[dataset.ref.label] = DatasetPlan(
+            evaluators=[*own, *named],
+            reference_fields=dataset.reference_fields(spec),
+            primary_score=spec.score_field or primary,
+        )
+    return plans
+
+
+async def _find(ref: EvaluatorRef, registry: Registry, finder: EvaluatorFinder) -> Evaluator:
+    if ref.target or ref.attached:
+        return await finder.find(ref)
+    return registry.create_evaluator(ref.name, ref.options)
+
+
+def resolve_metrics(spec: RunSpec, registry: Registry) -> list[Metric]:
+    """Build the metrics, with the spec's score field and threshold where they take them."""
+    refs = list(spec.metrics) or [MetricRef(name) for name in DEFAULT_METRICS]
+    if not spec.metrics:
+        if len(spec.datasets) > 1:
+            refs.append(MetricRef("per-dataset"))
+        refs.append(MetricRef("pareto-rank"))
+    settings: dict[str, Any] = {"threshold": spec.threshold}
+    if spec.score_field:
+        settings["score_field"] = spec.score_field
+    return [
+        registry.create_metric(ref.name, {**_accepted(registry, ref.name, settings), **ref.options})
+        for ref in refs
+    ]
+
+
+def _accepted(registry: Registry, name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    import inspect
+
+    parameters = inspect.signature(registry.get("metric", name)).parameters
+    return {key: value for key, value in settings.items() if key in parameters}

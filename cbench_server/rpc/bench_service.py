@@ -1,0 +1,220 @@
+"""The Bench service: decode, call the orchestrator, encode."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+from cbench_client import convert as wire
+from cbench_client._gen.cbench.v1 import bench_pb2, bench_pb2_grpc
+from cbench_server.errors import InvalidInput
+from cbench_server.events import Progressed, Stored
+from cbench_server.orchestrator import Orchestrator
+from cbench_server.registry import Registry
+from cbench_server.rpc import convert
+from cbench_server.rpc.attachments import Attachments
+from cbench_server.rpc.evaluator_service import list_evaluators
+from cbench_server.types import Example
+from cbench_server.version import __version__
+from cbench_server.watching import watch
+
+
+class UploadWriter(AbstractContextManager["UploadWriter"], Protocol):
+    """Takes the examples of one upload, and forgets them unless it is finished."""
+
+    count: int
+
+    def add(self, example: Example) -> None:
+        """Write one example down."""
+        ...
+
+    def finish(self) -> str:
+        """Make the upload known and return its digest."""
+        ...
+
+
+class BenchService(bench_pb2_grpc.BenchServicer):
+    """Runs, for clients."""
+
+    def __init__(
+        self,
+        orchestrator: Orchestrator,
+        registry: Registry,
+        attachments: Attachments,
+        open_upload: Callable[[], UploadWriter],
+    ) -> None:
+        self._orchestrator = orchestrator
+        self._store = orchestrator.store
+        self._registry = registry
+        self._attachments = attachments
+        self._open_upload = open_upload
+
+    async def Evaluate(
+        self, request: bench_pb2.EvaluateRequest, context: Any
+    ) -> AsyncIterator[bench_pb2.EvaluateResponse]:
+        spec = convert.spec_from_proto(request.spec)
+        run = await self._orchestrator.start(spec, request.request_id)
+        async for page in self._watch(run.run_id, 0, rows=not request.omit_rows):
+            yield _fill(bench_pb2.EvaluateResponse(), page)
+
+    async def WatchRun(
+        self, request: bench_pb2.WatchRunRequest, context: Any
+    ) -> AsyncIterator[bench_pb2.WatchRunResponse]:
+        pages = self._watch(
+            request.run_id,
+            request.after_sequence,
+            rows=not request.omit_rows,
+            processed=request.include_processed,
+        )
+        async for page in pages:
+            yield _fill(bench_pb2.WatchRunResponse(), page)
+
+    def _watch(
+        self, run_id: str, after: int, *, rows: bool, processed: bool = False
+    ) -> AsyncIterator[list[Stored | Progressed]]:
+        return watch(
+            self._store,
+            run_id,
+            after,
+            rows=rows,
+            processed=processed,
+            is_closing=lambda: self._orchestrator.is_draining,
+        )
+
+    async def GetRun(
+        self, request: bench_pb2.GetRunRequest, context: Any
+    ) -> bench_pb2.GetRunResponse:
+        run = await self._store.get_run(request.run_id)
+        return bench_pb2.GetRunResponse(run=convert.run_to_proto(run))
+
+    async def ListRuns(
+        self, request: bench_pb2.ListRunsRequest, context: Any
+    ) -> bench_pb2.ListRunsResponse:
+        size = _page_size(request.page_size, 50, 1000)
+        runs = await self._store.list_runs(
+            limit=size + 1,
+            before=request.page_token or None,
+            states=convert.states_from_proto(request.states),
+            labels=dict(request.labels),
+        )
+        response = bench_pb2.ListRunsResponse(
+            runs=[convert.run_to_proto(run, with_config=False) for run in runs[:size]]
+        )
+        if len(runs) > size:
+            response.next_page_token = runs[size - 1].run_id
+        return response
+
+    async def ListRows(
+        self, request: bench_pb2.ListRowsRequest, context: Any
+    ) -> bench_pb2.ListRowsResponse:
+        page = await self._store.read_rows(
+            request.run_id,
+            token=request.page_token or None,
+            limit=_page_size(request.page_size, 500, 5000),
+            system=request.system,
+            failed_only=request.failed_only,
+            processed=request.include_processed,
+            original=request.include_original,
+        )
+        response = bench_pb2.ListRowsResponse(next_page_token=page.next_token or "")
+        for position, row in enumerate(page.rows):
+            message = response.rows.add()
+            convert.row_to_proto(row, message)
+            if page.originals is not None:
+                wire.example_to_proto(page.originals[position], message.original)
+        return response
+
+    async def CancelRun(
+        self, request: bench_pb2.CancelRunRequest, context: Any
+    ) -> bench_pb2.CancelRunResponse:
+        run = await self._orchestrator.cancel(request.run_id)
+        return bench_pb2.CancelRunResponse(run=convert.run_to_proto(run))
+
+    async def ResumeRun(
+        self, request: bench_pb2.ResumeRunRequest, context: Any
+    ) -> bench_pb2.ResumeRunResponse:
+        run = await self._orchestrator.resume(request.run_id)
+        return bench_pb2.ResumeRunResponse(run=convert.run_to_proto(run))
+
+    async def DeleteRun(
+        self, request: bench_pb2.DeleteRunRequest, context: Any
+    ) -> bench_pb2.DeleteRunResponse:
+        await self._orchestrator.delete(request.run_id)
+        return bench_pb2.DeleteRunResponse()
+
+    async def UploadExamples(
+        self, request_iterator: AsyncIterator[bench_pb2.UploadExamplesRequest], context: Any
+    ) -> bench_pb2.UploadExamplesResponse:
+        with await asyncio.to_thread(self._open_upload) as upload:
+            async for request in request_iterator:
+                await asyncio.to_thread(_add_all, upload, request)
+            if upload.count == 0:
+                raise InvalidInput("the upload holds no examples.")
+            digest = await asyncio.to_thread(upload.finish)
+        return bench_pb2.UploadExamplesResponse(digest=digest, example_count=upload.count)
+
+    async def ListComponents(
+        self, request: bench_pb2.ListComponentsRequest, context: Any
+    ) -> bench_pb2.ListComponentsResponse:
+        response = bench_pb2.ListComponentsResponse(
+            evaluators=list_evaluators(self._registry), server_version=__version__
+        )
+        for name in self._registry.list("dataset"):
+            _dataset_info(self._registry, name, response.datasets.add())
+        for name in self._registry.list("metric"):
+            metric = self._registry.get("metric", name)
+            response.metrics.add(
+                name=name,
+                description=str(getattr(metric, "description", "") or ""),
+                keys=list(getattr(metric, "keys", ())),
+            )
+        for name in self._registry.list("system"):
+            system = self._registry.get("system", name)
+            response.systems.add(
+                name=name,
+                version=str(getattr(system, "version", "") or ""),
+                description=str(getattr(system, "description", "") or ""),
+                location="builtin",
+            )
+        for attachment in self._attachments.all:
+            for kind in ("systems", "memory_systems", "evaluators"):
+                for info in getattr(attachment.hello, kind):
+                    entry = getattr(response, kind).add()
+                    entry.CopyFrom(info)
+                    entry.location = "attached"
+        return response
+
+
+def _add_all(upload: UploadWriter, request: bench_pb2.UploadExamplesRequest) -> None:
+    for message in request.examples:
+        upload.add(wire.example_from_proto(message))
+
+
+def _fill(response: Any, page: list[Stored | Progressed]) -> Any:
+    for entry in page:
+        convert.event_to_proto(entry, response.events.add())
+    return response
+
+
+def _page_size(asked: int, default: int, most: int) -> int:
+    if asked < 0:
+        raise InvalidInput(f"page_size must not be negative; it is {asked}.")
+    return min(asked or default, most)
+
+
+def _dataset_info(registry: Registry, name: str, info: bench_pb2.DatasetInfo) -> None:
+    record = registry.dataset(name)
+    info.name = name
+    info.description = record.description
+    info.embedded = record.embedded
+    info.available = record.embedded
+    info.evaluators.extend(record.evaluators)
+    info.reference_fields.extend(record.reference_fields)
+    info.family = record.family
+    info.configs.extend(record.configs)
+    if record.size is not None:
+        info.size = record.size
+    info.primary_score = record.primary_score
+    info.official_metric = record.official
+    info.licence = record.licence
+    info.source = f"{record.source}@{record.revision}" if record.revision else record.source

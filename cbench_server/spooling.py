@@ -1,0 +1,144 @@
+"""Examples on their way into a run: checked, counted and digested once, then read by every lane."""
+
+import asyncio
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from cbench_server.datasets.validate import IdLedger, check_example
+from cbench_server.digests import canonical_digest
+from cbench_server.errors import BadDataset
+from cbench_server.lane import text_size
+from cbench_server.runstore import RunStore, SpooledExample
+from cbench_server.tokens import Tokenizer, count_fields
+from cbench_server.types import Example
+
+_CHUNK_ROWS = 256
+_CHUNK_BYTES = 2_000_000
+
+
+def prepare(
+    examples: Iterator[Example],
+    *,
+    label: str,
+    first_ordinal: int,
+    tokenizer: Tokenizer,
+    text_fields: frozenset[str] | None,
+    where: Mapping[str, str] | None = None,
+    max_examples: int | None = None,
+    digest: Callable[[Example], str] = canonical_digest,
+) -> Iterator[SpooledExample]:
+    """Check, tag, count and digest the examples of one dataset, one at a time."""
+    ledger = IdLedger()
+    index = 0
+    for position, example in enumerate(examples):
+        if max_examples is not None and index >= max_examples:
+            return
+        if where and any(str(example.get(name)) != value for name, value in where.items()):
+            continue
+        example_id = check_example(example, position, label, ledger)
+        whole = {"id": example_id, "dataset": label, **example}
+        whole["id"] = example_id
+        yield SpooledExample(
+            ordinal=first_ordinal + index,
+            dataset=label,
+            index=index,
+            example=whole,
+            digest=digest(whole),
+            field_tokens=count_fields(whole, tokenizer, text_fields),
+        )
+        index += 1
+
+
+def take_chunk(examples: Iterator[SpooledExample], most: int) -> list[SpooledExample]:
+    """Take the next few examples, bounded in number and in bytes; empty at the end."""
+    chunk: list[SpooledExample] = []
+    size = 0
+    for spooled in itertools.islice(examples, most):
+        chunk.append(spooled)
+        size += text_size(spooled.example)
+        if size >= _CHUNK_BYTES:
+            break
+    return chunk
+
+
+class Spool:
+    """The examples of one run in the store, readable while they are still being loaded."""
+
+    def __init__(
+        self,
+        store: RunStore,
+        run_id: str,
+        sources: Sequence[Callable[[int], Iterator[SpooledExample]]],
+    ) -> None:
+        """`sources` open one dataset each, given the ordinal of its first example."""
+        self._store = store
+        self._run_id = run_id
+        self._sources = sources
+        self._count = 0
+        self._complete = False
+        self._changed = asyncio.Condition()
+
+    @property
+    def example_count(self) -> int | None:
+        """How many examples there are, once all are loaded."""
+        return self._count if self._complete else None
+
+    async def fill(self) -> None:
+        """Load what is not yet in the store. Raises BadDataset when it meets a bad example."""
+        stored, complete = await self._store.spooled(self._run_id)
+        await self._advance(stored, complete)
+        if complete:
+            return
+        ordinal = 0
+        for source in self._sources:
+            examples = source(ordinal)
+            most = 16  # The first rows start early.
+            while chunk := await asyncio.to_thread(take_chunk, examples, most):
+                most = _CHUNK_ROWS
+                ordinal = chunk[-1].ordinal + 1
+                if chunk[0].ordinal < stored:
+                    chunk = await self._not_yet_stored(chunk, stored)
+                if chunk:
+                    await self._store.add_examples(self._run_id, chunk)
+                    await self._advance(ordinal, False)
+        if ordinal == 0:
+            raise BadDataset("the datasets hold no examples; check -n, --where and the file")
+        await self._store.add_examples(self._run_id, [], complete=True)
+        await self._advance(ordinal, True)
+
+    async def _not_yet_stored(
+        self, chunk: list[SpooledExample], stored: int
+    ) -> list[SpooledExample]:
+        """Drop what an earlier session spooled, having made sure that it is still the same."""
+        known = {
+            spooled.ordinal: spooled.digest
+            for spooled in await self._store.read_examples(
+                self._run_id, chunk[0].ordinal, len(chunk)
+            )
+        }
+        for spooled in chunk:
+            if known.get(spooled.ordinal, spooled.digest) != spooled.digest:
+                raise BadDataset(
+                    f'dataset "{spooled.dataset}" has changed since the run began: the example at '
+                    f"position {spooled.index} is another one. Start a new run."
+                )
+        return [spooled for spooled in chunk if spooled.ordinal >= stored]
+
+    async def _advance(self, count: int, complete: bool) -> None:
+        async with self._changed:
+            self._count = max(count, self._count)
+            self._complete = complete
+            self._changed.notify_all()
+
+    async def page(self, start: int, limit: int) -> list[SpooledExample]:
+        """Return examples from `start` on, waiting for the loader; empty at the end."""
+        if start >= self._count and not self._complete:
+            async with self._changed:
+                await self._changed.wait_for(lambda: self._count > start or self._complete)
+        if start >= self._count:
+            return []
+        return await self._store.read_examples(self._run_id, start, limit)
+
+    async def completed(self, system: str, start: int, stop: int) -> set[tuple[int, int]]:
+        """Return the (ordinal, repeat) of the rows the store has already."""
+        return await self._store.completed(self._run_id, system, start, stop)

@@ -1,0 +1,104 @@
+"""Real processes for end-to-end tests: a daemon, and systems that behave or do not."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+SYSTEMS = Path(__file__).with_name("systems.py")
+
+
+class Process:
+    """A program that announces its address by the one-line handshake."""
+
+    def __init__(self, command: Sequence[str], env: dict[str, str] | None = None) -> None:
+        self.errors: list[str] = []
+        self.process = subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **(env or {})},
+        )
+        assert self.process.stdout is not None
+        self._drain = threading.Thread(target=self._read_errors, daemon=True)
+        self._drain.start()
+        line = self.process.stdout.readline()
+        if not line.startswith("cbench|1|tcp|"):
+            self.process.wait(10)
+            self._drain.join(5)
+            raise AssertionError(f"{command} said {line!r}; stderr: {''.join(self.errors)}")
+        self.address = line.strip().rpartition("|")[2]
+
+    def _read_errors(self) -> None:
+        assert self.process.stderr is not None
+        self.errors.extend(self.process.stderr)
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def kill(self) -> None:
+        """End it as a crash would."""
+        self.process.kill()
+        self.process.wait()
+
+    def terminate(self, timeout: float = 40) -> int:
+        """Ask it to end, and return its exit code."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(timeout)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.kill()
+
+
+def free_port() -> int:
+    """Find a port that nobody uses now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+class DaemonProcess(Process):
+    """`cbench-server`, on a port that stays the same over restarts."""
+
+    def __init__(self, home: Path, *flags: str, port: int = 0) -> None:
+        self.home = home
+        program = "import sys; from cbench_server.daemon import main; sys.exit(main())"
+        command = [sys.executable, "-c", program, "--address", f"127.0.0.1:{port}"]
+        super().__init__([*command, "--home", str(home), *flags], {"CBENCH_HANDSHAKE": "1"})
+
+
+def start_system(behaviour: str, *arguments: str, port: int = 0) -> Process:
+    """Start one of the systems of systems.py."""
+    return Process([sys.executable, str(SYSTEMS), behaviour, str(port), *arguments])
+
+
+def wait_until(condition: Callable[[], Any], timeout: float = 30.0) -> Any:
+    """Return the condition's value once it is true."""
+    deadline = time.monotonic() + timeout
+    while time.monotonic() < deadline:
+        if value := condition():
+            return value
+        time.sleep(0.02)
+    raise AssertionError(f"not within {timeout:g}s: {condition}")
+
+
+def examples(count: int, context: str = "The capital of France is Paris.") -> list[dict[str, Any]]:
+    """Make examples that an echo of the question answers."""
+    return [
+        {"id": f"e{number}", "context": context, "question": f"Paris {number}", "answer": "Paris"}
+        for number in range(count)
+    ]
