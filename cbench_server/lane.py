@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections import deque
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -23,6 +24,8 @@ LONG_TEXT = 64 * 1024
 _PAGE = 256
 _MAX_LOST_CALLS = 8
 _WAIT_BEFORE_WAITING_S = 1.0
+# One at a time: an unbroken text of many megabytes takes fifty times its size to count.
+_COUNTING = ThreadPoolExecutor(1, thread_name_prefix="cbench-count")
 # Reasons by which a system shows that no call to it can ever succeed.
 _HOPELESS = {"UNIMPLEMENTED", "UNKNOWN_SYSTEM", "UNAUTHENTICATED", "PERMISSION_DENIED"}
 
@@ -258,7 +261,9 @@ class Lane:
         )
         if text_size(processed) <= LONG_TEXT:
             return count_fields_like(*arguments)
-        return await asyncio.to_thread(count_fields_like, *arguments)
+        return await asyncio.get_running_loop().run_in_executor(
+            _COUNTING, lambda: count_fields_like(*arguments)
+        )
 
     # Calling, with patience.
 

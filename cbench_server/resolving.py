@@ -81,8 +81,7 @@ def check_spec(spec: RunSpec) -> None:
         raise InvalidSpec("the run names no system. Give one with --system, --proxy or --builtin.")
     if not spec.datasets:
         raise InvalidSpec("the run names no dataset. Give one with --dataset.")
-    if spec.kind != "process":
-        raise InvalidSpec(f'runs of kind "{spec.kind}" are not served by this version.')
+    _check_served(spec)
     at_least_one = {
         "repeats": spec.repeats,
         "max_concurrency": 1 if spec.max_concurrency is None else spec.max_concurrency,
@@ -104,6 +103,18 @@ def check_spec(spec: RunSpec) -> None:
     if len(set(labels)) != len(labels):
         raise InvalidSpec(f"each dataset can be named once; got {', '.join(labels)}.")
     parse_failure_budget(spec.max_failures)
+
+
+def _check_served(spec: RunSpec) -> None:
+    """Refuse what the contract has room for and this version does not do; never ignore it."""
+    asked = {"kind = memory": spec.kind == "memory", "reuse": spec.reuse}
+    for ref in spec.datasets:
+        asked["shuffle"] = ref.shuffle
+        asked["split"] = bool(ref.split)
+        asked["revision"] = bool(ref.revision)
+        for name, is_asked in asked.items():
+            if is_asked:
+                raise InvalidSpec(f"this version does not serve {name}; leave it out of the spec.")
 
 
 def parse_failure_budget(text: str) -> FailureBudget:

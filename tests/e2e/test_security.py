@@ -1,0 +1,176 @@
+"""Who may reach a daemon, and what a person is told when something is in the way."""
+
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cbench_client import BenchClient, Refused, Tls, Unreachable
+
+from .following import follow
+from .processes import DaemonProcess, free_port
+
+SPEC = {"systems": [{"builtin": "identity"}], "datasets": [{"name": "mini-qa", "max_examples": 3}]}
+
+
+@pytest.fixture(scope="session")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A server's and a client's self-signed certificates."""
+    folder = tmp_path_factory.mktemp("tls")
+    for name in ("server", "client"):
+        subprocess.run(
+            [
+                *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt"),
+                *("ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", f"/CN={name}"),
+                *("-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"),
+                *("-keyout", f"{folder}/{name}.key", "-out", f"{folder}/{name}.crt"),
+            ],
+            check=True,
+            capture_output=True,
+        )
+    return folder
+
+
+@pytest.fixture
+def mutual(certificates: Path, tmp_path: Path) -> Iterator[DaemonProcess]:
+    tokens = tmp_path / "tokens"
+    tokens.write_text("first-token\nsecond-token\n")
+    flags = [
+        f"--tls-cert={certificates}/server.crt",
+        f"--tls-key={certificates}/server.key",
+        f"--tls-client-ca={certificates}/client.crt",
+        f"--token-file={tokens}",
+    ]
+    with DaemonProcess(tmp_path / "home", *flags) as daemon:
+        yield daemon
+
+
+def test_mutual_tls_and_a_token_open_the_door(mutual: DaemonProcess, certificates: Path) -> None:
+    tls = Tls.from_files(
+        certificates / "server.crt", certificates / "client.crt", certificates / "client.key"
+    )
+    for token in ("first-token", "second-token"):
+        with BenchClient(mutual.address, tls=tls, token=token) as client:
+            assert len(follow(client.evaluate(SPEC)).rows) == 3
+    for token in ("third-token", None):
+        with (
+            BenchClient(mutual.address, tls=tls, token=token) as client,
+            pytest.raises(Unreachable, match="token"),
+        ):
+            client.components()
+
+
+def test_a_client_without_certificate_or_without_tls_stays_outside(
+    mutual: DaemonProcess, certificates: Path
+) -> None:
+    for tls in (Tls.from_files(certificates / "server.crt"), None):
+        with (
+            BenchClient(mutual.address, tls=tls, token="first-token") as client,
+            pytest.raises(Unreachable, match="127.0.0.1"),
+        ):
+            client.components()
+
+
+def _serve(*flags: str) -> "subprocess.CompletedProcess[str]":
+    program = "import sys; from cbench_server.daemon import main; sys.exit(main())"
+    return subprocess.run(
+        [sys.executable, "-c", program, *flags], capture_output=True, text=True, timeout=60
+    )
+
+
+def _said(ended: "subprocess.CompletedProcess[str]") -> str:
+    assert ended.returncode == 1
+    assert "Traceback" not in ended.stderr
+    lines = [line for line in ended.stderr.splitlines() if line.startswith("cbench-server: ")]
+    assert len(lines) == 1, ended.stderr
+    return lines[0]
+
+
+def test_an_open_address_needs_tls_and_a_token(tmp_path: Path) -> None:
+    said = _said(_serve("--address", "0.0.0.0:0", "--home", str(tmp_path)))
+    assert "can be reached from other machines" in said
+    assert "--tls-cert" in said
+    assert "--unsafe-allow-remote" in said
+
+
+def test_a_taken_port_is_named(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        assert address in _said(_serve("--address", address, "--home", str(tmp_path)))
+
+
+def test_a_home_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    # A file where the folder should be: root, who ignores modes, cannot write there either.
+    (tmp_path / "file").write_text("")
+    home = tmp_path / "file" / "home"
+    assert str(home) in _said(_serve("--address", "127.0.0.1:0", "--home", str(home)))
+
+
+def test_a_corrupt_store_is_named_and_left_as_it_is(tmp_path: Path) -> None:
+    store = tmp_path / "cbench.db"
+    store.write_bytes(b"this is no database" * 1000)
+    assert str(store) in _said(_serve("--address", "127.0.0.1:0", "--home", str(tmp_path)))
+    assert store.read_bytes() == b"this is no database" * 1000
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--max-runs", "none"], '"max_runs"'),
+        (["--log-level", "loud"], "'loud'"),
+        (["--tls-cert", "x"], "tls_key"),
+        (["--config", "/nowhere.toml"], "/nowhere.toml"),
+        (["--import", "no_such_module"], "no_such_module"),
+    ],
+)
+def test_a_bad_setting_is_named(tmp_path: Path, flags: list[str], said: str) -> None:
+    assert said in _said(_serve("--address", "127.0.0.1:0", "--home", str(tmp_path), *flags))
+
+
+def test_flags_win_over_variables_and_variables_over_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from cbench_server.config import load_settings
+
+    file = tmp_path / "cbench.toml"
+    file.write_text('max_runs = 1\nmax_queued = 1\nlog_level = "debug"\n')
+    settings = load_settings(
+        {"config": str(file), "max_runs": "3"}, {"CBENCH_MAX_RUNS": "2", "CBENCH_MAX_QUEUED": "2"}
+    )
+    assert (settings.max_runs, settings.max_queued, settings.log_level) == (3, 2, "debug")
+
+
+def test_health_and_reflection_answer(daemon: DaemonProcess) -> None:
+    import grpc
+    from grpc_health.v1 import health_pb2, health_pb2_grpc
+    from grpc_reflection.v1alpha.proto_reflection_descriptor_database import (
+        ProtoReflectionDescriptorDatabase,
+    )
+
+    with grpc.insecure_channel(daemon.address) as channel:
+        stub = health_pb2_grpc.HealthStub(channel)
+        for service in ("", "cbench.v1.Bench", "cbench.v1.Evaluator", "cbench.v1.Gateway"):
+            status = stub.Check(health_pb2.HealthCheckRequest(service=service)).status
+            assert status == health_pb2.HealthCheckResponse.SERVING
+        served = ProtoReflectionDescriptorDatabase(channel).get_services()
+    assert {"cbench.v1.Bench", "cbench.v1.Evaluator", "cbench.v1.Gateway"} <= set(served)
+
+
+def test_a_system_token_goes_only_where_the_credential_allows(tmp_path: Path) -> None:
+    config = tmp_path / "cbench.toml"
+    config.write_text('[credentials.mine]\nenv = "MY_KEY"\nprefix = "http://127.0.0.1:1"\n')
+    with DaemonProcess(tmp_path / "home", "--config", str(config)) as daemon:
+        for name, url, said in [
+            ("mine", f"http://127.0.0.1:{free_port()}", "may be sent to"),
+            ("mine", "http://127.0.0.1:1.evil.example", "may be sent to"),
+            ("mine", "http://127.0.0.1:1", "MY_KEY"),
+            ("other", "http://127.0.0.1:1", "no credential"),
+        ]:
+            spec = {**SPEC, "systems": [{"proxy": {"base_url": url, "credential": name}}]}
+            with BenchClient(daemon.address) as client, pytest.raises(Refused, match=said):
+                follow(client.evaluate(spec))
