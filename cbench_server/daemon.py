@@ -66,6 +66,9 @@ async def running_daemon(
     from cbench_server.storage.uploads import UploadStore
     from cbench_server.workers import WorkerPool
 
+    # The SQLite driver drops the GIL for every row it reads; waiting five
+    # milliseconds to get it back each time would make reading ten times dearer.
+    sys.setswitchinterval(0.0005)
     _import_modules(settings.imports)
     home = data_home(settings.home)
     store = SqliteStore.open(home)

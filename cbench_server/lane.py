@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from cbench_server.digests import call_id
 from cbench_server.errors import CallFailed, RunFailed
 from cbench_server.permits import AdaptiveLimit, ByteBudget
-from cbench_server.plan import DatasetPlan, ExampleSource, Plan
+from cbench_server.plan import ExampleSource, Plan
 from cbench_server.results import EvalRow, Failure
 from cbench_server.runstore import SpooledExample
 from cbench_server.scoring import Scoring
@@ -182,25 +182,9 @@ class Lane:
     async def _make_row(self, item: Item) -> EvalRow:
         example = item.spooled.example
         dataset = self._plan.datasets[item.spooled.dataset]
-        sent = {
-            name: value for name, value in example.items() if name not in dataset.reference_fields
-        }
+        withheld = dataset.reference_fields
+        sent = {name: value for name, value in example.items() if name not in withheld}
         called_at = self._runner.clock()
-        row = EvalRow(
-            system=self.name,
-            example_id=example["id"],
-            scores={},
-            input_tokens=sum(
-                count for name, count in item.spooled.field_tokens.items() if name in sent
-            ),
-            output_tokens=0,
-            dataset=item.spooled.dataset,
-            index=item.spooled.index,
-            ordinal=item.spooled.ordinal,
-            repeat=item.repeat,
-            queue_time=called_at - item.ready_at,
-            group=str(example.get("group") or ""),
-        )
         try:
             reply, attempts = await self._call(item, sent)
         except CallFailed as error:
@@ -208,32 +192,34 @@ class Lane:
                 raise RunFailed(
                     replace(error.failure, message=f'system "{self.name}": {error}')
                 ) from error
-            return replace(
-                row,
+            return self._row(
+                item,
+                sent,
+                called_at,
+                scores={},
+                output_tokens=0,
                 failure=error.failure,
                 attempts=error.failure.attempts,
                 latency=self._runner.clock() - called_at,
             )
         finally:
             self._call_ended()
-        output_size = text_size(reply.processed)
-        self._runner.budget.hold(output_size)
-        item.size += output_size
-        return await self._score(row, item, dataset, reply, attempts)
-
-    async def _score(
-        self, row: EvalRow, item: Item, dataset: DatasetPlan, reply: Reply, attempts: int
-    ) -> EvalRow:
-        started = self._runner.clock()
-        original, processed = item.spooled.example, reply.processed
-        counts = await self._count(item, processed)
+        replied_at = self._runner.clock()
+        processed = reply.processed
+        size = text_size(processed)
+        self._runner.budget.hold(size)
+        item.size += size
+        counts = await self._count(item, processed, size)
         scoring = self._runner.scoring
-        scored = scoring.score_inline(dataset.evaluators, original, processed)
+        # The item's size is now that of both sides.
+        scored = scoring.score_inline(dataset.evaluators, example, processed, item.size)
         if scored is None:
-            scored = await scoring.score_row(dataset.evaluators, original, processed)
+            scored = await scoring.score_row(dataset.evaluators, example, processed)
         has_context = isinstance(processed.get("context"), str)
-        return replace(
-            row,
+        return self._row(
+            item,
+            sent,
+            called_at,
             scores=scored.scores,
             output_tokens=sum(counts.values()),
             metadata=_usage_metadata(reply.usage),
@@ -243,7 +229,7 @@ class Lane:
             context_tokens_out=counts.get("context") if has_context else None,
             usage=reply.usage,
             attempts=attempts,
-            scoring_time=self._runner.clock() - started,
+            scoring_time=self._runner.clock() - replied_at,
             reader_time=reply.reader_time,
             reader_usage=reply.reader_usage,
             details=scored.details,
@@ -251,7 +237,23 @@ class Lane:
             processed=processed,
         )
 
-    async def _count(self, item: Item, processed: Example) -> dict[str, int]:
+    def _row(self, item: Item, sent: Example, called_at: float, **rest: Any) -> EvalRow:
+        spooled = item.spooled
+        tokens = spooled.field_tokens
+        return EvalRow(
+            system=self.name,
+            example_id=spooled.example["id"],
+            input_tokens=sum([count for name, count in tokens.items() if name in sent]),
+            dataset=spooled.dataset,
+            index=spooled.index,
+            ordinal=spooled.ordinal,
+            repeat=item.repeat,
+            queue_time=called_at - item.ready_at,
+            group=str(spooled.example.get("group") or ""),
+            **rest,
+        )
+
+    async def _count(self, item: Item, processed: Example, size: int) -> dict[str, int]:
         arguments = (
             processed,
             item.spooled.example,
@@ -259,7 +261,7 @@ class Lane:
             self._plan.tokenizer,
             self._plan.text_fields,
         )
-        if text_size(processed) <= LONG_TEXT:
+        if size <= LONG_TEXT:
             return count_fields_like(*arguments)
         return await asyncio.get_running_loop().run_in_executor(
             _COUNTING, lambda: count_fields_like(*arguments)

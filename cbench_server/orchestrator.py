@@ -36,7 +36,7 @@ from cbench_server.resolving import (
     resolve_evaluators,
     resolve_metrics,
 )
-from cbench_server.results import Failure
+from cbench_server.results import EvalRow, Failure
 from cbench_server.runner import Runner
 from cbench_server.runstore import RunStore
 from cbench_server.scoring import Scoring
@@ -82,6 +82,8 @@ class _Live:
     runner: Runner | None = None
     task: asyncio.Task[None] | None = None
     is_cancelled: bool = False
+    summarizer: Summarizer | None = None
+    """Takes rows as they are stored; None where earlier rows must be read back."""
 
 
 class Orchestrator:
@@ -172,7 +174,7 @@ class Orchestrator:
         lock = self.store.lock_run(run_id)
         try:
             if lock.__enter__():
-                await self._finish(run, RunState.CANCELLED)
+                await self._finish(_Live(run, lock), RunState.CANCELLED)
             else:
                 await self.store.request_cancel(run_id)
         finally:
@@ -270,16 +272,16 @@ class Orchestrator:
                 await self._work(live)
         except asyncio.CancelledError:
             if live.is_cancelled:
-                await self._finish(live.run, RunState.CANCELLED, runner=live.runner)
+                await self._finish(live, RunState.CANCELLED)
         except RunFailed as error:
-            await self._finish(live.run, RunState.FAILED, error.failure, live.runner)
+            await self._finish(live, RunState.FAILED, error.failure)
         except CbenchError as error:
             failure = Failure("daemon", error.reason, str(error))
-            await self._finish(live.run, RunState.FAILED, failure, live.runner)
+            await self._finish(live, RunState.FAILED, failure)
         except Exception as error:
             log.exception("run %s broke", run_id)
             failure = Failure("daemon", "INTERNAL", f"{type(error).__name__}: {error}")
-            await self._finish(live.run, RunState.FAILED, failure, live.runner)
+            await self._finish(live, RunState.FAILED, failure)
         finally:
             del self._live[run_id]
             live.lock.__exit__(None, None, None)
@@ -294,7 +296,7 @@ class Orchestrator:
         await self.store.append(
             run.run_id, [StateChanged(RunState.RUNNING)], update={"state": RunState.RUNNING}
         )
-        spool = Spool(self.store, run.run_id, _openers(spec, datasets))
+        spool = Spool(self.store, run.run_id, _openers(spec, datasets), len(live.callers))
         plan = Plan(
             run_id=run.run_id,
             callers=live.callers,
@@ -310,6 +312,8 @@ class Orchestrator:
             already_completed=run.completed_rows,
         )
         live.runner = Runner(plan, spool, self._scoring)
+        if run.completed_rows == 0:
+            live.summarizer = self._summarizer(run)
         try:
             async with asyncio.TaskGroup() as group:
                 filling = group.create_task(spool.fill())
@@ -321,7 +325,7 @@ class Orchestrator:
         except BaseExceptionGroup as errors:
             raise _first(errors) from None
         if not self._draining:
-            await self._finish(run, RunState.SUCCEEDED, runner=live.runner)
+            await self._finish(live, RunState.SUCCEEDED)
 
     async def _consume(self, live: _Live) -> None:
         assert live.runner is not None
@@ -330,21 +334,28 @@ class Orchestrator:
             for event in batch:
                 if isinstance(event, StateChanged):
                     update = {"state": event.state, "waiting_reason": event.reason}
-            await self._append(live.run.run_id, batch, update)
+            rows = await self._append(live.run.run_id, batch, update)
+            if live.summarizer is not None:
+                for row in rows:
+                    live.summarizer.add(row)
 
     async def _append(
         self, run_id: str, batch: Sequence[StoredEvent], update: Mapping[str, Any]
-    ) -> None:
+    ) -> list[EvalRow]:
+        """Store a batch and return the rows of it, as they were stored."""
+        stored = list(batch)
         try:
             await self.store.append(run_id, batch, update=update or None)
         except Unencodable:
             # One row holds what cannot be written down: it alone becomes a failure.
-            for event in batch:
+            for position, event in enumerate(batch):
                 try:
                     await self.store.append(run_id, [event], update=update or None)
                 except Unencodable as error:
                     assert isinstance(event, RowScored)
-                    await self.store.append(run_id, [RowScored(_unstorable(event, error))])
+                    stored[position] = RowScored(_unstorable(event.row, error))
+                    await self.store.append(run_id, [stored[position]])
+        return [event.row for event in stored if isinstance(event, RowScored)]
 
     async def _obey_cancel(self, live: _Live) -> None:
         """Notice when another process asks for this run to stop."""
@@ -356,33 +367,33 @@ class Orchestrator:
                 live.task.cancel()
                 return
 
-    async def _finish(
-        self,
-        run: Run,
-        state: RunState,
-        failure: Failure | None = None,
-        runner: Runner | None = None,
-    ) -> None:
-        stored = await self.store.get_run(run.run_id)
+    async def _finish(self, live: _Live, state: RunState, failure: Failure | None = None) -> None:
+        stored = await self.store.get_run(live.run.run_id)
         timing = dict(stored.timing)
-        for system, seconds in (runner.timing if runner else {}).items():
+        for system, seconds in (live.runner.timing if live.runner else {}).items():
             timing[system] = timing.get(system, 0.0) + seconds
-        summarizer = Summarizer(resolve_metrics(stored.spec, self._registry), stored.systems)
-        for system in stored.systems:
-            async for page in self.store.iterate_rows(run.run_id, system):
-                for row in page:
-                    summarizer.add(row)
-        summary = summarizer.result()
         changes: dict[str, Any] = {
             "state": state,
             "end_time": self._clock(),
             "failure": failure,
             "waiting_reason": "",
-            "summary": summary,
+            "summary": (live.summarizer or await self._read_back(stored)).result(),
             "timing": timing,
         }
         finished = replace(stored, **changes, last_seq=stored.last_seq + 1)
-        await self.store.append(run.run_id, [RunFinished(finished)], update=changes)
+        await self.store.append(stored.run_id, [RunFinished(finished)], update=changes)
+
+    async def _read_back(self, run: Run) -> Summarizer:
+        """Summarise the rows of a run from the store."""
+        summarizer = self._summarizer(run)
+        for system in run.systems:
+            async for page in self.store.iterate_rows(run.run_id, system):
+                for row in page:
+                    summarizer.add(row)
+        return summarizer
+
+    def _summarizer(self, run: Run) -> Summarizer:
+        return Summarizer(resolve_metrics(run.spec, self._registry), run.systems)
 
     # Reaching systems.
 
@@ -494,9 +505,9 @@ def _openers(spec: RunSpec, datasets: Sequence[ResolvedDataset]) -> list[Any]:
     ]
 
 
-def _unstorable(event: RowScored, error: Unencodable) -> Any:
+def _unstorable(row: EvalRow, error: Unencodable) -> EvalRow:
     return replace(
-        event.row,
+        row,
         scores={},
         metadata={},
         usage=None,
@@ -504,7 +515,7 @@ def _unstorable(event: RowScored, error: Unencodable) -> Any:
         evaluator_failures={},
         processed=None,
         primary_score="",
-        failure=Failure("system", error.reason, str(error), attempts=event.row.attempts),
+        failure=Failure("system", error.reason, str(error), attempts=row.attempts),
     )
 
 

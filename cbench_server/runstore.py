@@ -95,8 +95,9 @@ class RunStore(Protocol):
     ) -> list[Stored]:
         """Return stored events after `after_seq`, in order, at least one if there is one.
 
-        With `rows=False` RowScored events are left out. Each event's checksum
-        is verified; StoreCorrupt names the run and seq that fail.
+        With `rows=False` RowScored events are left out; without `processed`
+        rows need not carry their processed output. Each event's checksum is
+        verified; StoreCorrupt names the run and seq that fail.
         """
         ...
 

@@ -58,14 +58,23 @@ class Scoring:
         self._io_timeout = io_timeout
 
     def score_inline(
-        self, evaluators: Sequence[Evaluator], original: Example, processed: Example
+        self,
+        evaluators: Sequence[Evaluator],
+        original: Example,
+        processed: Example,
+        size: int | None = None,
     ) -> ScoredRow | None:
-        """Do as `score_row` does, at once; None if some evaluator belongs elsewhere."""
+        """Do as `score_row` does, at once; None if some evaluator belongs elsewhere.
+
+        `size` is that of the text of both sides, where the caller knows it.
+        """
         chosen = applicable(evaluators, processed)
         for evaluator in chosen:
             if getattr(evaluator, "placement", "thread") != "inline" or is_async(evaluator):
                 return None
-        if _text_size(original) + _text_size(processed) > self._inline_limit:
+        if size is None:
+            size = _text_size(original) + _text_size(processed)
+        if size > self._inline_limit:
             return None
         row = ScoredRow()
         for evaluator in chosen:

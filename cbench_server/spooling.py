@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from cbench_server.datasets.validate import IdLedger, check_example
 from cbench_server.digests import canonical_digest
@@ -14,6 +15,7 @@ from cbench_server.types import Example
 
 _CHUNK_ROWS = 256
 _CHUNK_BYTES = 2_000_000
+_FRESH_BYTES = 4_000_000
 
 
 def prepare(
@@ -61,6 +63,15 @@ def take_chunk(examples: Iterator[SpooledExample], most: int) -> list[SpooledExa
     return chunk
 
 
+@dataclass
+class _Chunk:
+    """Examples that some lanes have yet to read."""
+
+    examples: list[SpooledExample]
+    size: int
+    readers: int
+
+
 class Spool:
     """The examples of one run in the store, readable while they are still being loaded."""
 
@@ -69,6 +80,7 @@ class Spool:
         store: RunStore,
         run_id: str,
         sources: Sequence[Callable[[int], Iterator[SpooledExample]]],
+        readers: int,
     ) -> None:
         """`sources` open one dataset each, given the ordinal of its first example."""
         self._store = store
@@ -77,6 +89,9 @@ class Spool:
         self._count = 0
         self._complete = False
         self._changed = asyncio.Condition()
+        self._readers = readers
+        self._fresh: dict[int, _Chunk] = {}
+        self._fresh_bytes = 0
 
     @property
     def example_count(self) -> int | None:
@@ -100,6 +115,7 @@ class Spool:
                     chunk = await self._not_yet_stored(chunk, stored)
                 if chunk:
                     await self._store.add_examples(self._run_id, chunk)
+                    self._keep(chunk)
                     await self._advance(ordinal, False)
         if ordinal == 0:
             raise BadDataset("the datasets hold no examples; check -n, --where and the file")
@@ -137,7 +153,26 @@ class Spool:
                 await self._changed.wait_for(lambda: self._count > start or self._complete)
         if start >= self._count:
             return []
+        if fresh := self._take(start):
+            return fresh
         return await self._store.read_examples(self._run_id, start, limit)
+
+    def _keep(self, examples: list[SpooledExample]) -> None:
+        """Keep a few spooled examples at hand, so that a lane close behind need not read them."""
+        size = sum(text_size(spooled.example) for spooled in examples)
+        if self._fresh_bytes + size <= _FRESH_BYTES:
+            self._fresh[examples[0].ordinal] = _Chunk(examples, size, self._readers)
+            self._fresh_bytes += size
+
+    def _take(self, start: int) -> list[SpooledExample]:
+        chunk = self._fresh.get(start)
+        if chunk is None:
+            return []
+        chunk.readers -= 1
+        if chunk.readers == 0:
+            del self._fresh[start]
+            self._fresh_bytes -= chunk.size
+        return chunk.examples
 
     async def completed(self, system: str, start: int, stop: int) -> set[tuple[int, int]]:
         """Return the (ordinal, repeat) of the rows the store has already."""

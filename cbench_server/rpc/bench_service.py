@@ -55,7 +55,7 @@ class BenchService(bench_pb2_grpc.BenchServicer):
         spec = convert.spec_from_proto(request.spec)
         run = await self._orchestrator.start(spec, request.request_id)
         async for page in self._watch(run.run_id, 0, rows=not request.omit_rows):
-            yield _fill(bench_pb2.EvaluateResponse(), page)
+            yield _fill(bench_pb2.EvaluateResponse(), page, processed=False)
 
     async def WatchRun(
         self, request: bench_pb2.WatchRunRequest, context: Any
@@ -67,7 +67,7 @@ class BenchService(bench_pb2_grpc.BenchServicer):
             processed=request.include_processed,
         )
         async for page in pages:
-            yield _fill(bench_pb2.WatchRunResponse(), page)
+            yield _fill(bench_pb2.WatchRunResponse(), page, processed=request.include_processed)
 
     def _watch(
         self, run_id: str, after: int, *, rows: bool, processed: bool = False
@@ -119,7 +119,7 @@ class BenchService(bench_pb2_grpc.BenchServicer):
         response = bench_pb2.ListRowsResponse(next_page_token=page.next_token or "")
         for position, row in enumerate(page.rows):
             message = response.rows.add()
-            convert.row_to_proto(row, message)
+            convert.row_to_proto(row, message, processed=request.include_processed)
             if page.originals is not None:
                 wire.example_to_proto(page.originals[position], message.original)
         return response
@@ -190,9 +190,9 @@ def _add_all(upload: UploadWriter, request: bench_pb2.UploadExamplesRequest) -> 
         upload.add(wire.example_from_proto(message))
 
 
-def _fill(response: Any, page: list[Stored | Progressed]) -> Any:
+def _fill(response: Any, page: list[Stored | Progressed], *, processed: bool) -> Any:
     for entry in page:
-        convert.event_to_proto(entry, response.events.add())
+        convert.event_to_proto(entry, response.events.add(), processed=processed)
     return response
 
 

@@ -256,7 +256,9 @@ def progress_to_proto(run: Run) -> bench_pb2.Progress:
     return message
 
 
-def event_to_proto(entry: Stored | Progressed, message: bench_pb2.RunEvent) -> None:
+def event_to_proto(
+    entry: Stored | Progressed, message: bench_pb2.RunEvent, *, processed: bool = False
+) -> None:
     """Encode an event; progress has no sequence."""
     if isinstance(entry, Progressed):
         message.progress.CopyFrom(progress_to_proto(entry.run))
@@ -265,7 +267,7 @@ def event_to_proto(entry: Stored | Progressed, message: bench_pb2.RunEvent) -> N
     _set_seconds(message.create_time, entry.time)
     event = entry.event
     if isinstance(event, RowScored):
-        row_to_proto(event.row, message.row)
+        row_to_proto(event.row, message.row, processed=processed)
     elif isinstance(event, RunAccepted):
         message.accepted.CopyFrom(run_to_proto(event.run))
     elif isinstance(event, RunFinished):
@@ -275,8 +277,8 @@ def event_to_proto(entry: Stored | Progressed, message: bench_pb2.RunEvent) -> N
         message.state_change.reason = event.reason
 
 
-def row_to_proto(row: EvalRow, message: bench_pb2.EvalRow) -> None:
-    """Encode a row, with its processed output if it carries one."""
+def row_to_proto(row: EvalRow, message: bench_pb2.EvalRow, *, processed: bool) -> None:
+    """Encode a row, with its processed output if it is wanted and there."""
     message.system = row.system
     wire.id_to_proto(row.example_id, message.example_id)
     message.dataset = row.dataset
@@ -314,7 +316,7 @@ def row_to_proto(row: EvalRow, message: bench_pb2.EvalRow) -> None:
         wire.fields_to_proto(row.details.get(evaluator, {}), note.details)
         if failure := row.evaluator_failures.get(evaluator):
             failure_to_proto(failure, note.failure)
-    if row.processed is not None:
+    if processed and row.processed is not None:
         wire.fields_to_proto(row.processed, message.processed)
 
 

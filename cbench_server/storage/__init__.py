@@ -1,0 +1,1 @@
+"""Where runs are kept: one SQLite file in the data directory."""

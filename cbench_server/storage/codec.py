@@ -1,0 +1,199 @@
+"""Events, runs and examples to bytes and back, with the checksums that guard them."""
+
+import struct
+import zlib
+from dataclasses import MISSING, asdict, dataclass, fields, replace
+from operator import attrgetter
+from typing import Any
+
+import msgspec
+
+from cbench_server.digests import blame, encode_fields, plain_form, require_plain
+from cbench_server.errors import Unencodable
+from cbench_server.events import RowScored, RunAccepted, RunFinished, StateChanged, StoredEvent
+from cbench_server.results import EvalRow
+from cbench_server.spec import Run
+
+Buffer = bytes | memoryview
+
+ACCEPTED, STATE, ROW, FINISHED = 1, 2, 3, 4
+
+_COMPRESS_OVER = 1024
+_PLAIN, _ZLIB = b"\0", b"\1"
+_EVENT_KEY = struct.Struct("<qqBdqqqBBI")
+_EXAMPLE_KEY = struct.Struct("<qqq")
+
+
+@dataclass(slots=True)
+class EncodedEvent:
+    """An event on its way to the file. `body` is what a system returned, not yet packed."""
+
+    kind: int
+    head: bytes
+    body: bytes | None = None
+    is_packed: bool = False
+    system: str = ""
+    ordinal: int = 0
+    repeat: int = 0
+    failed: bool = False
+    reused: bool = False
+
+    @property
+    def size(self) -> int:
+        """Bytes it holds in memory."""
+        return len(self.head) + len(self.body or b"")
+
+    def pack_body(self) -> None:
+        """Compress the body, unless that is done."""
+        if self.body is not None and not self.is_packed:
+            self.body = pack(self.body)
+            self.is_packed = True
+
+
+def encode_event(event: StoredEvent) -> EncodedEvent:
+    """Encode an event, or raise `Unencodable` naming the field that has no stored form."""
+    if isinstance(event, RowScored):
+        return _encode_row(event.row)
+    if isinstance(event, StateChanged):
+        return EncodedEvent(STATE, encode_fields(asdict(event)))
+    kind = ACCEPTED if isinstance(event, RunAccepted) else FINISHED
+    return EncodedEvent(kind, encode_run(event.run))
+
+
+def decode_event(kind: int, head: bytes, body: Buffer | None) -> StoredEvent:
+    """Decode what `encode_event` made."""
+    if kind == ROW:
+        return RowScored(decode_row(head, body))
+    if kind == STATE:
+        return _state_decoder.decode(head)
+    if kind == ACCEPTED:
+        return RunAccepted(decode_run(head))
+    if kind == FINISHED:
+        return RunFinished(decode_run(head))
+    raise ValueError(f"its kind {kind} is unknown")
+
+
+# A head leaves out what has its default value, and is decoded as an EvalRow,
+# so that a field added to EvalRow later reads as its default in old rows.
+_HEAD_NAMES = tuple(field.name for field in fields(EvalRow) if field.name != "processed")
+_Head = msgspec.defstruct(
+    "_Head",
+    [
+        (field.name, Any)
+        if field.default is MISSING and field.default_factory is MISSING
+        else (field.name, Any, field.default)
+        if field.default_factory is MISSING
+        else (field.name, Any, msgspec.field(default_factory=field.default_factory))
+        for field in fields(EvalRow)
+        if field.name != "processed"
+    ],
+    omit_defaults=True,
+)
+_head_values = attrgetter(*_HEAD_NAMES)
+_FREE_FIELDS = ("metadata", "details", "usage", "reader_usage")
+
+_encoder = msgspec.msgpack.Encoder(enc_hook=plain_form)
+_row_decoder = msgspec.msgpack.Decoder(EvalRow)
+_run_decoder = msgspec.msgpack.Decoder(Run)
+_state_decoder = msgspec.msgpack.Decoder(StateChanged)
+_any_decoder = msgspec.msgpack.Decoder()
+
+
+def _encode_row(row: EvalRow) -> EncodedEvent:
+    for name in _FREE_FIELDS:
+        if value := getattr(row, name):
+            require_plain(value, f"{name}.")
+    try:
+        head = _encoder.encode(_Head(*_head_values(row)))
+    except (OverflowError, UnicodeEncodeError, Unencodable) as error:
+        raise blame(asdict(replace(row, processed=None)), "", error) from error
+    body = None if row.processed is None else encode_fields(row.processed, "processed.")
+    return EncodedEvent(
+        ROW,
+        head,
+        body,
+        system=row.system,
+        ordinal=row.ordinal,
+        repeat=row.repeat,
+        failed=row.failure is not None,
+        reused=row.reused,
+    )
+
+
+def decode_row(head: bytes, body: Buffer | None) -> EvalRow:
+    """Decode a row; without a body it comes without its processed output."""
+    row = _row_decoder.decode(head)
+    return row if body is None else replace(row, processed=decode_fields(body))
+
+
+def encode_run(run: Run) -> bytes:
+    """Encode a run with its spec."""
+    return encode_fields(asdict(run), "run.")
+
+
+def decode_run(record: bytes) -> Run:
+    """Decode what `encode_run` made."""
+    return _run_decoder.decode(record)
+
+
+def decode_fields(data: Buffer) -> dict[str, Any]:
+    """Decode an example, a processed output or token counts."""
+    decoded: dict[str, Any] = _any_decoder.decode(data)
+    return decoded
+
+
+def pack(data: bytes) -> bytes:
+    """Compress what is long enough to gain by it."""
+    if len(data) > _COMPRESS_OVER:
+        compressed = zlib.compress(data, 1)
+        if len(compressed) < len(data):
+            return _ZLIB + compressed
+    return _PLAIN + data
+
+
+def unpack(packed: bytes) -> Buffer:
+    """Undo `pack`, or raise ValueError."""
+    data = memoryview(packed)[1:]
+    try:
+        return zlib.decompress(data) if packed[:1] == _ZLIB else data
+    except zlib.error as error:
+        raise ValueError(str(error)) from error
+
+
+def event_sum(
+    run: int,
+    seq: int,
+    kind: int,
+    time: float,
+    key: tuple[int | None, int | None, int | None],
+    failed: bool,
+    body_sum: int,
+    head: bytes,
+) -> int:
+    """Return the checksum of all of an event but its body, whose own checksum it covers."""
+    system, ordinal, repeat = key
+    is_row = system is not None
+    columns = _EVENT_KEY.pack(
+        run, seq, kind, time, system or 0, ordinal or 0, repeat or 0, is_row, failed, body_sum
+    )
+    return zlib.crc32(head, zlib.crc32(columns))
+
+
+def body_sum(body: bytes | None) -> int:
+    """Return the checksum of a packed body."""
+    return 0 if body is None else zlib.crc32(body)
+
+
+def example_sum(
+    run: int, ordinal: int, dataset: str, index: int, digest: str, tokens: bytes, body: bytes
+) -> int:
+    """Return the checksum of a whole spooled example."""
+    total = zlib.crc32(_EXAMPLE_KEY.pack(run, ordinal, index))
+    for part in (dataset.encode(), digest.encode(), tokens, body):
+        total = zlib.crc32(part, total)
+    return total
+
+
+def record_sum(run_id: str, record: bytes) -> int:
+    """Return the checksum of a run's record."""
+    return zlib.crc32(record, zlib.crc32(run_id.encode()))

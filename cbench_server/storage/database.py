@@ -1,0 +1,108 @@
+"""Connections to the store file, and its errors in words a person can act on."""
+
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeVar
+
+from cbench_server.errors import StoreCorrupt, StoreError
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+BUSY_TIMEOUT = 60.0
+READERS = 2
+
+_UNWRITABLE = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM}
+_DAMAGED = {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}
+
+
+def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
+    """Open the file; every transaction is begun and ended by name."""
+    connection = sqlite3.connect(
+        path, timeout=BUSY_TIMEOUT, isolation_level=None, check_same_thread=False
+    )
+    try:
+        # Takes effect only while the file is empty, and before it turns to WAL.
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA foreign_keys = ON")
+        # 16 MB between checkpoints: fewer syncs than the default, still a small file.
+        connection.execute("PRAGMA wal_autocheckpoint = 4000")
+        connection.execute("PRAGMA journal_size_limit = 67108864")
+        connection.execute(f"PRAGMA query_only = {'ON' if read_only else 'OFF'}")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Turn SQLite's errors inside the context into ours."""
+    try:
+        yield
+    except (sqlite3.Error, OSError) as error:
+        raise explain(error, path) from error
+
+
+def explain(error: Exception, path: Path) -> StoreError:
+    """Say what SQLite or the system met at `path`, and what to do about it."""
+    code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
+    if code in _DAMAGED:
+        return damaged(path, str(error))
+    if code == sqlite3.SQLITE_FULL:
+        return StoreError(
+            f"no space is left to write {path}; what could not be written is left out whole. "
+            "Free some space, then resume the run."
+        )
+    if code in _UNWRITABLE or isinstance(error, OSError):
+        return StoreError(
+            f"{path} cannot be written ({error}). Check its permissions, or set CBENCH_HOME "
+            "to a directory that can be."
+        )
+    if code == sqlite3.SQLITE_BUSY:
+        return StoreError(f"{path} is kept locked by another process. End that one, or wait.")
+    return StoreError(f"{path} could not be used: {error}.")
+
+
+def damaged(path: Path, what: str) -> StoreCorrupt:
+    """Say that a whole file is of no use."""
+    return StoreCorrupt(
+        f"{path} is damaged or is not a cbench store ({what}). Move it aside to start with an "
+        "empty one; `cbench doctor` checks the set-up."
+    )
+
+
+class Readers:
+    """A few threads with a connection each, for reads that must not hold up the loop."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._local = threading.local()
+        self._connections: list[sqlite3.Connection] = []
+        self.pool = ThreadPoolExecutor(READERS, "cbench-read")
+
+    def call(
+        self,
+        read: Callable[Concatenate[sqlite3.Connection, P], T],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        """Run `read` on this pool thread's connection."""
+        with explained(self._path):
+            connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
+            if connection is None:
+                connection = self._local.connection = connect(self._path, read_only=True)
+                self._connections.append(connection)
+            return read(connection, *args, **kwargs)
+
+    def close(self) -> None:
+        """Wait for reads under way, then close the connections."""
+        self.pool.shutdown()
+        for connection in self._connections:
+            connection.close()

@@ -1,0 +1,112 @@
+"""The tables, as SQLAlchemy knows them. migrations/ brings a file to this shape."""
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+)
+
+HEAD_REVISION = "0001"
+"""The newest migration, which this version reads and writes."""
+
+metadata = MetaData()
+
+runs = Table(
+    "runs",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("run_id", Text, nullable=False, unique=True),
+    Column("request_id", Text, unique=True),
+    Column("spec_digest", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("create_time", Float, nullable=False),
+    Column("end_time", Float),
+    Column("last_seq", BigInteger, nullable=False),
+    Column("examples", BigInteger, nullable=False),
+    Column("spool_complete", Boolean, nullable=False),
+    Column("cancel_requested", Boolean, nullable=False),
+    # Set while a run is being deleted in batches; nobody sees the run from then on.
+    Column("deleted", Boolean, nullable=False),
+    Column("record_sum", BigInteger, nullable=False),
+    Column("record", LargeBinary, nullable=False),
+    # An id that is never used again cannot lead a stale page token to another run.
+    sqlite_autoincrement=True,
+)
+
+run_labels = Table(
+    "run_labels",
+    metadata,
+    Column("run", ForeignKey("runs.id"), primary_key=True),
+    Column("key", Text, primary_key=True),
+    Column("value", Text, nullable=False),
+)
+
+run_systems = Table(
+    "run_systems",
+    metadata,
+    Column("run", ForeignKey("runs.id"), primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("name", Text, nullable=False),
+    Column("completed", BigInteger, nullable=False),
+    Column("failed", BigInteger, nullable=False),
+    Column("reused", BigInteger, nullable=False),
+)
+
+# The body stands last: SQLite then reads a head without touching the body's pages.
+events = Table(
+    "events",
+    metadata,
+    Column("run", ForeignKey("runs.id"), primary_key=True),
+    Column("seq", BigInteger, primary_key=True, autoincrement=False),
+    Column("kind", Integer, nullable=False),
+    Column("time", Float, nullable=False),
+    Column("system", Integer),
+    Column("ordinal", BigInteger),
+    Column("repeat", Integer),
+    Column("failed", Boolean, nullable=False),
+    Column("head_sum", BigInteger, nullable=False),
+    Column("body_sum", BigInteger, nullable=False),
+    Column("head", LargeBinary, nullable=False),
+    Column("body", LargeBinary),
+)
+
+ROW_KEY = (events.c.run, events.c.system, events.c.ordinal, events.c.repeat)
+IS_ROW = events.c.system.is_not(None)
+
+Index("row_key", *ROW_KEY, unique=True, sqlite_where=IS_ROW, postgresql_where=IS_ROW)
+# `failed` is the same in all of it, and is there so that SQLite prefers this index.
+Index(
+    "failed_rows",
+    events.c.failed,
+    *ROW_KEY,
+    sqlite_where=events.c.failed,
+    postgresql_where=events.c.failed,
+)
+Index(
+    "events_but_rows",
+    events.c.run,
+    events.c.seq,
+    sqlite_where=events.c.system.is_(None),
+    postgresql_where=events.c.system.is_(None),
+)
+
+examples = Table(
+    "examples",
+    metadata,
+    Column("run", ForeignKey("runs.id"), primary_key=True),
+    Column("ordinal", BigInteger, primary_key=True, autoincrement=False),
+    Column("dataset", Text, nullable=False),
+    Column("idx", BigInteger, nullable=False),
+    Column("digest", Text, nullable=False),
+    Column("tokens", LargeBinary, nullable=False),
+    Column("sum", BigInteger, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+)

@@ -1,0 +1,268 @@
+"""What is written in one transaction; only the writer's thread comes here."""
+
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from cbench_server.digests import spec_digest
+from cbench_server.errors import AlreadyExists, UnknownRun
+from cbench_server.spec import Run
+from cbench_server.storage import codec
+from cbench_server.storage import statements as sql
+from cbench_server.storage.codec import EncodedEvent
+from cbench_server.storage.reading import checked_record
+from cbench_server.storage.schema import events as events_table
+
+_DELETE_ROWS, _DELETE_BYTES = 500, 8_000_000
+
+_FIXED = {"run_id", "spec", "create_time", "request_id", "progress", "last_seq"}
+UPDATABLE = {field.name for field in fields(Run)} - _FIXED
+
+
+@dataclass(slots=True)
+class _System:
+    number: int
+    completed: int = 0
+    failed: int = 0
+    reused: int = 0
+    is_changed: bool = False
+
+
+@dataclass(slots=True)
+class _OpenRun:
+    key: int
+    stored_seq: int
+    last_seq: int
+    examples: int
+    systems: dict[str, _System]
+
+
+class Transaction:
+    """A group of writes; `flush` stores their events and counters all at once.
+
+    Events are taken to be new, and `flush` raises sqlite3.IntegrityError if
+    one is not. A `careful` transaction, which is slower, drops those.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, *, careful: bool) -> None:
+        self._connection = connection
+        self._is_careful = careful
+        self._runs: dict[str, _OpenRun] = {}
+        self._values: list[Any] = []
+
+    def create_run(
+        self, run: Run, record: bytes, accepted: EncodedEvent, time: float
+    ) -> str | None:
+        """Insert a run and its first event, or name the run that the same request made."""
+        digest = spec_digest(run.spec)
+        if run.request_id:
+            made = self._execute(sql.FIND_REQUEST, request_id=run.request_id).fetchone()
+            if made and made[1] == digest:
+                return str(made[0])
+            if made:
+                raise AlreadyExists(
+                    f'request id "{run.request_id}" made run "{made[0]}", whose spec is another. '
+                    "Choose a new request id."
+                )
+        if self._execute(sql.FIND_RUN_TO_DELETE, run_id=run.run_id).fetchone():
+            raise AlreadyExists(f'there is a run "{run.run_id}" already. Choose another id.')
+        cursor = self._execute(
+            sql.INSERT_RUN,
+            run_id=run.run_id,
+            request_id=run.request_id or None,
+            spec_digest=digest,
+            state=str(run.state),
+            create_time=run.create_time,
+            end_time=run.end_time,
+            last_seq=0,
+            examples=0,
+            spool_complete=False,
+            cancel_requested=False,
+            deleted=False,
+            record_sum=codec.record_sum(run.run_id, record),
+            record=record,
+        )
+        for key, value in run.spec.labels.items():
+            self._execute(sql.INSERT_LABEL, run=cursor.lastrowid, key=key, value=value)
+        self.append(run.run_id, [accepted], {}, time)
+        return None
+
+    def append(
+        self,
+        run_id: str,
+        events: Iterable[EncodedEvent],
+        changes: Mapping[str, Any],
+        time: float,
+    ) -> tuple[int, int]:
+        """Store events and changes of the run; return its last seq and how many were new."""
+        run = self._run(run_id)
+        before = run.last_seq
+        for event in events:
+            self._insert(run, event, time)
+        if changes:
+            self._change(run_id, run, changes)
+        return run.last_seq, run.last_seq - before
+
+    def _insert(self, run: _OpenRun, event: EncodedEvent, time: float) -> None:
+        event.pack_body()
+        is_row = event.kind == codec.ROW
+        system = self._system(run, event.system) if is_row else None
+        key = (system.number, event.ordinal, event.repeat) if system else (None, None, None)
+        seq = run.last_seq + 1
+        body_sum = codec.body_sum(event.body)
+        head_sum = codec.event_sum(
+            run.key, seq, event.kind, time, key, event.failed, body_sum, event.head
+        )
+        columns = (run.key, seq, event.kind, time, *key, event.failed)
+        values = (*columns, head_sum, body_sum, event.head, event.body)
+        if not self._is_careful:
+            self._values += values
+        elif self._connection.execute(sql.INSERT_EVENT_IF_NEW, values).rowcount == 0:
+            return
+        run.last_seq = seq
+        if system:
+            system.completed += 1
+            system.failed += event.failed
+            system.reused += event.reused
+            system.is_changed = True
+
+    def _change(self, run_id: str, run: _OpenRun, changes: Mapping[str, Any]) -> None:
+        row = self._execute(sql.READ_RUN, run_id=run_id).fetchone()
+        changed = replace(checked_record(row), **changes)
+        record = codec.encode_run(changed)
+        self._execute(
+            sql.SET_RECORD,
+            run=run.key,
+            new_record=record,
+            new_sum=codec.record_sum(run_id, record),
+            new_state=str(changed.state),
+            new_end_time=changed.end_time,
+        )
+        for name in changes.get("systems", ()):
+            self._system(run, name)
+        if "state" in changes:
+            self._execute(sql.SET_CANCEL, run=run.key, requested=False)
+
+    def add_examples(
+        self, run_id: str, examples: Sequence[dict[str, Any]], *, complete: bool
+    ) -> None:
+        """Spool examples; one whose ordinal is there already is dropped."""
+        run = self._run(run_id)
+        for example in examples:
+            example["run"] = run.key
+            example["sum"] = codec.example_sum(
+                run.key,
+                example["ordinal"],
+                example["dataset"],
+                example["idx"],
+                example["digest"],
+                example["tokens"],
+                example["body"],
+            )
+            run.examples += self._connection.execute(sql.INSERT_EXAMPLE, example).rowcount
+        self._execute(sql.SET_SPOOLED, run=run.key, new_examples=run.examples, complete=complete)
+
+    def request_cancel(self, run_id: str) -> None:
+        """Leave word that the run is to be cancelled."""
+        self._execute(sql.SET_CANCEL, run=self._run(run_id).key, requested=True)
+
+    def mark_deleted(self, run_id: str) -> int | None:
+        """Hide a run and return its key; None if there is none."""
+        row = self._execute(sql.FIND_RUN_TO_DELETE, run_id=run_id).fetchone()
+        if row is None:
+            return None
+        self._execute(sql.MARK_DELETED, run=row[0])
+        self._runs.pop(run_id, None)
+        return int(row[0])
+
+    def delete_some(self, key: int) -> bool:
+        """Delete a bounded part of a hidden run; False once all of it is gone."""
+        for sizes, deletion in (
+            (sql.EVENT_SIZES, sql.DELETE_EVENTS),
+            (sql.EXAMPLE_SIZES, sql.DELETE_EXAMPLES),
+        ):
+            chosen: list[int] = []
+            total = 0
+            with closing(self._execute(sizes, run=key)) as cursor:
+                for position, size in cursor:
+                    chosen.append(position)
+                    total += size
+                    if len(chosen) >= _DELETE_ROWS or total >= _DELETE_BYTES:
+                        break
+            if chosen:
+                self._execute(deletion, run=key, last=chosen[-1])
+                return True
+        for statement in sql.DELETE_REST:
+            self._execute(statement, run=key)
+        return False
+
+    def vacuum_some(self, pages: int) -> bool:
+        """Give free pages back to the file system; False once none is left."""
+        before = self._free_pages()
+        self._connection.execute(f"PRAGMA incremental_vacuum({pages})").fetchall()
+        return 0 < self._free_pages() < before
+
+    def _free_pages(self) -> int:
+        return int(self._connection.execute("PRAGMA freelist_count").fetchone()[0])
+
+    def flush(self) -> dict[str, int]:
+        """Store events and counters; return the last seq of each run that has new events."""
+        self._insert_events()
+        advanced = {}
+        for run_id, run in self._runs.items():
+            if run.last_seq > run.stored_seq:
+                self._execute(sql.SET_LAST_SEQ, run=run.key, new_last_seq=run.last_seq)
+                advanced[run_id] = run.last_seq
+            for system in run.systems.values():
+                if system.is_changed:
+                    self._execute(
+                        sql.SET_COUNTERS,
+                        run=run.key,
+                        system=system.number,
+                        new_completed=system.completed,
+                        new_failed=system.failed,
+                        new_reused=system.reused,
+                    )
+        return advanced
+
+    def _insert_events(self) -> None:
+        start = 0
+        for count, statement in sql.INSERT_EVENTS.items():
+            width = count * len(events_table.c)
+            while start + width <= len(self._values):
+                self._connection.execute(statement, self._values[start : start + width])
+                start += width
+
+    def _run(self, run_id: str) -> _OpenRun:
+        run = self._runs.get(run_id)
+        if run is None:
+            row = self._execute(sql.FIND_RUN, run_id=run_id).fetchone()
+            if row is None:
+                raise UnknownRun(run_id)
+            key, last_seq, examples = row
+            systems = {
+                name: _System(number, *counters)
+                for number, name, *counters in self._execute(sql.READ_SYSTEMS, run=key)
+            }
+            run = self._runs[run_id] = _OpenRun(key, last_seq, last_seq, examples, systems)
+        return run
+
+    def _system(self, run: _OpenRun, name: str) -> _System:
+        system = run.systems.get(name)
+        if system is None:
+            system = run.systems[name] = _System(len(run.systems))
+            self._execute(
+                sql.INSERT_SYSTEM,
+                run=run.key,
+                number=system.number,
+                name=name,
+                completed=0,
+                failed=0,
+                reused=0,
+            )
+        return system
+
+    def _execute(self, statement: str, **parameters: Any) -> sqlite3.Cursor:
+        return self._connection.execute(statement, parameters)

@@ -1,0 +1,196 @@
+"""One thread that writes, and groups what is asked for at about the same time.
+
+A sync to disk costs milliseconds however little it writes, so rows wait up to
+20 ms for company. What is not a row, such as a change of state, waits for
+nobody and takes along whatever is queued.
+"""
+
+import asyncio
+import sqlite3
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from cbench_server.errors import StoreError
+from cbench_server.storage.database import connect, explain
+from cbench_server.storage.transaction import Transaction
+
+T = TypeVar("T")
+
+GROUP_ROWS, GROUP_BYTES, GROUP_SECONDS = 64, 1_000_000, 0.002
+# A backlog is written in larger groups, which are cheaper by the row.
+_MAX_ROWS, _MAX_BYTES = 1024, 8_000_000
+QUEUE_BYTES = 32_000_000
+_BUSY_RETRIES = 3
+
+
+@dataclass(slots=True, eq=False)
+class _Job:
+    work: Callable[[Transaction], Any]
+    future: "asyncio.Future[Any]"
+    rows: int
+    size: int
+    queued: float = field(default_factory=time.monotonic)
+
+
+class Writer:
+    """Carries out writes in groups. `on_commit` gets the runs that have new events."""
+
+    def __init__(self, path: Path, on_commit: Callable[[dict[str, int]], None]) -> None:
+        self._path = path
+        self._on_commit = on_commit
+        self._connection = connect(path)
+        self._wake = threading.Condition()
+        self._queue: deque[_Job] = deque()
+        self._queued_rows = 0
+        self._queued_size = 0
+        self._is_urgent = False
+        self._is_closing = False
+        self.unfinished_size = 0
+        """Bytes queued or being written; at most QUEUE_BYTES, or one longer write."""
+        self._turn = asyncio.Lock()
+        self._space: asyncio.Future[None] | None = None
+        self._thread = threading.Thread(target=self._run, name="cbench-write", daemon=True)
+        self._thread.start()
+
+    async def write(self, work: Callable[[Transaction], T], *, rows: int = 0, size: int = 0) -> T:
+        """Do `work` in a transaction and return its result once that is on disk.
+
+        `work` may run again if another of its group fails. Waits while too
+        many bytes are queued. Cancelling the caller does not undo the write.
+        """
+        loop = asyncio.get_running_loop()
+        # In turn, so that a long write is not kept out by short ones for ever.
+        async with self._turn:
+            while self.unfinished_size and self.unfinished_size + size > QUEUE_BYTES:
+                self._space = loop.create_future()
+                await self._space
+        job = _Job(work, loop.create_future(), rows, size)
+        self._enqueue(job)
+        self.unfinished_size += size
+        result: T = await job.future
+        return result
+
+    def _enqueue(self, job: _Job) -> None:
+        with self._wake:
+            if self._is_closing:
+                raise StoreError(f"the store {self._path} is closed.")
+            self._queue.append(job)
+            self._queued_rows += job.rows
+            self._queued_size += job.size
+            self._is_urgent |= job.rows == 0
+            if len(self._queue) == 1 or self._is_group():
+                self._wake.notify()
+
+    def _is_group(self) -> bool:
+        return (
+            self._is_urgent
+            or self._is_closing
+            or self._queued_rows >= GROUP_ROWS
+            or self._queued_size >= GROUP_BYTES
+        )
+
+    def _run(self) -> None:
+        while group := self._next_group():
+            self._write(group)
+
+    def _next_group(self) -> list[_Job]:
+        with self._wake:
+            while not self._queue and not self._is_closing:
+                self._wake.wait()
+            while self._queue and not self._is_group():
+                patience = self._queue[0].queued + GROUP_SECONDS - time.monotonic()
+                if patience <= 0:
+                    break
+                self._wake.wait(patience)
+            group: list[_Job] = []
+            rows = size = 0
+            while self._queue and rows < _MAX_ROWS and size < _MAX_BYTES:
+                job = self._queue.popleft()
+                group.append(job)
+                rows, size = rows + job.rows, size + job.size
+            self._queued_rows -= rows
+            self._queued_size -= size
+            self._is_urgent = any(job.rows == 0 for job in self._queue)
+            return group
+
+    def _write(self, group: Sequence[_Job]) -> None:
+        try:
+            try:
+                results, advanced = self._commit(group)
+            except sqlite3.IntegrityError:
+                results, advanced = self._commit(group, careful=True)
+        except sqlite3.Error as error:
+            self._deliver(group, [explain(error, self._path)] * len(group), {})
+        except Exception as error:
+            if len(group) == 1:
+                self._deliver(group, [error], {})
+            else:
+                # One of them is at fault; the others must not suffer for it.
+                for job in group:
+                    self._write([job])
+        else:
+            self._deliver(group, results, advanced)
+
+    def _commit(
+        self, group: Iterable[_Job], *, careful: bool = False
+    ) -> tuple[list[Any], dict[str, int]]:
+        self._begin()
+        try:
+            transaction = Transaction(self._connection, careful=careful)
+            results = [job.work(transaction) for job in group]
+            advanced = transaction.flush()
+            self._connection.execute("COMMIT")
+        except BaseException:
+            # On a full disk SQLite has rolled back by itself already.
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            raise
+        return results, advanced
+
+    def _begin(self) -> None:
+        for attempt in range(_BUSY_RETRIES):
+            try:
+                self._connection.execute("BEGIN IMMEDIATE")
+                return
+            except sqlite3.OperationalError as error:
+                is_busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+                if not is_busy or attempt == _BUSY_RETRIES - 1:
+                    raise
+
+    def _deliver(
+        self, group: Sequence[_Job], results: Sequence[Any], advanced: dict[str, int]
+    ) -> None:
+        loop = group[0].future.get_loop()
+        with suppress(RuntimeError):  # The loop is closed: nobody waits any more.
+            loop.call_soon_threadsafe(self._finish, group, results, advanced)
+
+    def _finish(
+        self, group: Sequence[_Job], results: Sequence[Any], advanced: dict[str, int]
+    ) -> None:
+        for job, result in zip(group, results, strict=True):
+            self.unfinished_size -= job.size
+            if job.future.done():
+                continue
+            if isinstance(result, Exception):
+                job.future.set_exception(result)
+            else:
+                job.future.set_result(result)
+        if self._space is not None and not self._space.done():
+            self._space.set_result(None)
+        self._on_commit(advanced)
+
+    def close(self) -> None:
+        """Write what is queued, then close the file; blocks until that is done."""
+        with self._wake:
+            self._is_closing = True
+            self._wake.notify()
+        self._thread.join()
+        with suppress(sqlite3.Error):  # All is committed; whoever opens the file next does it.
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        self._connection.close()

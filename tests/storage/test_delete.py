@@ -1,0 +1,125 @@
+"""Deleting: all of a run, in parts, and by age."""
+
+import asyncio
+import os
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cbench_server.errors import UnknownRun
+from cbench_server.events import RowScored
+from cbench_server.results import EvalRow
+from cbench_server.runstore import SpooledExample
+from cbench_server.spec import Run, RunState
+from cbench_server.storage.sqlite import SqliteStore
+from cbench_server.storage.transaction import Transaction
+
+MakeRun = Callable[..., Run]
+MakeRow = Callable[..., EvalRow]
+MakeExample = Callable[..., SpooledExample]
+
+TABLES = ("runs", "run_labels", "run_systems", "events", "examples")
+
+
+def counts(home: Path) -> dict[str, int]:
+    connection = sqlite3.connect(home / "cbench.db")
+    found = {
+        table: connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in TABLES
+    }
+    connection.close()
+    return found
+
+
+async def fill(
+    store: SqliteStore, run: Run, make_row: MakeRow, make_example: MakeExample, size: int
+) -> None:
+    await store.create_run(run)
+    await store.add_examples(run.run_id, [make_example(n) for n in range(size)], complete=True)
+    rows = [make_row(n, processed={"x": os.urandom(2000)}) for n in range(size)]
+    await store.append(run.run_id, [RowScored(row) for row in rows])
+
+
+async def test_a_deleted_run_leaves_nothing_and_its_space_is_given_back(
+    home: Path, make_run: MakeRun, make_row: MakeRow, make_example: MakeExample
+) -> None:
+    store = SqliteStore.open(home)
+    await fill(store, make_run("r1", request_id="q"), make_row, make_example, 1200)
+    await fill(store, make_run("r2", labels={"a": "b"}), make_row, make_example, 3)
+    with store.lock_run("r1"):
+        pass
+    await store.delete_run("r1")
+    await store.delete_run("r1")
+    with pytest.raises(UnknownRun):
+        await store.get_run("r1")
+    assert not (home / "locks" / "r1.lock").exists()
+    assert len(await store.read_events("r2", 0)) == 4
+    assert (await store.create_run(make_run("r3", request_id="q"))).run_id == "r3"
+    await store.close()
+    assert counts(home) == {
+        "runs": 2,
+        "run_labels": 1,
+        "run_systems": 1,
+        "events": 5,
+        "examples": 3,
+    }
+    assert (home / "cbench.db").stat().st_size < 200_000
+
+
+async def test_appends_go_on_while_a_run_is_deleted(
+    store: SqliteStore, make_run: MakeRun, make_row: MakeRow, make_example: MakeExample
+) -> None:
+    await fill(store, make_run("r1"), make_row, make_example, 2000)
+    await store.create_run(make_run("r2"))
+    deletion = asyncio.create_task(store.delete_run("r1"))
+    ordinal = 0
+    while not deletion.done():
+        await store.append("r2", [RowScored(make_row(ordinal))])
+        ordinal += 1
+    await deletion
+    assert ordinal > 1
+    assert (await store.get_run("r2")).last_seq == ordinal + 1
+
+
+async def test_a_run_is_gone_for_everyone_from_the_start_of_its_deletion(
+    home: Path, make_run: MakeRun, make_row: MakeRow, make_example: MakeExample
+) -> None:
+    store = SqliteStore.open(home)
+    await fill(store, make_run(), make_row, make_example, 1200)
+    await store.close()
+    interrupt_deletion(home / "cbench.db", "r1")
+    store = SqliteStore.open(home)
+    assert await store.list_runs() == []
+    with pytest.raises(UnknownRun):
+        await store.append("r1", [RowScored(make_row(5000))])
+    assert await store.delete_runs_older_than(10**9) == ["r1"]
+    await store.close()
+    assert set(counts(home).values()) == {0}
+
+
+def interrupt_deletion(path: Path, run_id: str) -> None:
+    """Do what a process does that is killed while it deletes a run."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    transaction = Transaction(connection, careful=False)
+    key = transaction.mark_deleted(run_id)
+    assert key is not None
+    assert transaction.delete_some(key)
+    connection.close()
+
+
+async def test_retention_deletes_old_finished_runs_that_nobody_holds(
+    home: Path, make_run: MakeRun
+) -> None:
+    store = SqliteStore.open(home, clock=lambda: 1000.0)
+    final = {"state": RunState.SUCCEEDED}
+    await store.create_run(make_run("old", end_time=400.0, **final))
+    await store.create_run(make_run("old-without-end", **final))
+    await store.create_run(make_run("held", end_time=400.0, **final))
+    await store.create_run(make_run("recent", end_time=600.0, **final))
+    await store.create_run(make_run("running", state=RunState.RUNNING))
+    with store.lock_run("held"):
+        assert await store.delete_runs_older_than(500.0) == ["old", "old-without-end"]
+    left = [run.run_id for run in await store.list_runs()]
+    await store.close()
+    assert left == ["running", "recent", "held"]
