@@ -77,10 +77,13 @@ async def running_daemon(
     try:
         uploads = UploadStore(home)
         attachments = Attachments()
+        credentials = Credentials(
+            settings.credential_table(), "OPENAI_API_KEY" if own_runs_only else ""
+        )
         finder = Finder(
             registry,
             attachments,
-            Credentials(settings.credential_table(), "OPENAI_API_KEY" if own_runs_only else ""),
+            credentials,
             executor,
             settings.model,
         )
@@ -95,7 +98,7 @@ async def running_daemon(
         )
         server = RpcServer(
             BenchService(orchestrator, registry, attachments, uploads.writer),
-            EvaluatorService(registry, scoring),
+            EvaluatorService(registry, scoring, credentials),
             GatewayService(attachments),
             ServerSecurity(
                 settings.tls_cert,

@@ -197,7 +197,8 @@ class _Job:
         executor: ThreadPoolExecutor,
         advance: Callable[[str, int, int], None],
     ) -> list[EvalRow]:
-        known = self._cached(system)
+        keys = self._keys(system)
+        known = self._cached(keys)
         advance(system.name, len(known), 0)
         plan = Plan(
             run_id="evaluate",
@@ -213,7 +214,7 @@ class _Job:
             for event in batch:
                 if isinstance(event, RowScored):
                     made.append(event.row)
-                    self._remember(system, event.row)
+                    self._remember(keys.get(event.row.ordinal), event.row)
                     advance(system.name, 1, int(event.row.failure is not None))
         return made
 
@@ -221,18 +222,26 @@ class _Job:
         withheld = frozenset(DEFAULT_REFERENCE_FIELDS) if self.blind else frozenset[str]()
         return DatasetPlan(self.evaluators, withheld, primary_score="f1")
 
-    def _key(self, system: System, entry: SpooledExample) -> str | None:
-        identities = [component_identity(part) for part in (system, *self.evaluators)]
-        if None in identities or not entry.digest:
-            return None
-        return "\n".join([entry.digest, self.settings, *map(str, identities)])
+    def _keys(self, system: System) -> dict[int, str]:
+        """Name each row to be made by what it depends on, before the system is called.
 
-    def _cached(self, system: System) -> dict[int, EvalRow]:
+        Systems change as they work; what counts is what they were.
+        """
+        identities = [component_identity(part) for part in (system, *self.evaluators)]
+        if self.cache is None or None in identities:
+            return {}
+        return {
+            entry.ordinal: "\n".join([entry.digest, self.settings, *map(str, identities)])
+            for entry in self.examples
+            if entry.digest
+        }
+
+    def _cached(self, keys: Mapping[int, str]) -> dict[int, EvalRow]:
         if self.cache is None:
             return {}
         known: dict[int, EvalRow] = {}
         for entry in self.examples:
-            key = self._key(system, entry)
+            key = keys.get(entry.ordinal)
             row = self.cache.get(key) if key else None
             if row is not None:
                 known[entry.ordinal] = replace(
@@ -240,12 +249,10 @@ class _Job:
                 )
         return known
 
-    def _remember(self, system: System, row: EvalRow) -> None:
-        if self.cache is None or row.failure is not None or row.evaluator_failures:
+    def _remember(self, key: str | None, row: EvalRow) -> None:
+        if self.cache is None or key is None or row.failure is not None or row.evaluator_failures:
             return
-        entry = self.examples[row.ordinal]
-        if key := self._key(system, entry):
-            self.cache.put(key, row)
+        self.cache.put(key, row)
 
 
 class _ListSource:

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from cbench_server.datasets.record import DEFAULT_REFERENCE_FIELDS, DatasetRecord
 from cbench_server.errors import InvalidSpec
+from cbench_server.evaluator_making import asks_model
 from cbench_server.plan import DatasetPlan, FailureBudget
 from cbench_server.registry import Registry
 from cbench_server.runstore import SpooledExample
@@ -32,10 +33,10 @@ class Uploads(Protocol):
 
 
 class EvaluatorFinder(Protocol):
-    """Reaches evaluators that are not registered here."""
+    """Reaches evaluators that are not registered here, and models that evaluators ask."""
 
     async def find(self, ref: EvaluatorRef) -> Evaluator:
-        """Return an evaluator served at a target or attached."""
+        """Return an evaluator served at a target, attached, or registered here."""
         ...
 
 
@@ -172,7 +173,7 @@ async def resolve_evaluators(
 
 
 async def _find(ref: EvaluatorRef, registry: Registry, finder: EvaluatorFinder) -> Evaluator:
-    if ref.target or ref.attached:
+    if ref.target or ref.attached or asks_model(registry, ref.name):
         return await finder.find(ref)
     return registry.create_evaluator(ref.name, ref.options)
 

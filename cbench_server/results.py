@@ -148,7 +148,7 @@ def row_to_dict(row: EvalRow) -> dict[str, Any]:
     return {
         name: value
         for name, value in plain.items()
-        if name in always or value not in (None, "", {}, False, 0.0)
+        if name in always or not (value is None or value is False or value in ("", {}))
     }
 
 

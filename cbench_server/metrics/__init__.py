@@ -3,6 +3,7 @@
 from cbench_server.metrics.accumulate import Accumulator
 from cbench_server.metrics.compression_ratio import CompressionRatio
 from cbench_server.metrics.cost_of_pass import CostOfPass
+from cbench_server.metrics.ifeval_accuracy import IFEvalAccuracy
 from cbench_server.metrics.latency import Latency
 from cbench_server.metrics.mean_score import MeanScore
 from cbench_server.metrics.pareto_rank import ParetoRank
@@ -16,6 +17,7 @@ METRICS = {
     CompressionRatio.name: CompressionRatio,
     CostOfPass.name: CostOfPass,
     Latency.name: Latency,
+    IFEvalAccuracy.name: IFEvalAccuracy,
     PerDatasetBreakdown.name: PerDatasetBreakdown,
     ParetoRank.name: ParetoRank,
 }
@@ -25,6 +27,7 @@ __all__ = [
     "Accumulator",
     "CompressionRatio",
     "CostOfPass",
+    "IFEvalAccuracy",
     "Latency",
     "MeanScore",
     "ParetoRank",

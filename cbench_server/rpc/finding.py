@@ -12,6 +12,7 @@ from cbench_client.errors import ClientError, Unreachable
 from cbench_server.credentials import Credentials
 from cbench_server.dialling import check_dialable, host_of_target
 from cbench_server.errors import InvalidSpec, SystemUnreachable, UnknownName
+from cbench_server.evaluator_making import make_evaluator
 from cbench_server.registry import Registry
 from cbench_server.rpc.attached import AttachedCaller, AttachedEvaluator
 from cbench_server.rpc.attachments import Attachments
@@ -157,7 +158,9 @@ class Finder:
     # Evaluators.
 
     async def find(self, ref: EvaluatorRef) -> Evaluator:
-        """Return an evaluator served at a target or attached."""
+        """Return an evaluator served at a target, attached, or registered here."""
+        if not (ref.target or ref.attached):
+            return await make_evaluator(self._registry, self._credentials, ref.name, ref.options)
         if ref.attached:
             attachment = self._attachments.evaluator(ref.attached)
             if attachment is None:

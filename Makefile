@@ -1,0 +1,51 @@
+# Targets call scripts; what they do is written there.
+
+PYTHON ?= python3
+BIN := .venv/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format protos release-protos golden bench docs clean base dev stubs-tools
+
+help: ## list these targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
+
+demo: base ## evaluate two example systems and three controls, and show the table
+	@$(BIN)/python scripts/demo.py
+
+test: dev stubs-tools ## run every test, and name what was skipped
+	@$(BIN)/python -m pytest -rs
+
+lint: dev stubs-tools ## check format, types, contract, stubs and docs
+	@$(BIN)/python scripts/lint.py
+
+format: dev ## format the Python code and fix what can be fixed
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+protos: stubs-tools ## regenerate the Python stubs from protos/
+	@.venv-protos/bin/python scripts/gen_protos.py
+
+release-protos: ## record protos/ as the released contract that `make lint` compares with
+	@$(PYTHON) scripts/buf.py build protos --exclude-source-info -o protos/released.binpb
+
+golden: dev ## rewrite the golden files and the output shown in the README; review the diff
+	@CBENCH_GOLDEN=1 $(BIN)/python -m pytest tests/reports tests/cli tests/test_readme.py
+
+bench: base ## measure the daemon; writes numbers, asserts nothing
+	@$(BIN)/python scripts/bench.py
+
+docs: dev ## rewrite the parts of docs/ that are generated from the code
+	@$(BIN)/python scripts/gen_docs.py
+
+clean: ## remove everything the targets above have made
+	@rm -rf .venv .venv-protos .demo node_modules build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@find . -name __pycache__ -prune -exec rm -rf {} + -o -name '*.egg-info' -prune -exec rm -rf {} +
+
+base:
+	@$(PYTHON) scripts/setup_venv.py base
+
+dev:
+	@$(PYTHON) scripts/setup_venv.py dev
+
+stubs-tools:
+	@$(PYTHON) scripts/setup_venv.py protos

@@ -1,0 +1,7 @@
+"""`python -m cbench_server.cli`, for where the script is not on the path."""
+
+import sys
+
+from cbench_server.cli import main
+
+sys.exit(main())

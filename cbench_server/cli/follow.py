@@ -1,0 +1,120 @@
+"""Following a run: its progress on stderr, its rows to whoever wants them, Ctrl-C."""
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterable
+
+from cbench_client import BenchClient
+from cbench_client._gen.cbench.v1 import bench_pb2
+from cbench_server.cli import launch
+from cbench_server.cli.decode import run_of, state_of
+from cbench_server.cli.exits import INTERRUPTED
+from cbench_server.progress import ProgressDisplay, open_progress
+from cbench_server.reports.grid import printable
+from cbench_server.spec import Run, RunState
+
+OnRow = Callable[[bench_pb2.EvalRow], None]
+
+
+class Interrupted(Exception):
+    """The person at the keyboard stopped the run; it is cancelled and its rows are kept."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        super().__init__(run.run_id)
+
+
+class Follower:
+    """Takes the events of one run; `run` is the run as last heard of."""
+
+    def __init__(self, display: ProgressDisplay, on_row: OnRow | None) -> None:
+        self._display = display
+        self._on_row = on_row
+        self._state = RunState.RUNNING
+        self.run_id = ""
+        self.run: Run | None = None
+
+    def take(self, event: bench_pb2.RunEvent) -> None:
+        """Show an event."""
+        kind = event.WhichOneof("kind")
+        if kind == "row" and self._on_row is not None:
+            self._on_row(event.row)
+        elif kind == "progress":
+            self._show(event.progress)
+        elif kind == "state_change":
+            self._note(state_of(event.state_change.state), event.state_change.reason)
+        elif kind == "accepted":
+            self.run_id = event.accepted.run_id
+            self._display.note(f"run {self.run_id}")
+            self._show(event.accepted.progress)
+        elif kind == "finished":
+            self.run = run_of(event.finished)
+            self._show(event.finished.progress)
+
+    def _show(self, progress: bench_pb2.Progress) -> None:
+        systems = progress.systems
+        # Every system does the same rows.
+        total = progress.total_rows // len(systems) if systems else 0
+        for system in systems:
+            self._display.set(
+                printable(system.system),
+                system.completed_rows,
+                system.failed_rows,
+                total if progress.HasField("total_rows") else None,
+            )
+
+    def _note(self, state: RunState, reason: str) -> None:
+        if state is RunState.WAITING:
+            self._display.note(f"waiting: {printable(reason)}")
+        elif self._state is RunState.WAITING:
+            self._display.note("going on")
+        self._state = state
+
+
+def follow(
+    client: BenchClient,
+    events: Iterable[bench_pb2.RunEvent],
+    *,
+    run_id: str = "",
+    quiet: bool = False,
+    on_row: OnRow | None = None,
+    cancels: bool = True,
+) -> Run:
+    """Follow a run to its end and return it.
+
+    Ctrl-C cancels the run and raises `Interrupted`, or, unless `cancels`,
+    leaves it alone and raises KeyboardInterrupt. A second one ends the process.
+    """
+    with open_progress(not quiet, {}) as display:
+        follower = Follower(display, on_row)
+        follower.run_id = run_id
+        try:
+            for event in events:
+                follower.take(event)
+        except KeyboardInterrupt:
+            if not (cancels and follower.run_id):
+                raise
+            _end_on_next_interrupt()
+            display.note("cancelling; Ctrl-C once more to leave at once")
+            raise Interrupted(run_of(client.cancel(follower.run_id))) from None
+    return follower.run or run_of(client.get(follower.run_id))
+
+
+def sum_up_interruption(run: Run, launched: Iterable[str] = ()) -> int:
+    """Say what is kept and how to go on."""
+    print(
+        f"kept {run.completed_rows:,} rows; resume with: cbench resume {run.run_id}",
+        file=sys.stderr,
+    )
+    for target in launched:
+        print(f"first start the launched system again, at {target}", file=sys.stderr)
+    return INTERRUPTED
+
+
+def _end_on_next_interrupt() -> None:
+    def leave(*_: object) -> None:
+        launch.kill_all()
+        os._exit(INTERRUPTED)
+
+    signal.signal(signal.SIGINT, leave)

@@ -1,0 +1,141 @@
+"""From the flags of `cbench run` to the spec of a run, as plain data."""
+
+import argparse
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cbench_client.peer import split_target
+from cbench_server.cli.exits import UsageError, did_you_mean
+
+System = dict[str, Any]
+
+
+def build_spec(
+    args: argparse.Namespace,
+    targets: Mapping[int, str],
+    datasets: Sequence[Mapping[str, Any]],
+    tls: Mapping[str, Any] | None,
+) -> dict[str, Any]:
+    """Build the spec; `targets` are those of launched systems, by their place among `systems`."""
+    spec: dict[str, Any] = {
+        "systems": build_systems(args, targets, tls),
+        "datasets": list(datasets),
+        "evaluators": build_evaluators(args.evaluators, args.evaluator_options),
+        "metrics": [{"name": name} for name in args.metrics],
+        "row_timeout": args.timeout,
+        "wait_timeout": args.wait,
+        "max_concurrency": args.max_workers,
+        "repeats": args.repeats,
+        "max_failures": args.max_failures,
+        "expose_reference_fields": args.expose_references,
+        "reference_fields": args.reference_fields,
+        "replace_evaluators": args.only_evaluators,
+        "score_field": args.score_field,
+        "threshold": args.threshold,
+        "tokenizer": args.tokenizer,
+        "seed": args.seed,
+        "labels": dict(args.labels),
+    }
+    if args.reader:
+        spec["reader"] = {
+            "base_url": args.reader,
+            "model": args.reader_model or args.model,
+            "credential": args.reader_credential,
+        }
+    elif args.reader_model:
+        raise UsageError("--reader-model needs --reader URL.")
+    return spec
+
+
+def check_systems(args: argparse.Namespace) -> None:
+    """Refuse a command line without systems, or with more names than systems."""
+    if not args.systems:
+        raise UsageError(
+            "name at least one system with --system, --proxy, --builtin, --attached or --launch. "
+            "For example: --builtin truncate-head"
+        )
+    if len(args.name) > len(args.systems):
+        raise UsageError(
+            f"there are {len(args.name)} names for {len(args.systems)} systems; "
+            f'"{args.name[len(args.systems)]}" is one too many.'
+        )
+
+
+def build_systems(
+    args: argparse.Namespace, targets: Mapping[int, str], tls: Mapping[str, Any] | None
+) -> list[System]:
+    """Build the references to systems, in the order of the command line."""
+    systems = []
+    for place, (kind, value) in enumerate(args.systems):
+        system: System = {"name": args.name[place] if place < len(args.name) else ""}
+        if kind == "proxy":
+            system["proxy"] = {
+                "base_url": value,
+                "model": args.model,
+                "credential": args.credential,
+            }
+        elif kind in ("builtin", "attached"):
+            system[kind] = value
+        else:
+            target, served = split_target(targets.get(place, value))
+            system |= {"target": target, "served_name": served or ""}
+            if kind == "system":
+                system |= {"tls": tls, "credential": args.credential}
+        systems.append(system)
+    _add_options(systems, args)
+    return systems
+
+
+def _add_options(systems: Sequence[System], args: argparse.Namespace) -> None:
+    aliases = [
+        {system["name"], system.get("served_name", ""), value} - {""}
+        for system, (_, value) in zip(systems, args.systems, strict=True)
+    ]
+    for owner, key, value in args.option:
+        owners = [
+            system
+            for system, names in zip(systems, aliases, strict=True)
+            if not owner or owner in names
+        ]
+        if not owners:
+            known = sorted(set().union(*aliases))
+            raise UsageError(
+                f'--option {owner}.{key}: no system "{owner}" on this command line.'
+                + (did_you_mean(owner, known) or f" There are: {', '.join(known)}.")
+            )
+        for system in owners:
+            # A proxy's settings are further keys of its request body.
+            home = system.get("proxy", system)
+            home.setdefault("options", {})[key] = value
+
+
+def build_evaluators(
+    names: Sequence[str], options: Sequence[tuple[str, str, Any]]
+) -> list[dict[str, Any]]:
+    """Build the references to evaluators, with their options."""
+    evaluators: dict[str, dict[str, Any]] = {}
+    for text in names:
+        name, _, target = text.partition("@")
+        evaluators[name] = {"name": name, "options": {}}
+        if target:
+            evaluators[name]["target"] = target
+    for owner, key, value in options:
+        if owner not in evaluators:
+            hint = did_you_mean(owner, evaluators) or f" Add --evaluator {owner}."
+            raise UsageError(f'--evaluator-option {owner}.{key}: no --evaluator "{owner}".{hint}')
+        evaluators[owner]["options"][key] = value
+    return list(evaluators.values())
+
+
+def is_file(dataset: str, suffixes: Sequence[str]) -> bool:
+    """Whether a --dataset means a file: by its ending, or by a slash, which no name has."""
+    return dataset.lower().endswith(tuple(suffixes)) or "/" in dataset or "\\" in dataset
+
+
+def registered_dataset(dataset: str, max_examples: int | None) -> dict[str, Any]:
+    """Read `NAME[:CONFIG]`."""
+    match = re.fullmatch(r"([^:]+)(?::(.+))?", dataset)
+    if match is None:
+        raise UsageError(f'"{dataset}" is not a dataset; write it as NAME, NAME:CONFIG or a file.')
+    return {"name": match[1], "config": match[2] or "", "max_examples": max_examples}

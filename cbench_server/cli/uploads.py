@@ -1,0 +1,57 @@
+"""Dataset files: read here, sent to the daemon, named by their digest there."""
+
+import sys
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from cbench_client import BenchClient
+from cbench_server.cli.exits import UsageError
+from cbench_server.datasets.files import FILE_SUFFIXES, iterate_file
+from cbench_server.errors import BadDataset
+from cbench_server.types import Example
+
+_BAD_LINES_SHOWN = 5
+
+
+def upload(
+    client: BenchClient, path: Path, max_examples: int | None, *, skip_bad_lines: bool
+) -> dict[str, Any]:
+    """Send the examples of a file, and return the dataset of the spec."""
+    bad = _BadLines()
+    examples = iterate_file(path, skip_bad_lines=skip_bad_lines, on_bad_line=bad.met)
+    digest, count = client.upload(_first(examples, max_examples))
+    bad.sum_up(path)
+    if not count:
+        raise UsageError(f"{path} holds no examples.")
+    return {"name": dataset_name(path), "upload": digest, "max_examples": max_examples}
+
+
+def dataset_name(path: Path) -> str:
+    """Return a file's name without its ending."""
+    for suffix in sorted(FILE_SUFFIXES, key=len, reverse=True):
+        if path.name.lower().endswith(suffix):
+            return path.name[: -len(suffix)] or path.name
+    return path.name
+
+
+def _first(examples: Iterator[Example], limit: int | None) -> Iterator[Example]:
+    return examples if limit is None else islice(examples, limit)
+
+
+class _BadLines:
+    """Says which lines were left out: the first few by name, then how many."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def met(self, error: BadDataset) -> None:
+        self._count += 1
+        if self._count <= _BAD_LINES_SHOWN:
+            print(f"left out: {error}", file=sys.stderr)
+
+    def sum_up(self, path: Path) -> None:
+        if self._count:
+            lines = "line" if self._count == 1 else "lines"
+            print(f"left out {self._count:,} {lines} of {path}", file=sys.stderr)

@@ -1,0 +1,91 @@
+"""What flags hold, read from text; each raises ArgumentTypeError with what would be right."""
+
+import argparse
+import json
+import re
+from typing import Any
+
+_UNITS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*(ms|s|m|h|)")
+
+
+def positive_int(text: str) -> int:
+    """Read a whole number from 1 on."""
+    if not re.fullmatch(r"\d+", text) or int(text) < 1:
+        raise argparse.ArgumentTypeError(f'"{text}" is not a whole number from 1 on.')
+    return int(text)
+
+
+def whole_number(text: str) -> int:
+    """Read a whole number."""
+    if not re.fullmatch(r"-?\d+", text):
+        raise argparse.ArgumentTypeError(f'"{text}" is not a whole number.')
+    return int(text)
+
+
+def number(text: str) -> float:
+    """Read a finite number."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    if value - value != 0:
+        raise argparse.ArgumentTypeError(f'"{text}" is not a number.')
+    return value
+
+
+def duration(text: str) -> float:
+    """Read a span such as `500ms`, `60`, `60s`, `2m` or `1h`, in seconds."""
+    match = _DURATION.fullmatch(text.strip())
+    if match is None or float(match[1]) == 0:
+        raise argparse.ArgumentTypeError(
+            f'"{text}" is not a time; write it as 500ms, 60s, 2m or 1h.'
+        )
+    return float(match[1]) * _UNITS[match[2]]
+
+
+def label(text: str) -> tuple[str, str]:
+    """Read `key=value`, both text."""
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise argparse.ArgumentTypeError(f'"{text}" is not a label; write it as key=value.')
+    return key, value
+
+
+def option(text: str) -> tuple[str, str, Any]:
+    """Read `key=value` or `OWNER.key=value` into (owner, key, value).
+
+    The value is JSON where it can be read as such (`0.3`, `true`, `[1]`), else text.
+    """
+    left, equals, right = text.partition("=")
+    owner, _, key = left.rpartition(".")
+    if not equals or not key:
+        raise argparse.ArgumentTypeError(
+            f'"{text}" is not an option; write it as key=value or NAME.key=value.'
+        )
+    try:
+        return owner, key, json.loads(right)
+    except ValueError:
+        return owner, key, right
+
+
+def owned_option(text: str) -> tuple[str, str, Any]:
+    """Read `OWNER.key=value`."""
+    owner, key, value = option(text)
+    if not owner:
+        raise argparse.ArgumentTypeError(f'"{text}" names no owner; write it as NAME.key=value.')
+    return owner, key, value
+
+
+class AppendSystem(argparse.Action):
+    """Collects systems of every kind in the order of the command line, for `--name`."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        kind = (option_string or "").lstrip("-")
+        namespace.systems = [*(namespace.systems or []), (kind, values)]

@@ -1,0 +1,1 @@
+"""Runs and rows as text: pure functions, one format a file."""

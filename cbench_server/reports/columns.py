@@ -1,0 +1,86 @@
+"""Which metrics a table shows, and in which order."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from cbench_server.metrics import METRICS
+from cbench_server.reports import numbers
+from cbench_server.results import Summary
+
+Values = Mapping[str, float | None]
+
+DATASET_PREFIX = "dataset:"
+
+_BUILTIN_KEYS = tuple(key for metric in METRICS.values() for key in cast(Any, metric).keys)
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the headline table: its metric keys, and how to show their values."""
+
+    title: str
+    keys: tuple[str, ...]
+    show: Callable[[Values], str]
+
+
+def _one(key: str, show: Callable[[float | None], str]) -> Callable[[Values], str]:
+    return lambda values: show(values.get(key))
+
+
+def _score(values: Values) -> str:
+    return numbers.score(values.get("mean_score_with_failures", values.get("mean_score")))
+
+
+def _context(values: Values) -> str:
+    saved = values.get("context_compression")
+    return numbers.change(None if saved is None else -saved)
+
+
+def _tokens(values: Values) -> str:
+    before, after = values.get("mean_input_tokens"), values.get("mean_output_tokens")
+    if before is None and after is None:
+        return numbers.MISSING
+    return f"{numbers.count(before)} → {numbers.count(after)}"
+
+
+HEADLINE = (
+    Column("Score", ("mean_score_with_failures", "mean_score"), _score),
+    Column("Passed", ("pass_rate",), _one("pass_rate", numbers.share)),
+    Column("Context", ("context_compression",), _context),
+    Column("Tokens", ("mean_input_tokens", "mean_output_tokens"), _tokens),
+    Column("p50", ("latency_median",), _one("latency_median", numbers.seconds)),
+    Column("p95", ("latency_p95",), _one("latency_p95", numbers.seconds)),
+)
+
+
+def headline_columns(summary: Summary, *, all_keys: bool) -> list[Column]:
+    """Return the columns that have something to show.
+
+    What metrics from elsewhere say is always shown; the built-in metrics' other
+    values only with `all_keys`, for a run that chose its metrics.
+    """
+    present = set(ordered_keys(summary))
+    columns = [column for column in HEADLINE if present.intersection(column.keys)]
+    shown = {key for column in HEADLINE for key in column.keys}
+    if not all_keys:
+        shown.update(_BUILTIN_KEYS)
+    for key in ordered_keys(summary):
+        if key not in shown and not key.startswith(DATASET_PREFIX):
+            columns.append(Column(key, (key,), _one(key, numbers.plain)))
+    return columns
+
+
+def ordered_keys(summary: Mapping[str, Iterable[str]]) -> list[str]:
+    """Return every metric key: those of built-in metrics in their order, then the others'.
+
+    A summary that crossed the wire has lost its order, so it cannot be relied on.
+    """
+    present = {key for values in summary.values() for key in values}
+    known = [key for key in _BUILTIN_KEYS if key in present]
+    return list(dict.fromkeys([*known, *sorted(present.difference(known))]))
+
+
+def dataset_keys(summary: Summary) -> list[str]:
+    """Return the keys of the breakdown by dataset."""
+    return [key for key in ordered_keys(summary) if key.startswith(DATASET_PREFIX)]

@@ -1,0 +1,52 @@
+"""A result as Markdown, for a pull request or a notebook."""
+
+from collections.abc import Mapping
+
+from cbench_server.reports.columns import ordered_keys
+from cbench_server.reports.grid import printable
+from cbench_server.reports.numbers import MISSING, is_missing
+from cbench_server.results import Summary
+
+# What Markdown, or the HTML it allows, would take for its own. An underscore
+# inside a word is left alone by Markdown, and by us.
+_SPECIAL = str.maketrans({character: f"\\{character}" for character in "\\|<>`*[]"})
+
+
+def to_markdown(summary: Summary, timing: Mapping[str, float], examples: int) -> str:
+    """Render every metric of every system, the time each took, and the number of examples."""
+    parts = ["# Evaluation Results"]
+    keys = ordered_keys(summary)
+    if not summary:
+        parts.append("There are no results.")
+    elif not keys:
+        parts.append("There are no metrics.")
+    else:
+        parts.append(_table(summary, keys))
+    if timing:
+        lines = [f"- {escape(system)}: {seconds:.2f}s" for system, seconds in timing.items()]
+        parts.append("\n".join(["## Timing", "", *lines]))
+    parts.append(f"*{examples:,} example{'' if examples == 1 else 's'}*")
+    return "\n\n".join(parts) + "\n"
+
+
+def escape(text: str) -> str:
+    """Make text from elsewhere mean nothing to Markdown."""
+    return printable(text).translate(_SPECIAL)
+
+
+def _table(summary: Summary, keys: list[str]) -> str:
+    lines = [
+        _line(["System", *map(escape, keys)]),
+        _line(["---", *("---:" for _ in keys)]),
+    ]
+    for system, values in summary.items():
+        lines.append(_line([escape(system), *(_number(values.get(key)) for key in keys)]))
+    return "\n".join(lines)
+
+
+def _number(value: float | None) -> str:
+    return MISSING if value is None or is_missing(value) else f"{value:.4f}"
+
+
+def _line(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |"

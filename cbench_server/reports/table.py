@@ -1,0 +1,153 @@
+"""A run as a person meets it first: the table, then what to know about it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from cbench_server.reports import numbers
+from cbench_server.reports.columns import DATASET_PREFIX, dataset_keys, headline_columns
+from cbench_server.reports.grid import Grid, printable, to_text
+from cbench_server.spec import Run, RunState
+
+_REASONS_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class RowFacts:
+    """What only the rows can tell."""
+
+    failures: Mapping[str, int] = field(default_factory=dict)
+    """Failed rows by reason."""
+    scores: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The scores that counted, by system."""
+
+
+def headline(run: Run, facts: RowFacts) -> Grid:
+    """Build the table: one line a system, in the order of the run."""
+    columns = headline_columns(run.summary, all_keys=bool(run.spec.metrics))
+    titles = [
+        _score_title(run, facts) if column.title == "Score" else column.title for column in columns
+    ]
+    rows = []
+    for system in run.systems:
+        values = run.summary.get(system, {})
+        progress = run.progress.get(system)
+        failed = numbers.count(progress.failed if progress else None)
+        rows.append((system, *(column.show(values) for column in columns), failed))
+    return Grid(("System", *titles, "Failed"), tuple(rows))
+
+
+def by_dataset(run: Run) -> Grid | None:
+    """Build the breakdown by dataset, where there is one."""
+    order = {f"{DATASET_PREFIX}{ref.label}": place for place, ref in enumerate(run.spec.datasets)}
+    keys = sorted(dataset_keys(run.summary), key=lambda key: (order.get(key, len(order)), key))
+    if not keys:
+        return None
+    rows = tuple(
+        (system, *(numbers.score(run.summary.get(system, {}).get(key)) for key in keys))
+        for system in run.systems
+    )
+    return Grid(("System", *(key.removeprefix(DATASET_PREFIX) for key in keys)), rows)
+
+
+def to_table(run: Run, facts: RowFacts, draw: Callable[[Grid], str] = to_text) -> str:
+    """Render a run: tables, then lines."""
+    parts = []
+    if run.completed_rows:
+        parts.append(draw(headline(run, facts)))
+        if breakdown := by_dataset(run):
+            parts.append("Mean score by dataset\n" + draw(breakdown))
+    parts.append("\n".join(map(printable, notes(run, facts))))
+    return "\n\n".join(parts) + "\n"
+
+
+def notes(run: Run, facts: RowFacts) -> list[str]:
+    """Say what a reader of the table must know, and where to look next."""
+    lines = [*_score_notes(run, facts)]
+    if run.spec.expose_reference_fields:
+        lines.append("References were exposed: systems could see the expected answers.")
+    lines.append(state_line(run))
+    if run.failed_rows:
+        lines.append(_failed_line(run, facts.failures))
+    if run.state in (RunState.FAILED, RunState.CANCELLED):
+        lines.append(f"Take it up again with: cbench resume {run.run_id}")
+    else:
+        lines.append(f"Look closer with: cbench show {run.run_id}")
+    return lines
+
+
+def state_line(run: Run) -> str:
+    """Say where a run stands, in one line."""
+    number = f"{run.completed_rows:,}"
+    if run.total_rows not in (None, run.completed_rows):
+        number += f" of {run.total_rows:,}"
+    rows = f"{number} row{'' if number == '1' else 's'}"
+    took = ""
+    if run.end_time is not None:
+        took = f" in {numbers.seconds(max(0.0, run.end_time - run.create_time))}"
+    reason = f": {run.waiting_reason}" if run.waiting_reason else ""
+    if run.failure is not None:
+        reason = f": {run.failure.message}"
+    return f"Run {run.run_id} {run.state}{took}, {rows}{reason}"
+
+
+def _wanted_scores(run: Run) -> set[str]:
+    """Return the scores that should count, by what the datasets ask for."""
+    if run.spec.score_field:
+        return {run.spec.score_field}
+    found = {str(dataset.get("primary_score", "")) for dataset in run.config.get("datasets", [])}
+    return found - {""}
+
+
+def _used_scores(run: Run, facts: RowFacts) -> set[str]:
+    used = {name for names in facts.scores.values() for name in names}
+    return used or _wanted_scores(run)
+
+
+def _substitutes(run: Run, facts: RowFacts) -> set[str]:
+    """Return scores that counted although the datasets ask for others."""
+    wanted = _wanted_scores(run)
+    return _used_scores(run, facts) - wanted if wanted else set()
+
+
+def _score_title(run: Run, facts: RowFacts) -> str:
+    names = _used_scores(run, facts)
+    mark = "*" if _stand_ins(run) or _substitutes(run, facts) else ""
+    return (min(names) if len(names) == 1 else "Score") + mark
+
+
+def _stand_ins(run: Run) -> list[str]:
+    return [
+        str(dataset.get("label", ""))
+        for dataset in run.config.get("datasets", [])
+        if not dataset.get("is_official_metric") and not dataset.get("upload")
+    ]
+
+
+def _score_notes(run: Run, facts: RowFacts) -> list[str]:
+    lines = []
+    if names := _stand_ins(run):
+        lines.append(f"* Not the official metric of {', '.join(names)}, but a stand-in.")
+    for score in sorted(_substitutes(run, facts)):
+        systems = [system for system, used in facts.scores.items() if score in used]
+        on = "" if len(systems) == len(run.systems) else f" on {', '.join(systems)}"
+        wanted = ", ".join(sorted(_wanted_scores(run)))
+        lines.append(
+            f"* {score} stands in for {wanted}{on}: there was no response to score. "
+            "Let a model respond with --reader URL."
+        )
+    if any(
+        values.get("mean_score") != values.get("mean_score_with_failures")
+        for values in run.summary.values()
+    ):
+        lines.append("Rows on which a system failed count as 0.")
+    return lines
+
+
+def _failed_line(run: Run, failures: Mapping[str, int]) -> str:
+    ranked = sorted(failures.items(), key=lambda item: (-item[1], item[0]))
+    why = ", ".join(f"{reason} {number:,}" for reason, number in ranked[:_REASONS_SHOWN])
+    if len(ranked) > _REASONS_SHOWN:
+        why += ", ..."
+    rows = "row" if run.failed_rows == 1 else "rows"
+    because = f" ({why})" if why else ""
+    return f"{run.failed_rows:,} {rows} failed{because}: cbench show {run.run_id} --failed"

@@ -1,0 +1,15 @@
+"""Run the measurements of benchmarks/, one after another."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PROGRAMS = ("tokens.py", "orchestration.py")
+
+if __name__ == "__main__":
+    for name in PROGRAMS:
+        print(f"# python benchmarks/{name}", flush=True)
+        done = subprocess.run([sys.executable, f"benchmarks/{name}"], cwd=ROOT, check=False)
+        if done.returncode:
+            sys.exit(f"benchmarks/{name} failed")

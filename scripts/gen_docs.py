@@ -1,0 +1,181 @@
+"""Rewrite the parts of docs/ that are lists of what the code has.
+
+Each part stands between `<!-- generated: NAME -->` and `<!-- end -->`. With
+`--check` nothing is written, and a difference is an error.
+"""
+
+import ast
+import importlib
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import cbench_client
+import cbench_server
+from cbench_server import errors
+from cbench_server.config import Settings
+from cbench_server.evaluators import EVALUATORS
+from cbench_server.metrics import METRICS
+from cbench_server.rpc.status import code_of
+
+ROOT = Path(__file__).resolve().parent.parent
+PART = re.compile(r"(<!-- generated: (\S+) -->\n).*?(<!-- end -->)", re.S)
+
+# What a row's failure may say. Every reason in the code is here, and no other.
+FAILURE_REASONS = {
+    "ALREADY_EXISTS": "a call with the same `call_id` is still in flight",
+    "BAD_RETURN": "the system or evaluator returned something that is not a result",
+    "CANCELLED": "the caller gave the call up",
+    "DEADLINE_EXCEEDED": "no answer in the time allowed for one example",
+    "DUPLICATE_CALL": "the daemon has sent this call already",
+    "EXCEPTION": "the system's or evaluator's own code raised; `stack_trace` has the place",
+    "FAILED_PRECONDITION": "not possible now, such as a query before anything was ingested",
+    "FAILURE_BUDGET_SPENT": "more rows failed than `max_failures` allows; the run ends",
+    "INTERNAL": "a defect of the daemon; its log has more",
+    "INVALID_ARGUMENT": "the request makes no sense to the receiver",
+    "MESSAGE_TOO_LARGE": "a message beyond the limit of either side",
+    "RESOURCE_EXHAUSTED": "too many calls at once; tried again, with fewer in flight",
+    "RESULT_TOO_LARGE": "the system's result does not fit into a message",
+    "STREAM_GARBLED": "a stream carried something that is not the contract",
+    "SYSTEM_CHANGED": "the process that came back announces another version; the run ends",
+    "SYSTEM_GONE": "the system stayed away longer than the run waits; the run ends",
+    "UNAVAILABLE": "the connection failed; tried again",
+    "UNDECODABLE_RESPONSE": "the answer is not a valid message, such as invalid UTF-8",
+    "UNENCODABLE_VALUE": "a value that cannot cross the wire without loss",
+    "UNIMPLEMENTED": "the process does not offer what was asked for",
+    "UNSPECIFIED": "the other side gave no reason",
+}
+
+
+def settings() -> str:
+    """Every setting of the daemon."""
+    lines = ["| Setting | Default | Meaning |", "|---|---|---|"]
+    for each in fields(Settings):
+        default = each.default_factory() if callable(each.default_factory) else each.default
+        shown = "" if default in ("", [], {}) else f"`{str(default).lower()}`"
+        if isinstance(default, str) and default:
+            shown = f"`{default}`"
+        lines.append(f"| `{each.name}` | {shown} | {each.metadata['help']} |")
+    return "\n".join(lines)
+
+
+def statuses() -> str:
+    """Every error that ends a call, with its status."""
+    lines = ["| Reason | Status | Meaning |", "|---|---|---|"]
+    for kind in _error_classes(errors.CbenchError):
+        meaning = (kind.__doc__ or "").partition("\n")[0]
+        if kind is errors.CbenchError:
+            meaning = "A defect of the daemon; its log has more."
+        if kind is errors.UnknownName:
+            names = ("DATASET", "EVALUATOR", "METRIC", "SYSTEM")
+            reason = ", ".join(f"`UNKNOWN_{name}`" for name in names)
+        else:
+            reason = f"`{kind.reason}`"
+        lines.append(f"| {reason} | {code_of(kind.__new__(kind)).name} | {meaning} |")
+    return "\n".join(lines)
+
+
+def _error_classes(kind: Any) -> Iterator[Any]:
+    # Those with a Failure belong to rows and runs, not to calls.
+    if kind.__module__ == errors.__name__ and kind not in (errors.RunFailed, errors.CallFailed):
+        yield kind
+        for child in kind.__subclasses__():
+            yield from _error_classes(child)
+
+
+def failure_reasons() -> str:
+    """Every reason a failed row may give."""
+    found = {
+        reason
+        for folder in (Path(cbench_server.__path__[0]), Path(cbench_client.__path__[0]))
+        for path in folder.rglob("*.py")
+        for reason in _reasons_in(ast.parse(path.read_text()))
+    }
+    if found != FAILURE_REASONS.keys():
+        unlike = sorted(found ^ FAILURE_REASONS.keys())
+        sys.exit(f"FAILURE_REASONS in {Path(__file__).name} and the code differ on {unlike}")
+    lines = ["| Reason | Meaning |", "|---|---|"]
+    lines += [f"| `{reason}` | {meaning} |" for reason, meaning in FAILURE_REASONS.items()]
+    return "\n".join(lines)
+
+
+def _reasons_in(tree: ast.AST) -> Iterator[str]:
+    """Yield what `Failure(origin, "REASON", ...)` and `RemoteFailure(reason=...)` are given."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        name = ast.unparse(node.func).rpartition(".")[2]
+        if name not in ("Failure", "RemoteFailure"):
+            continue
+        given = [each.value for each in node.keywords if each.arg == "reason"]
+        given += node.args[1:2] if name == "Failure" else []
+        for value in given:
+            for each in ast.walk(value):
+                text = str(each.value) if isinstance(each, ast.Constant) else ""
+                if re.fullmatch("[A-Z_]{3,}[A-Z]", text):
+                    yield text
+
+
+def api() -> str:
+    """Every public name with the first line of its docstring."""
+    modules: dict[str, list[Any]] = {
+        "cbench_server": [name for name in cbench_server.__all__ if name != "__version__"],
+        "cbench_server.types": ["System", "Evaluator", "Metric", "MemorySystem", "Assessment"],
+        "cbench_server.evaluators": sorted(each.__name__ for each in EVALUATORS.values()),
+        "cbench_server.metrics": sorted(each.__name__ for each in METRICS.values()),
+        "cbench_server.metrics.quality": ["f1_score", "exact_match", "recall_score"],
+        "cbench_server.registry": ["registry", *sorted(_functions_of("cbench_server.registry"))],
+        "cbench_client": cbench_client.__all__,
+    }
+    lines = []
+    for module, names in modules.items():
+        lines += [f"## {module}", "", "| Name | What it is |", "|---|---|"]
+        for name in names:
+            value = getattr(importlib.import_module(module), name)
+            lines.append(f"| `{name}` | {(inspect.getdoc(value) or '').partition(chr(10))[0]} |")
+        lines.append("")
+    return "\n".join(lines[:-1])
+
+
+def _functions_of(module: str) -> Iterator[str]:
+    for name, value in vars(importlib.import_module(module)).items():
+        is_own = inspect.isfunction(value) and value.__module__ == module
+        if is_own and not name.startswith("_") and name != "shipped_and_installed":
+            yield name
+
+
+PARTS: dict[str, Callable[[], str]] = {
+    "api": api,
+    "settings": settings,
+    "statuses": statuses,
+    "failure-reasons": failure_reasons,
+}
+
+
+def rewritten(text: str) -> str:
+    """Return a page with its generated parts as they should be."""
+    return PART.sub(lambda found: f"{found[1]}{PARTS[found[2]]()}\n{found[3]}", text)
+
+
+def main(check: bool) -> int:
+    """Rewrite or check every page; return the exit code."""
+    code = 0
+    for path in sorted((ROOT / "docs").rglob("*.md")):
+        text = path.read_text()
+        if (new := rewritten(text)) == text:
+            continue
+        if check:
+            print(f"{path.relative_to(ROOT)} is not what the code says. Run: make docs")
+            code = 1
+        else:
+            path.write_text(new)
+            print(f"{path.relative_to(ROOT)} rewritten")
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main(check="--check" in sys.argv[1:]))

@@ -1,0 +1,63 @@
+"""A system for the tests: answers every question, in ways its arguments name."""
+
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from cbench_client import serve
+
+
+class Answering:
+    """Gives the words of the question as the answer, and half of the context."""
+
+    name = "answering"
+    version = "1"
+    description = "Answers for tests."
+
+    def process(self, example: dict[str, Any]) -> dict[str, Any]:
+        assert "answer" not in example, "the answer is withheld"
+        context = example["context"]
+        return {**example, "context": context[: len(context) // 2], "response": example["question"]}
+
+
+class Failing(Answering):
+    """Fails on every example."""
+
+    name = "failing"
+
+    def process(self, example: dict[str, Any]) -> dict[str, Any]:
+        raise ValueError("no luck")
+
+
+class Stuck(Answering):
+    """Answers the first few examples, then says so by a file and waits for another."""
+
+    name = "stuck"
+
+    def __init__(self, folder: Path) -> None:
+        self._stuck, self._released = folder / "stuck", folder / "released"
+        self._left = 5
+        self._lock = threading.Lock()
+
+    def process(self, example: dict[str, Any]) -> dict[str, Any]:
+        with self._lock:
+            self._left -= 1
+            is_free = self._left >= 0
+        if not is_free:
+            self._stuck.write_text(str(os.getpid()))
+            while not self._released.exists():
+                time.sleep(0.02)
+        return super().process(example)
+
+
+if __name__ == "__main__":
+    kind = sys.argv[1]
+    if kind == "both":
+        serve([Answering(), Failing()])
+    elif kind == "stuck":
+        serve(Stuck(Path(sys.argv[2])))
+    else:
+        serve({"answering": Answering, "failing": Failing}[kind]())

@@ -1,0 +1,103 @@
+"""Help is quick, complete and written down; mistakes get the nearest right thing."""
+
+import argparse
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cbench_server.cli.parser import build_parser, load_handler
+from tests.cli.conftest import Cbench, complaint
+
+_ROOT = Path(__file__).parent.parent.parent
+
+_ASK_FOR_HELP = """
+import contextlib, io, json, sys
+from cbench_server.cli import main
+for words in json.loads(sys.argv[1]):
+    with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()) as help_text:
+        main([*words, "--help"])
+    assert "usage: cbench" in help_text.getvalue(), words
+print(json.dumps(sorted({name.partition(".")[0] for name in sys.modules})))
+"""
+
+
+def _parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    yield parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for child in action.choices.values():
+                yield from _parsers(child)
+
+
+_COMMANDS = [parser.prog.split()[1:] for parser in _parsers(build_parser())]
+
+
+def test_no_help_loads_anything_heavy() -> None:
+    finished = subprocess.run(
+        [sys.executable, "-c", _ASK_FOR_HELP, json.dumps(_COMMANDS)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    loaded = set(json.loads(finished.stdout))
+    heavy = {"grpc", "google", "sqlalchemy", "alembic", "rich", "datasets", "httpx", "tiktoken"}
+    assert "cbench_server" in loaded
+    assert not loaded & (heavy | {"asyncio", "cbench_client", "msgspec", "platformdirs"})
+
+
+@pytest.mark.parametrize("words", _COMMANDS[1:], ids=" ".join)
+def test_every_command_leads_somewhere(words: list[str]) -> None:
+    parser = build_parser()
+    filled = {"delete": ["x"], "show": ["x"], "score": ["--evaluator", "x", "a", "b"]}
+    alone = {"runs", "list", "run", "datasets", "evaluators", "metrics", "systems", "doctor"}
+    last = words[-1]
+    args = parser.parse_args([*words, *filled.get(last, [] if last in alone else ["x"])])
+    assert callable(load_handler(args))
+
+
+def test_the_page_about_the_command_line_is_up_to_date() -> None:
+    script = _ROOT / "scripts" / "gen_cli_docs.py"
+    finished = subprocess.run([sys.executable, str(script), "--check"], capture_output=True)
+    assert finished.returncode == 0, finished.stderr.decode()
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["rn"], 'no command "rn". Did you mean "run"?'),
+        (["runs", "delte"], 'no command "delte". Did you mean "delete"?'),
+        (["run", "--dataste", "x"], 'unknown flag "--dataste". Did you mean "--dataset"?'),
+        (["run", "--output", "jsn"], 'no --output "jsn". Did you mean "json"?'),
+        (["run", "--timeout", "soon"], '"soon" is not a time'),
+        (["run", "-n", "0"], '"0" is not a whole number from 1 on'),
+        (["show"], "the following arguments are required: RUN. See: cbench show --help"),
+        (["run", "--dataset", "x"], "name at least one system"),
+        (["run", "--builtin", "x"], "name at least one --dataset"),
+    ],
+    ids=["command", "action", "flag", "choice", "time", "number", "missing", "system", "dataset"],
+)
+def test_a_mistake_is_one_line_with_the_way_out(
+    cbench: Cbench, words: list[str], expected: str
+) -> None:
+    finished = cbench(*words)
+    assert finished.returncode == 2
+    assert expected in complaint(finished)
+    assert finished.stdout == ""
+
+
+def test_no_command_at_all_shows_the_commands(cbench: Cbench) -> None:
+    finished = cbench()
+    assert finished.returncode == 2
+    assert "doctor" in finished.stderr
+
+
+def test_flags_before_an_action_stand() -> None:
+    parser = build_parser()
+    args = parser.parse_args(["runs", "--limit", "3", "--server", "a:1", "list"])
+    assert (args.limit, args.server, args.output) == (3, "a:1", "table")
+    args = parser.parse_args(["runs", "list", "--limit", "4"])
+    assert (args.limit, args.server) == (4, None)

@@ -1,0 +1,107 @@
+"""`score`, `datasets`, `evaluators`, `metrics`, `systems` and `doctor`."""
+
+import json
+import platform
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Cbench, Serve, complaint, strict
+
+_ORIGINAL = {"id": 1, "context": "Paris is big.", "question": "Which?", "answer": "Paris"}
+
+
+@pytest.fixture
+def original(tmp_path: Path) -> Path:
+    path = tmp_path / "original.json"
+    path.write_text(json.dumps(_ORIGINAL))
+    return path
+
+
+def test_a_pair_is_scored_from_a_file_and_stdin(cbench: Cbench, original: Path) -> None:
+    processed = json.dumps({**_ORIGINAL, "response": "Paris"})
+    command = ("score", "--evaluator", "answer-quality", original, "-")
+    finished = cbench(*command, stdin=processed)
+    assert finished.returncode == 0, finished.stderr
+    assert strict(finished.stdout)["f1"] == 1.0
+    detailed = strict(cbench(*command, "--details", stdin=processed).stdout)
+    assert detailed["scores"]["f1"] == 1.0
+    assert isinstance(detailed["details"], dict)
+
+
+@pytest.mark.parametrize(
+    ("evaluator", "processed", "expected"),
+    [
+        ("answer-qualty", "{}", 'did you mean "answer-quality"'),
+        ("answer-quality", '{"a": 1,\n}', "stdin, line 2, column 1: not JSON"),
+        ("answer-quality", "[1]", "stdin holds no JSON object"),
+    ],
+    ids=["evaluator", "json", "list"],
+)
+def test_a_pair_that_cannot_be_scored_is_bad_input(
+    cbench: Cbench, original: Path, evaluator: str, processed: str, expected: str
+) -> None:
+    finished = cbench("score", "--evaluator", evaluator, original, "-", stdin=processed)
+    assert finished.returncode == 2
+    assert expected in complaint(finished)
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        ("datasets", "mini-qa"),
+        ("evaluators", "answer-quality"),
+        ("metrics", "mean-score"),
+        ("systems", "truncate-head"),
+    ],
+)
+def test_components_are_listed(cbench: Cbench, command: str, name: str) -> None:
+    assert name in {line.split(" ")[0] for line in cbench(command).stdout.splitlines()}
+    document = strict(cbench(command, "--output", "json").stdout)
+    [entry] = [entry for entry in document if entry["name"] == name]
+    assert entry["description"]
+
+
+def test_a_dataset_shows_what_a_system_will_and_will_not_see(cbench: Cbench) -> None:
+    seen, _, withheld = cbench("datasets", "show", "mini-qa").stdout.partition("does not see:")
+    assert "question: Where did the owner" in seen
+    assert "on a ferry\n" not in seen
+    assert "answer: on a ferry" in withheld
+    document = strict(cbench("datasets", "show", "mini_qa", "--output", "json").stdout)
+    assert document["size"] == 48
+    assert document["example"]["id"] == "mini-qa-001"
+    assert 'did you mean "mini-qa"' in complaint(cbench("datasets", "show", "mini-ga"))
+
+
+def test_a_process_is_asked_what_it_serves(cbench: Cbench, serve: Serve) -> None:
+    target = serve("both")
+    table = cbench("systems", "--system", target).stdout
+    assert "Answers for tests." in table
+    [entry] = strict(cbench("systems", "--system", f"{target}/failing", "--output", "json").stdout)
+    assert (entry["name"], entry["version"], entry["location"]) == ("failing", "1", target)
+
+
+def test_a_daemon_lists_its_components_too(cbench: Cbench, daemon_address: str) -> None:
+    assert "mini-qa" in cbench("datasets", "--server", daemon_address).stdout
+
+
+def test_the_doctor_finds_a_sound_set_up(cbench: Cbench) -> None:
+    assert cbench("run", "--builtin", "identity", "--dataset", "mini-qa").returncode == 0
+    finished = cbench("doctor", "--output", "json", CBENCH_ADDRESS="127.0.0.1:0")
+    assert finished.returncode == 0, finished.stdout
+    findings = {finding["subject"]: finding for finding in strict(finished.stdout)}
+    assert platform.python_version() in findings["python"]["message"]
+    assert "newest 1 runs" in findings["store"]["message"]
+    assert {"packages", "data directory", "disk", "tokenizer", "port"} < findings.keys()
+    assert all(finding["status"] != "fail" for finding in findings.values())
+
+
+def test_the_doctor_recognises_a_daemon(cbench: Cbench, daemon_address: str) -> None:
+    finished = cbench("doctor", CBENCH_ADDRESS=daemon_address)
+    assert f"answers at {daemon_address}" in finished.stdout
+
+
+def test_the_doctor_reports_settings_that_cannot_be_meant(cbench: Cbench) -> None:
+    finished = cbench("doctor", CBENCH_MAX_RUNS="many")
+    assert finished.returncode == 1
+    assert "fail  settings:" in finished.stdout

@@ -1,0 +1,83 @@
+"""TLS and tokens, to the daemon and to systems, and what is said when they do not match."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import CBENCH, Cbench, complaint, strict
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The certificates and keys of a server and of somebody else."""
+    folder = tmp_path_factory.mktemp("tls")
+    for name in ("server", "other"):
+        subprocess.run(
+            [
+                *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt"),
+                *("ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", f"/CN={name}"),
+                *("-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"),
+                *("-keyout", f"{folder}/{name}.key", "-out", f"{folder}/{name}.crt"),
+            ],
+            check=True,
+            capture_output=True,
+        )
+    return folder
+
+
+@pytest.fixture
+def secured(start: Callable[..., str], certificates: Path) -> str:
+    """A daemon that wants TLS, a certificate and a token."""
+    return start(
+        *(CBENCH.with_name("cbench-server"), "--address", "127.0.0.1:0", "--log-level", "error"),
+        *("--tls-cert", certificates / "server.crt", "--tls-key", certificates / "server.key"),
+        *("--tls-client-ca", certificates / "other.crt"),
+        CBENCH_TOKEN="open-sesame",
+    )
+
+
+def test_a_secured_daemon_opens_to_the_right_flags_only(
+    cbench: Cbench, secured: str, certificates: Path
+) -> None:
+    asked = ("runs", "--output", "json", "--server", secured)
+    ca, other = certificates / "server.crt", certificates / "other.crt"
+    own = ("--tls-cert", other, "--tls-key", certificates / "other.key")
+
+    opened = cbench(*asked, "--tls-ca", ca, *own, CBENCH_TOKEN="open-sesame")
+    assert opened.returncode == 0, opened.stderr
+    assert strict(opened.stdout) == []
+
+    plain = cbench(*asked)
+    assert "speaks TLS and this connection does not. Pass --tls, or --tls-ca" in complaint(plain)
+    stranger = cbench(*asked, "--tls-ca", other, *own)
+    assert "Pass its authority with --tls-ca FILE." in complaint(stranger)
+    wrong = cbench(*asked, "--tls-ca", ca, *own, "--token", "guess")
+    assert "refused the token" in complaint(wrong)
+    silent = cbench(*asked, "--tls-ca", ca, *own)
+    assert "Pass --token, or set CBENCH_TOKEN." in complaint(silent)
+    half = cbench(*asked, "--tls-cert", other)
+    assert complaint(half) == "--tls-cert and --tls-key belong together; pass both."
+    assert {each.returncode for each in (plain, stranger, wrong, silent)} == {1}
+
+
+def test_a_system_behind_tls_is_reached_with_its_authority(
+    cbench: Cbench, start: Callable[..., str], certificates: Path
+) -> None:
+    ca = certificates / "server.crt"
+    program = (
+        "from cbench_client import serve; from tests.cli.programs.system import Answering; "
+        f"serve(Answering(), tls=({str(ca)!r}, {str(certificates / 'server.key')!r}))"
+    )
+    target = start(sys.executable, "-c", program)
+    command = ("run", "--system", target, "--dataset", "mini-qa", "-n", "1")
+    plain = cbench(*command)
+    assert plain.returncode == 1
+    assert "Pass --system-tls, or --system-ca FILE" in complaint(plain)
+    asked = cbench("systems", "--system", target)
+    assert "Pass --system-tls, or --system-ca FILE" in complaint(asked)
+    reached = cbench(*command, "--system-ca", ca)
+    assert reached.returncode == 0, reached.stderr
+    assert "answering" in cbench("systems", "--system", target, "--system-ca", ca).stdout

@@ -1,0 +1,138 @@
+"""Bad input and broken surroundings: one clear line, no traceback, the right exit code."""
+
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Cbench, complaint
+
+
+@pytest.fixture
+def http_port() -> Iterator[int]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server.server_address[1]
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def closed_port() -> Iterator[int]:
+    """A port that is ours and refuses connections."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield bound.getsockname()[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--builtin", "identiy"], 'no system "identiy"; did you mean "identity"?'),
+        (["--dataset", "mini-q"], 'no dataset "mini-q"; did you mean "mini-qa"?'),
+        (["--dataset", "mini-qa:x"], 'dataset "mini-qa" has no configs'),
+        (["--evaluator", "answer-qualty"], 'did you mean "answer-quality"?'),
+        (["--metric", "mean-scor"], 'did you mean "mean-score"?'),
+        (["--tokenizer", "cl100k"], 'did you mean "cl100k_base"?'),
+        (["--option", "ratio=0.5"], 'system "identity" has no option "ratio"'),
+        (["--max-failures", "some"], 'not "some"'),
+        (["--dataset", "nowhere.jsonl"], "no file nowhere.jsonl"),
+        (["--import", "no_such_module"], 'cannot import "no_such_module"'),
+        (["--token", "x"], "--token needs --server."),
+        (["--system-ca", "nowhere.pem"], "cannot read nowhere.pem"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_what_cannot_be_meant_is_bad_input(cbench: Cbench, words: list[str], expected: str) -> None:
+    defaults = ["--builtin", "identity"] if "--builtin" not in words else []
+    defaults += ["--dataset", "mini-qa"] if "--dataset" not in words else []
+    finished = cbench("run", *defaults, *words)
+    assert finished.returncode == 2, finished.stderr
+    assert expected in complaint(finished)
+    assert finished.stdout == ""
+
+
+def test_a_system_that_is_not_there_is_named(cbench: Cbench, closed_port: int) -> None:
+    finished = cbench("run", "--system", f"localhost:{closed_port}", "--dataset", "mini-qa")
+    assert finished.returncode == 1
+    assert f"nothing listens at localhost:{closed_port}" in complaint(finished)
+
+
+def test_waiting_for_a_system_has_an_end(cbench: Cbench, closed_port: int) -> None:
+    target = f"localhost:{closed_port}"
+    finished = cbench("run", "--system", target, "--dataset", "mini-qa", "--wait", "500ms")
+    assert finished.returncode == 1
+    assert f"waiting: nothing listens at {target}" in finished.stderr
+    assert "nothing listens" in complaint(finished)
+
+
+def test_a_port_that_speaks_something_else_is_named(cbench: Cbench, http_port: int) -> None:
+    target = f"127.0.0.1:{http_port}"
+    system = cbench("run", "--system", target, "--dataset", "mini-qa")
+    daemon = cbench("runs", "--server", target)
+    variable = cbench("runs", CBENCH_SERVER=target)
+    for finished in (system, daemon, variable):
+        assert finished.returncode == 1
+        assert f"{target} is an HTTP/1 server, not a gRPC one" in complaint(finished)
+
+
+def test_a_daemon_that_is_not_there_is_named(cbench: Cbench, closed_port: int) -> None:
+    finished = cbench("runs", "--server", f"127.0.0.1:{closed_port}")
+    assert finished.returncode == 1
+    assert "nothing listens" in complaint(finished)
+
+
+def test_a_token_is_not_sent_in_the_clear(cbench: Cbench) -> None:
+    finished = cbench("runs", "--server", "192.0.2.1:50051", CBENCH_TOKEN="secret")
+    assert finished.returncode == 2
+    assert "Pass --tls, or --tls-ca FILE" in complaint(finished)
+    assert "secret" not in finished.stderr
+
+
+def test_tls_against_a_plain_daemon_says_so_in_flags(cbench: Cbench, daemon_address: str) -> None:
+    finished = cbench("runs", "--server", daemon_address, "--tls")
+    assert finished.returncode == 1
+    assert "Drop --tls" in complaint(finished)
+
+
+def test_modules_are_imported_by_the_daemon_itself(cbench: Cbench) -> None:
+    finished = cbench("datasets", "--server", "127.0.0.1:1", "--import", "mine")
+    assert finished.returncode == 2
+    assert "Start the daemon at 127.0.0.1:1 with --import mine" in complaint(finished)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_data_directory_that_cannot_be_written_is_named(cbench: Cbench, home: Path) -> None:
+    home.mkdir(mode=0o500)
+    finished = cbench("run", "--builtin", "identity", "--dataset", "mini-qa")
+    assert finished.returncode == 1
+    assert "set CBENCH_HOME" in complaint(finished)
+
+
+def test_a_data_directory_that_cannot_exist_is_named(cbench: Cbench, home: Path) -> None:
+    home.write_text("a file")
+    finished = cbench("runs")
+    assert finished.returncode == 1
+    assert str(home) in complaint(finished)
+
+
+def test_a_store_that_is_none_is_named(cbench: Cbench, home: Path) -> None:
+    home.mkdir()
+    (home / "cbench.db").write_text("not a database, but long enough to be taken for one" * 100)
+    finished = cbench("runs")
+    assert finished.returncode == 1
+    assert "is damaged or is not a cbench store" in complaint(finished)
+    examined = cbench("doctor")
+    assert examined.returncode == 1
+    assert "fail  store:" in examined.stdout
+
+
+def test_debugging_shows_where_an_error_arose(cbench: Cbench) -> None:
+    finished = cbench("show", "last", CBENCH_DEBUG="1")
+    assert finished.returncode == 2
+    assert "Traceback" in finished.stderr

@@ -1,0 +1,117 @@
+"""Runs that ask a model: proxies under test, and a reader for compressors."""
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from cbench_client import BenchClient
+
+from .following import run
+from .processes import examples, start_system
+
+
+class Model(ThreadingHTTPServer):
+    """Answers every chat with one word it finds in the last system message, else `unknown`."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.url = f"http://127.0.0.1:{self.server_address[1]}"
+        self.requests: list[dict[str, Any]] = []
+        self.fail_every = 0
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: Model
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.requests.append(body)
+        every = self.server.fail_every
+        status = 503 if every and len(self.server.requests) % every == 0 else 200
+        context = body["messages"][0]["content"]
+        word = "Paris" if "Paris" in context else "unknown"
+        reply = {
+            "choices": [{"message": {"content": word}}],
+            "usage": {"prompt_tokens": 11, "completion_tokens": 1, "total_tokens": 12},
+        }
+        answer = json.dumps(reply).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def model() -> Iterator[Model]:
+    server = Model()
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_a_proxy_is_a_system_like_any_other(client: BenchClient, model: Model) -> None:
+    spec = {"systems": [{"name": "gpt", "proxy": {"base_url": model.url, "model": "gpt-4"}}]}
+    seen = run(client, spec, examples(20))
+    assert (seen.state, seen.failures) == ("SUCCEEDED", {})
+    assert {row.scores["exact_match"] for row in seen.rows} == {1.0}
+    assert {row.usage.total_tokens for row in seen.rows} == {12}
+    assert {request["model"] for request in model.requests} == {"gpt-4"}
+    # Gold answers stay home: the model saw the context and the question only.
+    assert all(len(request["messages"]) == 2 for request in model.requests)
+
+
+def test_a_model_that_stumbles_is_asked_again(client: BenchClient, model: Model) -> None:
+    model.fail_every = 4
+    seen = run(client, {"systems": [{"proxy": {"base_url": model.url}}]}, examples(20))
+    assert (seen.state, seen.failures) == ("SUCCEEDED", {})
+    assert max(row.attempts for row in seen.rows) > 1
+
+
+def test_a_reader_answers_for_compressors_and_its_cost_is_kept_apart(
+    client: BenchClient, model: Model
+) -> None:
+    with start_system("shortener") as shortener, start_system("echo") as echo:
+        spec = {
+            "systems": [
+                {"target": shortener.address},
+                {"target": echo.address},
+                {"builtin": "identity"},
+            ],
+            "reader": {"base_url": model.url, "model": "reader-1"},
+        }
+        seen = run(client, spec, examples(10))
+    by_system = {
+        name: [row for row in seen.rows if row.system == name]
+        for name in ("shortener", "echo", "identity")
+    }
+    assert (seen.state, seen.failures) == ("SUCCEEDED", {})
+    # Half of the context no longer names Paris; all of it does.
+    assert {row.scores["exact_match"] for row in by_system["shortener"]} == {0.0}
+    assert {row.scores["exact_match"] for row in by_system["identity"]} == {1.0}
+    assert {row.reader_usage.total_tokens for row in by_system["identity"]} == {12}
+    assert all(row.HasField("reader_time") for row in by_system["shortener"])
+    # The echo answered by itself, so the reader was not asked.
+    assert not any(row.HasField("reader_time") for row in by_system["echo"])
+    assert len(model.requests) == 20
+
+
+def test_a_reader_that_is_down_is_the_readers_failure(client: BenchClient, model: Model) -> None:
+    url = model.url
+    model.shutdown()
+    model.server_close()
+    spec = {"systems": [{"builtin": "identity"}], "reader": {"base_url": url}, "row_timeout": 1.0}
+    seen = run(client, spec, examples(2))
+    assert {row.failure.origin for row in seen.rows} == {6}

@@ -1,0 +1,208 @@
+"""Imports point one way: cli -> daemon -> {rpc, storage, web} -> domain."""
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SERVER = ROOT / "cbench_server"
+CLIENT = ROOT / "clients" / "python" / "cbench_client"
+
+ADAPTERS = ("rpc", "storage", "web")
+ENTRY_POINTS = ("daemon", "cli")
+# What the domain is written in; they import nothing of ours but each other.
+VOCABULARY = ("types", "results", "events", "errors", "spec")
+
+GRPC = ("grpc", "grpc_health", "grpc_reflection", "google")
+SQL = ("sqlalchemy", "alembic", "sqlite3")
+HTTP_SERVERS = (
+    *("http.server", "socketserver", "wsgiref", "aiohttp", "flask", "fastapi"),
+    *("starlette", "uvicorn", "hypercorn", "tornado"),
+)
+
+
+class Import(NamedTuple):
+    """One module that a file imports."""
+
+    path: Path
+    line: int
+    module: str
+    is_lazy: bool
+
+    def __str__(self) -> str:
+        source = self.path.read_text().splitlines()[self.line - 1].strip()
+        return f"{self.path.relative_to(ROOT)}:{self.line}: {source}"
+
+
+def imports_of(path: Path) -> Iterator[Import]:
+    """Yield what a file imports, at its top or inside its functions."""
+    tree = ast.parse(path.read_text())
+    at_top = _run_on_import(tree)
+    for node in ast.walk(tree):
+        is_lazy = node not in at_top
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield Import(path, node.lineno, alias.name, is_lazy)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path.relative_to(ROOT)}:{node.lineno}: a relative import"
+            assert node.module is not None
+            # `from package import name` may import a module or take a name from one.
+            for alias in node.names:
+                yield Import(path, node.lineno, f"{node.module}.{alias.name}", is_lazy)
+
+
+def _run_on_import(tree: ast.Module) -> set[ast.AST]:
+    found: set[ast.AST] = set()
+    waiting: list[ast.AST] = list(tree.body)
+    while waiting:
+        node = waiting.pop()
+        found.add(node)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            continue
+        waiting.extend(ast.iter_child_nodes(node))
+    return found
+
+
+def part_of(path: Path) -> str:
+    """Return the folder or file directly below cbench_server that a file belongs to."""
+    return path.relative_to(SERVER).parts[0].removesuffix(".py")
+
+
+def is_under(module: str, *packages: str) -> bool:
+    return any(module == package or module.startswith(f"{package}.") for package in packages)
+
+
+def ours(module: str) -> str | None:
+    """Return the part of cbench_server that a module belongs to, None for others' modules."""
+    if not is_under(module, "cbench_server"):
+        return None
+    return module.split(".")[1] if "." in module else "__init__"
+
+
+SERVER_IMPORTS = [each for path in sorted(SERVER.rglob("*.py")) for each in imports_of(path)]
+CLIENT_IMPORTS = [
+    each
+    for path in sorted(CLIENT.rglob("*.py"))
+    if "_gen" not in path.parts
+    for each in imports_of(path)
+]
+DOMAIN_IMPORTS = [
+    each for each in SERVER_IMPORTS if part_of(each.path) not in (*ADAPTERS, *ENTRY_POINTS)
+]
+
+
+def assert_none(offenders: list[Import], rule: str) -> None:
+    lines = "\n  ".join(sorted({str(each) for each in offenders}))
+    assert not offenders, f"{rule}:\n  {lines}"
+
+
+@pytest.mark.parametrize(
+    ("forbidden", "what"),
+    [(GRPC, "gRPC"), (SQL, "SQL"), (HTTP_SERVERS, "HTTP servers")],
+    ids=["grpc", "sql", "http-servers"],
+)
+def test_the_domain_knows_no_transport_and_no_database(
+    forbidden: tuple[str, ...], what: str
+) -> None:
+    offenders = [each for each in DOMAIN_IMPORTS if is_under(each.module, *forbidden)]
+    assert_none(offenders, f"the domain must not know {what}")
+
+
+def test_the_domain_imports_no_adapter_and_no_entry_point() -> None:
+    offenders = [each for each in DOMAIN_IMPORTS if ours(each.module) in (*ADAPTERS, *ENTRY_POINTS)]
+    assert_none(offenders, "imports point from the adapters to the domain")
+
+
+def test_the_domain_imports_the_client_only_lazily_and_for_its_public_names() -> None:
+    offenders = [
+        each
+        for each in DOMAIN_IMPORTS
+        if is_under(each.module, "cbench_client")
+        and not (each.path == SERVER / "__init__.py" and each.is_lazy)
+    ]
+    assert_none(offenders, "cbench_client is for rpc/ and cli")
+
+
+def test_only_rpc_and_cli_import_grpc_or_the_client() -> None:
+    offenders = [
+        each
+        for each in SERVER_IMPORTS
+        if part_of(each.path) in ("storage", "web", "daemon")
+        and is_under(each.module, *GRPC, "cbench_client")
+    ]
+    assert_none(offenders, "gRPC belongs to rpc/ and cli")
+
+
+def test_only_storage_speaks_sql() -> None:
+    offenders = [
+        each
+        for each in SERVER_IMPORTS
+        if part_of(each.path) in ("rpc", "web", *ENTRY_POINTS) and is_under(each.module, *SQL)
+    ]
+    assert_none(offenders, "SQL belongs to storage/")
+
+
+def test_adapters_do_not_import_each_other_nor_what_connects_them() -> None:
+    offenders = [
+        each
+        for each in SERVER_IMPORTS
+        if part_of(each.path) in ADAPTERS
+        and ours(each.module) in (*ADAPTERS, *ENTRY_POINTS)
+        and ours(each.module) != part_of(each.path)
+    ]
+    assert_none(offenders, "daemon.py introduces the adapters to each other")
+
+
+def test_the_daemon_does_not_import_the_command_line() -> None:
+    offenders = [
+        each
+        for each in SERVER_IMPORTS
+        if part_of(each.path) == "daemon" and ours(each.module) == "cli"
+    ]
+    assert_none(offenders, "cli imports the daemon, not the other way round")
+
+
+def test_the_vocabulary_imports_nothing_of_ours_but_itself() -> None:
+    offenders = [
+        each
+        for each in SERVER_IMPORTS
+        if part_of(each.path) in VOCABULARY
+        and (is_under(each.module, "cbench_client") or ours(each.module) not in (None, *VOCABULARY))
+    ]
+    assert_none(offenders, f"{', '.join(VOCABULARY)} import only each other")
+
+
+def test_the_client_does_not_need_the_server() -> None:
+    offenders = [each for each in CLIENT_IMPORTS if is_under(each.module, "cbench_server")]
+    assert_none(offenders, "cbench_client is a distribution of its own")
+
+
+def test_the_client_needs_grpc_and_the_standard_library_only() -> None:
+    allowed = {"cbench_client", *GRPC, *sys.stdlib_module_names}
+    offenders = [each for each in CLIENT_IMPORTS if each.module.split(".")[0] not in allowed]
+    assert_none(offenders, "cbench_client needs grpcio, its health and reflection, and protobuf")
+
+
+def test_an_offence_is_reported_with_its_line() -> None:
+    path = SERVER / "types.py"
+    line = next(each for each in imports_of(path) if each.module.startswith("typing"))
+    with pytest.raises(AssertionError, match=r"types\.py:\d+: from typing import"):
+        assert_none([line], "a rule")
+
+
+def test_lazy_imports_are_told_from_those_at_the_top(tmp_path: Path) -> None:
+    path = tmp_path / "module.py"
+    path.write_text(
+        "import a\n"
+        "try:\n    import b\nexcept ImportError:\n    pass\n"
+        "if TYPE_CHECKING:\n    import c\n"
+        "def f():\n    import d\n"
+    )
+    lazy = {each.module: each.is_lazy for each in imports_of(path)}
+    assert lazy == {"a": False, "b": False, "c": True, "d": True}

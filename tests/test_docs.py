@@ -1,0 +1,90 @@
+"""The documentation agrees with the code, and its links lead somewhere."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from dataclasses import fields
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import cbench_client
+import cbench_server
+from cbench_server.config import Settings
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors that a page's headings make, as GitHub does."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.M)
+    return {re.sub(r"[^\w\- ]", "", each.lower()).replace(" ", "-") for each in headings}
+
+
+def test_generated_parts_are_what_the_code_says() -> None:
+    done = subprocess.run(
+        [sys.executable, ROOT / "scripts" / "gen_docs.py", "--check"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
+def test_local_links_lead_somewhere(page: Path) -> None:
+    for link in LINK.findall(page.read_text()):
+        if "://" in link:
+            continue
+        name, _, anchor = link.partition("#")
+        target = (page.parent / name).resolve() if name else page
+        assert target.exists(), f"{page.relative_to(ROOT)} links to {link}, which does not exist"
+        if anchor:
+            assert anchor in anchors(target), f"{page.relative_to(ROOT)} links to {link}"
+
+
+def test_every_page_is_reachable_from_the_readme() -> None:
+    seen, waiting = set(), [ROOT / "README.md"]
+    while waiting:
+        page = waiting.pop()
+        if page in seen:
+            continue
+        seen.add(page)
+        if page.is_dir():
+            waiting += page.glob("*.md")
+        elif page.suffix == ".md":
+            links = (link.partition("#")[0] for link in LINK.findall(page.read_text()))
+            waiting += [(page.parent / link).resolve() for link in links if link]
+    missing = [str(page.relative_to(ROOT)) for page in PAGES if page not in seen]
+    assert missing == []
+
+
+@pytest.mark.parametrize("module", [cbench_server, cbench_client], ids=lambda each: each.__name__)
+def test_public_names_are_sorted_and_documented(module: ModuleType) -> None:
+    names = module.__all__
+    section = (ROOT / "docs" / "api.md").read_text().split(f"\n## {module.__name__}\n")[1]
+    documented = re.findall(r"^\| `(\w+)` \|", section.partition("\n## ")[0], re.M)
+    assert names == sorted(names)
+    assert documented == [name for name in names if name != "__version__"]
+
+
+def test_every_public_name_exists() -> None:
+    for module in (cbench_server, cbench_client):
+        assert all(getattr(module, name) is not None for name in module.__all__)
+
+
+def test_the_configuration_file_shown_is_one() -> None:
+    page = (ROOT / "docs" / "operations.md").read_text()
+    shown = re.search(r"```toml\n(.*?)```", page, re.S)
+    assert shown is not None
+    assert set(tomllib.loads(shown[1])) <= {each.name for each in fields(Settings)}
+
+
+def test_python_shown_compiles() -> None:
+    for page in PAGES:
+        for source in re.findall(r"^```python\n(.*?)^```", page.read_text(), re.M | re.S):
+            compile(source, str(page), "exec")

@@ -1,0 +1,93 @@
+"""Every program in examples/ does what its first lines say."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cbench_client import BenchClient, RemoteEvaluator, RemoteSystem
+from cbench_server.registry import load_dataset
+
+EXAMPLES = Path(__file__).resolve().parent.parent / "examples" / "python"
+TESTED_HERE = {
+    "attached.py",
+    "extractive.py",
+    "follow_a_run.py",
+    "in_process.py",
+    "keyword_windows.py",
+    "numbers_kept.py",
+}
+
+Start = Callable[..., str]
+
+
+def run_example(name: str, *arguments: str) -> str:
+    done = subprocess.run(
+        [sys.executable, EXAMPLES / name, *arguments], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def wait_until_listed(client: BenchClient, name: str) -> None:
+    deadline = time.monotonic() + 30
+    while name not in {system.name for system in client.components().systems}:
+        assert time.monotonic() < deadline, f"{name} has not attached itself"
+        time.sleep(0.05)
+
+
+def test_every_example_is_tested() -> None:
+    assert {path.name for path in EXAMPLES.glob("*.py")} == TESTED_HERE
+
+
+@pytest.mark.parametrize("name", ["extractive", "keyword-windows"])
+def test_a_compressor_shortens_a_long_context_and_keeps_the_answer(name: str, start: Start) -> None:
+    address = start(sys.executable, EXAMPLES / f"{name.replace('-', '_')}.py")
+    example = next(iter(load_dataset("long-notes")))
+    with RemoteSystem(address) as system:
+        processed = system.process({key: example[key] for key in ("id", "context", "question")})
+        assert system.name == name
+    assert len(processed["context"]) < 0.5 * len(example["context"])
+    assert example["answer"] in processed["context"]
+
+
+def test_an_evaluator_of_ones_own_is_served(start: Start) -> None:
+    address = start(sys.executable, EXAMPLES / "numbers_kept.py")
+    with RemoteEvaluator(address) as evaluator:
+        assert evaluator.score({"context": "7 of 10"}, {"context": "7"}) == {"numbers_kept": 0.5}
+        assert evaluator.score({"context": "none"}, {"context": "7"}) == {}
+
+
+def test_an_attached_system_takes_part_in_a_run(daemon_address: str) -> None:
+    process = subprocess.Popen([sys.executable, EXAMPLES / "attached.py", daemon_address])
+    try:
+        spec = {
+            "systems": [{"attached": "first-and-last"}],
+            "datasets": [{"name": "mini-qa", "max_examples": 5}],
+        }
+        with BenchClient(daemon_address) as client:
+            wait_until_listed(client, "first-and-last")
+            rows = [event.row for event in client.evaluate(spec) if event.HasField("row")]
+    finally:
+        process.terminate()
+        process.wait(30)
+    assert [row.HasField("failure") for row in rows] == [False] * 5
+
+
+def test_a_run_is_followed_from_python(daemon_address: str) -> None:
+    lines = run_example("follow_a_run.py", daemon_address).splitlines()
+    assert len(lines) == 11
+    assert lines[-1].endswith(": 10 rows")
+
+
+def test_an_object_is_evaluated_in_process() -> None:
+    assert "mean_score: 0.775" in run_example("in_process.py").splitlines()
+
+
+def test_an_example_says_how_to_start_it() -> None:
+    for name in TESTED_HERE:
+        head = (EXAMPLES / name).read_text().split('"""')[1]
+        assert f"python examples/python/{name}" in head, name

@@ -1,0 +1,86 @@
+"""The README's commands run, and print what it shows, but for numbers and names of runs.
+
+CBENCH_GOLDEN=1 writes what they print into the page.
+"""
+
+import difflib
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = ("README.md", "docs/quickstart.md")
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
+
+
+class Command(NamedTuple):
+    """A command line and what the page shows below it."""
+
+    line: str
+    shown: str
+
+
+def blocks(page: str, language: str) -> list[str]:
+    return [body for kind, body in BLOCK.findall((ROOT / page).read_text()) if kind == language]
+
+
+def commands(block: str) -> list[Command]:
+    """Split a console block at its `$ ` lines."""
+    parts = re.split(r"^\$ ", block, flags=re.M)
+    assert parts[0] == "", "a console block begins with a command"
+    return [Command(*part.partition("\n")[::2]) for part in parts[1:]]
+
+
+def shape(output: str) -> list[str]:
+    """Reduce output to what must not change: numbers, times and widths may."""
+    text = re.sub(r"\d{8}-\d{6}-\w+", "RUN", output)
+    text = re.sub(r"\d[\d,.]*( ?(?:us|ms|s|min|h)\b)?", lambda m: "TIME" if m[1] else "N", text)
+    text = re.sub(r"-{3,}", "---", text)
+    return [" ".join(line.split()) for line in text.strip().splitlines()]
+
+
+def run(line: str, folder: Path) -> str:
+    bin_folder = Path(sys.executable).parent
+    environment = {
+        # Also without MAKEFLAGS and its like: under `make test`, make would announce its folder.
+        **{key: value for key, value in os.environ.items() if not key.startswith(("CBENCH_", "MA"))},
+        "PATH": f"{bin_folder}{os.pathsep}{os.environ['PATH']}",
+        "CBENCH_HOME": str(folder / "home"),
+        "COLUMNS": "200",
+    }
+    where = ROOT if line.startswith("make ") else folder
+    done = subprocess.run(
+        line, shell=True, cwd=where, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, f"$ {line}\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_commands_print_what_the_page_shows(page: str, tmp_path: Path) -> None:
+    for source in blocks(page, "python"):
+        if name := re.match(r"# (\w+\.py)\n", source):
+            (tmp_path / name[1]).write_text(source)
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    shown = [each for block in blocks(page, "console") for each in commands(block)]
+    assert shown, f"{page} shows no commands"
+    for command in shown:
+        output = run(command.line, tmp_path)
+        if os.environ.get("CBENCH_GOLDEN") == "1":
+            head = f"$ {command.line}\n"
+            text = (ROOT / page).read_text().replace(head + command.shown, head + output, 1)
+            (ROOT / page).write_text(text)
+            continue
+        expected, printed = shape(command.shown), shape(output)
+        difference = "\n".join(difflib.unified_diff(expected, printed, page, "printed", n=0))
+        assert expected == printed, f"$ {command.line}\n{difference}"
+
+
+def test_numbers_do_not_count_but_words_do() -> None:
+    assert shape("a  1.5 ms ok") == shape("a 23 ms  ok")
+    assert shape("a 1.5 ms ok") != shape("a 1.5 ms failed")
