@@ -148,8 +148,14 @@ def row_to_dict(row: EvalRow) -> dict[str, Any]:
     return {
         name: value
         for name, value in plain.items()
-        if name in always or not (value is None or value is False or value in ("", {}))
+        if name in always
+        or not (value is None or value is False or value in ("", {}) or _idle(value))
     }
+
+
+def _idle(value: Any) -> bool:
+    """Whether a value is a time that was not spent; a count of zero says something."""
+    return isinstance(value, float) and value == 0.0
 
 
 def strict_json(document: Any, indent: int | None = 2) -> str:

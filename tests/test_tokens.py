@@ -279,3 +279,10 @@ def test_what_equals_the_original_is_not_counted_again() -> None:
     counted = count_fields_like(processed, original, counts, tokenizer)
     assert counted == {"context": 5, "question": 3, "turns": 2, "new": 1}
     assert seen == ["short", "x"]
+
+
+@pytest.mark.parametrize("unit", ["x", " ", "\n", "abc", "1"])
+def test_forty_million_unbroken_characters_are_counted_in_slices(unit: str) -> None:
+    whole = unit * (1_000_000 // len(unit))
+    expected = 40 * count_tokens(whole)
+    assert count_tokens(whole * 40) == pytest.approx(expected, rel=0.01)
