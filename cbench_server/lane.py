@@ -20,6 +20,7 @@ from cbench_server.tokens import count_fields_like
 from cbench_server.types import Example
 
 DEFAULT_CONCURRENCY = 32
+MAX_CONCURRENCY = 1024
 LONG_TEXT = 64 * 1024
 _PAGE = 256
 _MAX_LOST_CALLS = 8
@@ -65,7 +66,8 @@ class Lane:
         self._caller = caller
         self.name = caller.description.name
         announced = caller.description.max_concurrency
-        width = self._plan.max_concurrency or announced or DEFAULT_CONCURRENCY
+        wanted = self._plan.max_concurrency or announced or DEFAULT_CONCURRENCY
+        width = max(1, min(wanted, MAX_CONCURRENCY))
         self._limit = AdaptiveLimit(width)
         self._window = 2 * width
         self._items: deque[Item] = deque()

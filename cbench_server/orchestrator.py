@@ -36,7 +36,7 @@ from cbench_server.resolving import (
     resolve_evaluators,
     resolve_metrics,
 )
-from cbench_server.results import EvalRow, Failure
+from cbench_server.results import EvalRow, Failure, Summary
 from cbench_server.runner import Runner
 from cbench_server.runstore import RunStore
 from cbench_server.scoring import Scoring
@@ -264,6 +264,7 @@ class Orchestrator:
         run_id = live.run.run_id
         self._live[run_id] = live
         live.task = asyncio.create_task(self._live_and_die(live), name=f"run {run_id}")
+        live.task.add_done_callback(_log_death)
 
     async def _live_and_die(self, live: _Live) -> None:
         run_id = live.run.run_id
@@ -372,12 +373,19 @@ class Orchestrator:
         timing = dict(stored.timing)
         for system, seconds in (live.runner.timing if live.runner else {}).items():
             timing[system] = timing.get(system, 0.0) + seconds
+        summary: Summary = {}
+        try:
+            summary = (live.summarizer or await self._read_back(stored)).result()
+        except Exception as error:
+            log.exception("run %s cannot be summarised", stored.run_id)
+            state = RunState.FAILED
+            failure = Failure("daemon", "CANNOT_SUMMARIZE", f"{type(error).__name__}: {error}")
         changes: dict[str, Any] = {
             "state": state,
             "end_time": self._clock(),
             "failure": failure,
             "waiting_reason": "",
-            "summary": (live.summarizer or await self._read_back(stored)).result(),
+            "summary": summary,
             "timing": timing,
         }
         finished = replace(stored, **changes, last_seq=stored.last_seq + 1)
@@ -487,7 +495,11 @@ def describe_config(
                 "is_official_metric": dataset.record.official if dataset.record else False,
                 "withheld_fields": sorted(plans[dataset.ref.label].reference_fields),
                 "evaluators": [
-                    {"name": evaluator.name, "version": str(getattr(evaluator, "version", ""))}
+                    {
+                        "name": evaluator.name,
+                        "version": str(getattr(evaluator, "version", "")),
+                        "options": dict(getattr(evaluator, "options", None) or {}),
+                    }
                     for evaluator in plans[dataset.ref.label].evaluators
                 ],
             }
@@ -536,6 +548,11 @@ def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
             not isinstance(error, CbenchError),
         ),
     )
+
+
+def _log_death(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()):
+        log.error("%s stopped and can be resumed", task.get_name(), exc_info=error)
 
 
 async def _close_all(callers: Sequence[Caller]) -> None:

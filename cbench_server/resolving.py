@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from cbench_server.datasets.record import DEFAULT_REFERENCE_FIELDS, DatasetRecord
 from cbench_server.errors import InvalidSpec
 from cbench_server.evaluator_making import asks_model
+from cbench_server.lane import MAX_CONCURRENCY
 from cbench_server.plan import DatasetPlan, FailureBudget
 from cbench_server.registry import Registry
 from cbench_server.runstore import SpooledExample
@@ -94,6 +95,10 @@ def check_spec(spec: RunSpec) -> None:
     for name, value in at_least_one.items():
         if value < 1:
             raise InvalidSpec(f"{name} must be at least 1, not {value}.")
+    if (spec.max_concurrency or 0) > MAX_CONCURRENCY:
+        raise InvalidSpec(
+            f"max_concurrency must be at most {MAX_CONCURRENCY}, not {spec.max_concurrency}."
+        )
     for name, seconds in {
         "row_timeout": spec.row_timeout,
         "wait_timeout": spec.wait_timeout,

@@ -116,6 +116,14 @@ class Attachments:
 
     async def add(self, hello: gateway_pb2.Hello) -> Attachment:
         """Take in a process, unless a name it offers is taken."""
+        async with self._changed:
+            self._check(hello)
+            attachment = Attachment(hello)
+            self._live[attachment.id] = attachment
+            self._changed.notify_all()
+        return attachment
+
+    def _check(self, hello: gateway_pb2.Hello) -> None:
         for kind, find in self._kinds().items():
             offered = [info.name for info in getattr(hello, kind)]
             for name in offered:
@@ -129,11 +137,6 @@ class Attachments:
                     )
         if len(self._live) >= self._limit:
             raise InvalidInput(f"{self._limit} processes are attached, the most this daemon takes.")
-        attachment = Attachment(hello)
-        async with self._changed:
-            self._live[attachment.id] = attachment
-            self._changed.notify_all()
-        return attachment
 
     def _kinds(self) -> dict[str, Callable[[str], Attachment | None]]:
         return {

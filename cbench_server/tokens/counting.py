@@ -37,7 +37,8 @@ _BLANKS = re.compile(r"\s+")
 # Beyond this, a stretch that offers no place to cut (no prose, code or data does that) would
 # take seconds and fifty times its size to count exactly. It is cut every 16,384 characters all
 # the same, which can add a token or two at each cut.
-_COUNTED_WHOLE = 1_000_000
+_COUNTED_WHOLE = 2_000_000
+_SEARCH_STEP = 65_536
 
 # splintr remembers every piece it has seen, however long, and only bounds their number.
 _CHARACTERS_REMEMBERED = 8_000_000
@@ -81,9 +82,6 @@ class TokenCounter:
         return len(self._encode(text)) // 4
 
     def _count_unbroken(self, text: str) -> int:
-        if len(text) > _COUNTED_WHOLE:
-            parts = range(0, len(text), _SLICE)
-            return sum(self._count_slice(text[start : start + _SLICE]) for start in parts)
         if len(text) > _BACKTRACKABLE and any(
             run.end() - run.start() > _BACKTRACKABLE for run in _BLANKS.finditer(text)
         ):
@@ -114,7 +112,25 @@ class TokenCounter:
 
 def _slices(text: str) -> Iterator[str]:
     start = 0
-    while len(text) - start > _SLICE and (cut := _CUT.search(text, start + _SLICE - 1)):
-        yield text[start : cut.end()]
-        start = cut.end()
+    while len(text) - start > _SLICE:
+        end = _find_cut(text, start + _SLICE - 1, start + _COUNTED_WHOLE)
+        if end is None and len(text) - start <= _COUNTED_WHOLE:
+            break
+        if end is None:
+            end = start + _COUNTED_WHOLE
+            for place in range(start, end, _SLICE):
+                yield text[place : min(place + _SLICE, end)]
+        else:
+            yield text[start:end]
+        start = end
     yield text[start:]
+
+
+def _find_cut(text: str, start: int, stop: int) -> int | None:
+    """Find the first place to cut, in steps: a search holds the GIL until it ends."""
+    while start < min(stop, len(text)):
+        if cut := _CUT.search(text, start, min(start + _SEARCH_STEP, stop)):
+            return cut.end()
+        # The last character was seen without the one after it, so it is looked at again.
+        start += _SEARCH_STEP - 1
+    return None
