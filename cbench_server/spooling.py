@@ -15,7 +15,7 @@ from cbench_server.types import Example
 
 _CHUNK_ROWS = 256
 _CHUNK_BYTES = 2_000_000
-_FRESH_BYTES = 4_000_000
+_FRESH_BYTES = 1_000_000
 
 
 def prepare(

@@ -267,6 +267,11 @@ _EMPTY: dict[str, dict[str, float | None]] = {
         "latency_p95": None,
         "latency_p99": None,
     },
+    "ifeval-accuracy": {
+        "ifeval_accuracy_strict": None,
+        "ifeval_accuracy_loose": None,
+        "num_instructions": 0.0,
+    },
     "per-dataset": {},
     "pareto-rank": {},
 }

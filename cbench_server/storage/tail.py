@@ -8,9 +8,10 @@ from collections import OrderedDict, deque
 from collections.abc import Sequence
 from itertools import islice
 
-from cbench_server.events import RowScored, Stored, StoredEvent
+from cbench_server.events import RowScored, RunFinished, Stored, StoredEvent
 
-_MAX_BYTES = 2_000_000
+# Of what is encoded; as objects it takes about four times as much.
+_MAX_BYTES = 1_000_000
 _MAX_RUNS = 8
 
 
@@ -36,7 +37,13 @@ class Tails:
         sizes: Sequence[int],
         time: float,
     ) -> None:
-        """Take events that were just committed as the run's last ones."""
+        """Take events that were just committed as the run's last ones.
+
+        With its end a run's tail is forgotten: who is late reads from the file.
+        """
+        if events and isinstance(events[-1], RunFinished):
+            self.forget(run_id)
+            return
         tail = self._tails.setdefault(run_id, _Tail())
         self._tails.move_to_end(run_id)
         if len(self._tails) > _MAX_RUNS:

@@ -41,7 +41,7 @@ _COUNTED_WHOLE = 2_000_000
 _SEARCH_STEP = 65_536
 
 # splintr remembers every piece it has seen, however long, and only bounds their number.
-_CHARACTERS_REMEMBERED = 8_000_000
+_CHARACTERS_REMEMBERED = 1_000_000
 
 
 class TokenCounter:
