@@ -36,6 +36,7 @@ bench: base ## measure the daemon; writes numbers, asserts nothing
 
 docs: dev ## rewrite the parts of docs/ that are generated from the code
 	@$(BIN)/python scripts/gen_docs.py
+	@$(BIN)/python scripts/gen_cli_docs.py
 
 clean: ## remove everything the targets above have made
 	@rm -rf .venv .venv-protos .demo node_modules build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

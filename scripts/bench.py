@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PROGRAMS = ("tokens.py", "orchestration.py")
+PROGRAMS = ("tokens.py", "orchestration.py", "memory.py", "durability.py")
 
 if __name__ == "__main__":
     for name in PROGRAMS:

@@ -29,7 +29,7 @@ _VARIABLES = {
     "CBENCH_SERVER": "the daemon to use, like `--server`",
     "CBENCH_TOKEN": "the token the daemon wants, like `--token`",
     "CBENCH_HOME": "where runs are kept, without `--server`",
-    "OPENAI_API_KEY": "sent to `--proxy` and `--reader`, without `--server`",
+    "OPENAI_API_KEY": "sent to `--proxy`, `--reader` and `--judge-url`, without `--server`",
     "CBENCH_DEBUG": "set to 1 to see where in the code an error arose",
 }
 

@@ -27,6 +27,7 @@ CHECKS: dict[str, list[str]] = {
     "contract against the released one": [*BUF, "breaking", "--against", "protos/released.binpb"],
     "stubs": [STUBS_PYTHON, "scripts/check_protos.py"],
     "generated docs": [PYTHON, "scripts/gen_docs.py", "--check"],
+    "docs of the command line": [PYTHON, "scripts/gen_cli_docs.py", "--check"],
     "paths and registries": [PYTHON, "scripts/check_tracked.py"],
 }
 

@@ -48,7 +48,11 @@ def run(line: str, folder: Path) -> str:
     bin_folder = Path(sys.executable).parent
     environment = {
         # Also without MAKEFLAGS and its like: under `make test`, make would announce its folder.
-        **{key: value for key, value in os.environ.items() if not key.startswith(("CBENCH_", "MA"))},
+        **{
+            key: value
+            for key, value in os.environ.items()
+            if not key.startswith(("CBENCH_", "MAKE"))
+        },
         "PATH": f"{bin_folder}{os.pathsep}{os.environ['PATH']}",
         "CBENCH_HOME": str(folder / "home"),
         "COLUMNS": "200",
