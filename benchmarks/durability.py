@@ -42,46 +42,49 @@ def main() -> None:
 
     with scratch() as home, tempfile.NamedTemporaryFile() as log:
         daemon = start_daemon(home, port)
-        with programs(start_echo("stream", 0.002, log=log.name)) as (echo,):
-            with BenchClient(f"127.0.0.1:{port}") as client:
-                digest, _ = client.upload(make_examples(arguments.rows, 400))
-                spec = {
-                    "systems": [{"target": echo.address}],
-                    "datasets": [{"name": "bench", "upload": digest}],
-                    "max_concurrency": IN_FLIGHT,
-                }
+        with (
+            programs(start_echo("stream", 0.002, log=log.name)) as (echo,),
+            BenchClient(f"127.0.0.1:{port}") as client,
+        ):
+            digest, _ = client.upload(make_examples(arguments.rows, 400))
+            spec = {
+                "systems": [{"target": echo.address}],
+                "datasets": [{"name": "bench", "upload": digest}],
+                "max_concurrency": IN_FLIGHT,
+            }
 
-                def follow() -> None:
-                    for event in client.evaluate(spec):
-                        if event.sequence:
-                            sequences.append(event.sequence)
-                        if event.HasField("finished"):
-                            finished.append(event.finished.run_id)
+            def follow() -> None:
+                for event in client.evaluate(spec):
+                    if event.sequence:
+                        sequences.append(event.sequence)
+                    if event.HasField("finished"):
+                        finished.append(event.finished.run_id)
 
-                watcher = threading.Thread(target=follow)
-                watcher.start()
-                step = arguments.rows // (arguments.kills + 1)
-                for _ in range(arguments.kills):
-                    goal = len(sequences) + chance.randrange(step // 2, step)
-                    while len(sequences) < goal and not finished:
-                        time.sleep(0.001)
-                    daemon.kill()
-                    daemon = start_daemon(home, port)
-                watcher.join()
-                stored = Counter(row.ordinal for row in client.rows(finished[0]))
+            watcher = threading.Thread(target=follow)
+            watcher.start()
+            step = arguments.rows // (arguments.kills + 1)
+            for _ in range(arguments.kills):
+                goal = len(sequences) + chance.randrange(step // 2, step)
+                while len(sequences) < goal and not finished:
+                    time.sleep(0.001)
                 daemon.kill()
+                daemon = start_daemon(home, port)
+            watcher.join()
+            stored = Counter(row.ordinal for row in client.rows(finished[0]))
+            daemon.kill()
         calls = len(Path(log.name).read_text().split())
 
     repeated = calls - arguments.rows
     allowed = arguments.kills * 2 * IN_FLIGHT
     print(f"kills: {arguments.kills}")
-    print(f"stored keys: {len(stored)} of {arguments.rows}, most copies of one: {max(stored.values())}")
+    copies = max(stored.values())
+    print(f"stored keys: {len(stored)} of {arguments.rows}, most copies of one: {copies}")
     print(f"sequences seen once and in order: {sequences == list(range(1, len(sequences) + 1))}")
     print(
         f"calls repeated: {repeated}; {repeated / (arguments.kills * IN_FLIGHT):.2f} of kills x "
         f"{IN_FLIGHT} in flight (bound: {allowed}, in flight or answered and not yet stored)"
     )
-    whole = len(stored) == arguments.rows and max(stored.values()) == 1
+    whole = len(stored) == arguments.rows and copies == 1
     sys.exit(0 if whole and repeated <= allowed else 1)
 
 

@@ -1,6 +1,6 @@
 """The daemon's memory: by rows, with a client that reads ten rows a second, and after a restart.
 
-    python benchmarks/memory.py [--rows 10000,100000] [--slow-rows 100000] [--resume-rows 20000]
+python benchmarks/memory.py [--rows 10000,100000] [--slow-rows 100000] [--resume-rows 20000]
 """
 
 import argparse
@@ -26,47 +26,57 @@ def by_rows(counts: list[int]) -> str:
     """Peak memory of a fresh daemon for each number of rows."""
     lines = []
     for count in counts:
-        with scratch() as home:
-            with programs(start_daemon(home), start_echo("stream")) as (daemon, echo):
-                with BenchClient(daemon.address) as client:
-                    idle = daemon.memory_mb()
-                    spec = spec_of(client, echo, count, 400)
-                    run_id = client.start(spec)
-                    while not client.get(run_id).HasField("end_time"):
-                        time.sleep(0.5)
-                    peak = daemon.memory_mb("VmHWM")
+        with (
+            scratch() as home,
+            programs(start_daemon(home), start_echo("stream")) as (daemon, echo),
+            BenchClient(daemon.address) as client,
+        ):
+            idle = daemon.memory_mb()
+            spec = spec_of(client, echo, count, 400)
+            run_id = client.start(spec)
+            while not client.get(run_id).HasField("end_time"):
+                time.sleep(0.5)
+            peak = daemon.memory_mb("VmHWM")
         lines.append([f"{count:,}", f"{idle:.0f} MB", f"{peak:.0f} MB"])
     return table(["rows", "idle", "peak"], lines)
 
 
 def slow_client(count: int) -> str:
     """Growth of the daemon over `count` rows of 10 kB while a client reads ten a second."""
-    with scratch() as home:
-        with programs(start_daemon(home), start_echo("stream")) as (daemon, echo):
-            with BenchClient(daemon.address) as client:
-                spec = spec_of(client, echo, count, 10_000)
-                warm = {**spec, "datasets": [{**spec["datasets"][0], "max_examples": 500}]}  # type: ignore[index]
-                list(client.evaluate(warm))
-                before = daemon.memory_mb()
-                run_id = client.start(spec)
-                stop = threading.Event()
+    with (
+        scratch() as home,
+        programs(start_daemon(home), start_echo("stream")) as (daemon, echo),
+        BenchClient(daemon.address) as client,
+    ):
+        spec = spec_of(client, echo, count, 10_000)
+        warm = {**spec, "datasets": [{**spec["datasets"][0], "max_examples": 500}]}  # type: ignore[index]
+        list(client.evaluate(warm))
+        before = daemon.memory_mb()
+        run_id = client.start(spec)
+        stop = threading.Event()
 
-                def read_slowly() -> None:
-                    for event in client.watch(run_id):
-                        if event.WhichOneof("kind") == "row" and stop.wait(0.1):
-                            return
+        def read_slowly() -> None:
+            for event in client.watch(run_id):
+                if event.WhichOneof("kind") == "row" and stop.wait(0.1):
+                    return
 
-                reader = threading.Thread(target=read_slowly)
-                reader.start()
-                started, highest = time.perf_counter(), before
-                while not client.get(run_id).HasField("end_time"):
-                    highest = max(highest, daemon.memory_mb())
-                    time.sleep(0.2)
-                elapsed = time.perf_counter() - started
-                stop.set()
-                reader.join()
+        reader = threading.Thread(target=read_slowly)
+        reader.start()
+        started, highest = time.perf_counter(), before
+        while not client.get(run_id).HasField("end_time"):
+            highest = max(highest, daemon.memory_mb())
+            time.sleep(0.2)
+        elapsed = time.perf_counter() - started
+        stop.set()
+        reader.join()
     rate = f"{count / elapsed:,.0f} rows/s"
-    line = [f"{count:,}", f"{before:.0f} MB", f"{highest:.0f} MB", f"{highest - before:.0f} MB", rate]
+    line = [
+        f"{count:,}",
+        f"{before:.0f} MB",
+        f"{highest:.0f} MB",
+        f"{highest - before:.0f} MB",
+        rate,
+    ]
     return table(["rows of 10 kB", "before", "highest", "growth", "speed of the run"], [line])
 
 
@@ -77,19 +87,21 @@ def resume(count: int) -> str:
         port = int(probe.getsockname()[1])
     with scratch() as home:
         daemon = start_daemon(home, port)
-        with programs(start_echo("stream")) as (echo,):
-            with BenchClient(daemon.address) as client:
-                run_id = client.start(spec_of(client, echo, count, 400))
-                while client.get(run_id).progress.completed_rows < count // 2:
-                    time.sleep(0.01)
-                daemon.kill()
-                started = time.perf_counter()
-                daemon = start_daemon(home, port)
-                listening = time.perf_counter() - started
-                done = client.get(run_id).progress.completed_rows
-                while client.get(run_id).progress.completed_rows == done:
-                    time.sleep(0.005)
-                first_row = time.perf_counter() - started
+        with (
+            programs(start_echo("stream")) as (echo,),
+            BenchClient(daemon.address) as client,
+        ):
+            run_id = client.start(spec_of(client, echo, count, 400))
+            while client.get(run_id).progress.completed_rows < count // 2:
+                time.sleep(0.01)
+            daemon.kill()
+            started = time.perf_counter()
+            daemon = start_daemon(home, port)
+            listening = time.perf_counter() - started
+            done = client.get(run_id).progress.completed_rows
+            while client.get(run_id).progress.completed_rows == done:
+                time.sleep(0.005)
+            first_row = time.perf_counter() - started
         daemon.kill()
     line = [f"{done:,} of {count:,}", f"{listening:.2f} s", f"{first_row - listening:.2f} s"]
     return table(["rows done", "start to listening", "listening to first new row"], [line])

@@ -108,25 +108,27 @@ def through_daemon(
     mode: str, examples: list[dict[str, Any]], in_flight: int, delay: float = 0.0
 ) -> tuple[float, float]:
     """Ours: rows per second, and microseconds of the daemon's CPU a row."""
-    with scratch() as home:
-        with programs(start_daemon(home), start_echo(mode, delay)) as (daemon, echo):
-            with BenchClient(daemon.address) as client:
-                digest, _ = client.upload(examples)
-                spec = {
-                    "systems": [{"target": echo.address}],
-                    "datasets": [{"name": "bench", "upload": digest}],
-                    "evaluators": [{"name": "answer-quality"}],
-                    "replace_evaluators": True,
-                    "max_concurrency": in_flight,
-                }
-                warm = {**spec, "datasets": [{"name": "w", "upload": digest, "max_examples": 50}]}
-                list(client.evaluate(warm))
-                cpu, started, rows = daemon.cpu_seconds, time.perf_counter(), 0
-                for event in client.evaluate(spec):
-                    rows += event.WhichOneof("kind") == "row"
-                elapsed = time.perf_counter() - started
-                assert rows == len(examples)
-                return rows / elapsed, (daemon.cpu_seconds - cpu) / rows * 1e6
+    with (
+        scratch() as home,
+        programs(start_daemon(home), start_echo(mode, delay)) as (daemon, echo),
+        BenchClient(daemon.address) as client,
+    ):
+        digest, _ = client.upload(examples)
+        spec = {
+            "systems": [{"target": echo.address}],
+            "datasets": [{"name": "bench", "upload": digest}],
+            "evaluators": [{"name": "answer-quality"}],
+            "replace_evaluators": True,
+            "max_concurrency": in_flight,
+        }
+        warm = {**spec, "datasets": [{"name": "w", "upload": digest, "max_examples": 50}]}
+        list(client.evaluate(warm))
+        cpu, started, rows = daemon.cpu_seconds, time.perf_counter(), 0
+        for event in client.evaluate(spec):
+            rows += event.WhichOneof("kind") == "row"
+        elapsed = time.perf_counter() - started
+        assert rows == len(examples)
+        return rows / elapsed, (daemon.cpu_seconds - cpu) / rows * 1e6
 
 
 def compare_sizes(sizes: list[int], rows: int) -> str:

@@ -1,4 +1,4 @@
-"""What the benchmarks share: a daemon, an echo system, and reading a process's use of the machine."""
+"""What the benchmarks share: a daemon, an echo system, and what a process uses."""
 
 import os
 import subprocess
@@ -79,7 +79,18 @@ def scratch() -> Iterator[str]:
 
 def make_examples(count: int, context_bytes: int) -> Iterator[dict[str, Any]]:
     """Make examples whose contexts differ, so that no cache can help."""
-    words = "river stone garden letter market winter bridge candle window forest".split()
+    words = [
+        "river",
+        "stone",
+        "garden",
+        "letter",
+        "market",
+        "winter",
+        "bridge",
+        "candle",
+        "window",
+        "forest",
+    ]
     for number in range(count):
         context = []
         size = 0
