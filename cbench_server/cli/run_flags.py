@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from cbench_server.cli.judge_flags import add_judge_flags
 from cbench_server.cli.parser import Subparsers, command, exit_code_help
 from cbench_server.cli.values import (
     AppendSystem,
@@ -39,6 +40,7 @@ def add_run(commands: Subparsers, add_server_flags: Any) -> None:
     _add_systems(parser.add_argument_group("systems, at least one, each flag repeatable"))
     _add_examples(parser.add_argument_group("examples, at least one --dataset"))
     _add_scoring(parser.add_argument_group("scoring"))
+    add_judge_flags(parser)
     _add_conduct(parser.add_argument_group("conduct of the run"))
     output = parser.add_argument_group("output")
     output.add_argument(

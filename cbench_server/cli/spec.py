@@ -7,6 +7,7 @@ from typing import Any
 
 from cbench_client.peer import split_target
 from cbench_server.cli.exits import UsageError, did_you_mean
+from cbench_server.cli.judge_flags import judge_evaluators
 
 System = dict[str, Any]
 
@@ -21,7 +22,10 @@ def build_spec(
     spec: dict[str, Any] = {
         "systems": build_systems(args, targets, tls),
         "datasets": list(datasets),
-        "evaluators": build_evaluators(args.evaluators, args.evaluator_options),
+        "evaluators": [
+            *build_evaluators(args.evaluators, args.evaluator_options),
+            *judge_evaluators(args),
+        ],
         "metrics": [{"name": name} for name in args.metrics],
         "row_timeout": args.timeout,
         "wait_timeout": args.wait,

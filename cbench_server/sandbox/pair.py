@@ -1,0 +1,219 @@
+"""A tester and its candidate: two forks of the zygote, each in its jail, waiting for one job."""
+
+import contextlib
+import json
+import os
+import random
+import signal
+import socket
+import sys
+from collections.abc import Callable
+
+from cbench_server.sandbox import candidate, landlock, namespaces, seccomp, tester
+from cbench_server.sandbox.limits import (
+    DISK_MB,
+    MEMORY_MB,
+    TESTER_MEMORY_MB,
+    close_others,
+    limit_resources,
+)
+from cbench_server.sandbox.syscalls import IS_LINUX, PR_SET_DUMPABLE, PR_SET_PDEATHSIG, prctl
+from cbench_server.sandbox.tiers import LANDLOCK, NAMESPACES, PROCESS, Tier
+from cbench_server.sandbox.wire import read_all
+
+TESTER_READY, CANDIDATE_READY, DONE = b"t", b"c", b"d"
+_MAX_JOB = 256 << 20
+_FAILED = 70
+# Above what any kernel gives to a process.
+_NO_PID = (1 << 31) - 1
+
+
+class Jail:
+    """What all pairs of a zygote have in common; made once."""
+
+    def __init__(self, tier: Tier, readable: list[str]) -> None:
+        self.tier = tier
+        self.readable = readable
+        self._filters: dict[bool, bytes] = {}
+        if tier is NAMESPACES:
+            # Each candidate is the first process of its namespace; no tester signals anyone.
+            self._filters = {True: self._filter(1, True), False: self._filter(_NO_PID, False)}
+
+    def lock(self, *, is_candidate: bool) -> None:
+        """Take away from this process, for good, all that it does not need."""
+        if IS_LINUX:
+            prctl(PR_SET_DUMPABLE, 0)
+            prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if self.tier is not PROCESS:
+            known = self._filters.get(is_candidate)
+            seccomp.apply_filter(known or self._filter(os.getpid(), is_candidate))
+
+    def _filter(self, pid: int, is_candidate: bool) -> bytes:
+        return seccomp.build_filter(
+            pid, host_files=self.tier is not NAMESPACES, may_pass_descriptors=not is_candidate
+        )
+
+
+class Pair:
+    """Two processes and the zygote's ends of what connects it to the tester."""
+
+    def __init__(self, jail: Jail) -> None:
+        tier = jail.tier
+        self.work = "" if tier is NAMESPACES else _make_work_area()
+        ours, theirs = socket.socketpair()
+        tester_end, candidate_end = socket.socketpair()
+        self.signals, signals_end = os.pipe()
+        self.jobs = ours
+        fork_candidate = namespaces.fork_apart if tier is NAMESPACES else os.fork
+        self.candidate = _fork(
+            fork_candidate,
+            lambda: _be_candidate(jail, self.work, candidate_end, signals_end),
+        )
+        self.tester = _fork(os.fork, lambda: _be_tester(jail, theirs, tester_end, signals_end))
+        for end in (theirs, tester_end, candidate_end):
+            end.close()
+        os.close(signals_end)
+
+    def hand_over(self, descriptors: list[int]) -> None:
+        """Give the tester its job: the file that holds it, where the verdict and output go."""
+        socket.send_fds(self.jobs, [b"."], descriptors)
+
+    def kill(self) -> None:
+        """Kill both, and with the candidate all that it started in its namespace or group."""
+        for pid in (self.candidate, self.tester):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        if self.work:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.candidate, signal.SIGKILL)
+
+    def disk_used(self) -> int:
+        """Return the bytes in the work area; 0 where the kernel bounds it."""
+        if not self.work:
+            return 0
+        used = 0
+        for place, _, files in os.walk(self.work):
+            for name in files:
+                with contextlib.suppress(OSError):
+                    used += os.lstat(os.path.join(place, name)).st_blocks * 512
+        return used
+
+    def clean_up(self) -> None:
+        """Close what is ours and remove the work area; the candidate is dead by now."""
+        self.jobs.close()
+        os.close(self.signals)
+        if self.work:
+            _remove(self.work)
+
+
+def _fork(fork: Callable[[], int], work: Callable[[], None]) -> int:
+    pid = fork()
+    if pid:
+        return pid
+    code = _FAILED
+    try:
+        work()
+        code = 0
+    except BaseException as error:
+        with contextlib.suppress(BaseException):
+            os.write(2, f"sandbox: {type(error).__name__}: {error}\n".encode())
+    finally:
+        os._exit(code)
+
+
+def _be_tester(jail: Jail, jobs: socket.socket, peer: socket.socket, signals: int) -> None:
+    _reset_signals()
+    close_others([jobs.fileno(), peer.fileno(), signals])
+    if jail.tier is NAMESPACES:
+        namespaces.drop_capabilities()
+    _silence(2)
+    if jail.tier is LANDLOCK:
+        landlock.restrict(jail.readable, ["/dev/null"])
+    limit_resources(TESTER_MEMORY_MB, 1)
+    jail.lock(is_candidate=False)
+    os.write(signals, TESTER_READY)
+    _, (job, verdict, output), _, _ = socket.recv_fds(jobs, 1, 3)
+    sys.setrecursionlimit(3000)
+    os.write(
+        verdict,
+        json.dumps(tester.run(peer, output, json.loads(read_all(job, _MAX_JOB)))).encode(),
+    )
+    os.close(verdict)
+    os.write(signals, DONE)
+    # The zygote ends both of us.
+    signal.pause()
+
+
+def _be_candidate(jail: Jail, work: str, peer: socket.socket, signals: int) -> None:
+    _reset_signals()
+    close_others([peer.fileno(), signals])
+    if jail.tier is NAMESPACES:
+        work = namespaces.mount_work_area(DISK_MB)
+        namespaces.drop_capabilities()
+    else:
+        os.setsid()
+    os.chdir(work)
+    if jail.tier is LANDLOCK:
+        landlock.restrict(jail.readable, [work, "/dev/null"])
+    os.environ.clear()
+    os.environ.update(PATH="/usr/bin:/bin", HOME=work, TMPDIR=work, LANG="C.UTF-8")
+    sys.argv = ["solution.py"]
+    limit_resources(MEMORY_MB, DISK_MB)
+    jail.lock(is_candidate=True)
+    _verify(jail.tier)
+    random.seed()
+    os.write(signals, CANDIDATE_READY)
+    os.close(signals)
+    candidate.serve(peer)
+
+
+def _verify(tier: Tier) -> None:
+    """Fail unless the jail holds: a kernel may accept what it then does not enforce."""
+    if tier is PROCESS:
+        return
+    attempts: dict[str, Callable[[], object]] = {
+        "make sockets": lambda: socket.socket(socket.AF_UNIX),
+        "run programs": lambda: os.execv("/nonexistent", ["nonexistent"]),
+    }
+    for what, attempt in attempts.items():
+        try:
+            attempt()
+        except PermissionError:
+            continue
+        except OSError:
+            pass
+        raise RuntimeError(f"a jailed process can still {what}")
+    if tier in (NAMESPACES, LANDLOCK):
+        with contextlib.suppress(OSError):
+            os.close(os.open("/etc/passwd", os.O_RDONLY))
+            raise RuntimeError("a jailed process can still read /etc/passwd")
+
+
+def _reset_signals() -> None:
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+
+
+def _silence(descriptor: int) -> None:
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, descriptor)
+    os.close(null)
+
+
+def _make_work_area() -> str:
+    path = os.path.join(os.path.realpath("/tmp"), f"cbench-sandbox-{os.urandom(8).hex()}")
+    os.mkdir(path, 0o700)
+    return path
+
+
+def _remove(directory: str) -> None:
+    # Imported here, since forks of a zygote that needs no work areas would have to copy it.
+    import shutil
+
+    for place, folders, _ in os.walk(directory):
+        for name in folders:
+            path = os.path.join(place, name)
+            if not os.path.islink(path):
+                with contextlib.suppress(OSError):
+                    os.chmod(path, 0o700)
+    shutil.rmtree(directory, ignore_errors=True)

@@ -1,0 +1,141 @@
+"""A seccomp filter, assembled by hand: what a jailed process may not ask of the kernel.
+
+It lists what is refused, since programs use system calls we cannot foresee;
+numbers newer than the list are refused whole.
+"""
+
+import ctypes
+import errno
+import struct
+
+from cbench_server.sandbox.syscall_numbers import LAST_KNOWN, NUMBERS
+from cbench_server.sandbox.syscalls import (
+    ARCHITECTURE,
+    PR_SET_NO_NEW_PRIVS,
+    PR_SET_PDEATHSIG,
+    Unsupported,
+    prctl,
+    syscall,
+)
+
+_AUDIT_ARCHITECTURE = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+
+_REFUSED = (
+    # new processes and programs
+    *("fork", "vfork", "execve", "execveat"),
+    # anything that could reach another machine, process or user
+    *("socket", "connect", "bind", "listen", "sendmsg", "sendmmsg"),
+    *("ptrace", "process_vm_readv", "process_vm_writev", "kcmp", "pidfd_open", "pidfd_getfd"),
+    *("pidfd_send_signal", "tkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "process_madvise"),
+    *("process_mrelease", "get_robust_list", "migrate_pages", "move_pages", "setpriority"),
+    *("ioprio_set", "sched_setparam", "sched_setscheduler", "sched_setattr", "sched_setaffinity"),
+    # memory that no limit counts, and shared memory
+    *("memfd_create", "memfd_secret", "shmget", "shmat", "shmctl", "semget", "semop", "semctl"),
+    *("semtimedop", "msgget", "msgsnd", "msgrcv", "msgctl", "mq_open", "mq_unlink"),
+    *("mq_timedsend", "mbind", "set_mempolicy", "set_mempolicy_home_node"),
+    # namespaces, mounts and devices
+    *("unshare", "setns", "mount", "umount2", "pivot_root", "chroot", "open_tree", "move_mount"),
+    *("fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr", "statmount", "listmount"),
+    *("mknod", "mknodat", "swapon", "swapoff", "quotactl", "quotactl_fd", "nfsservctl"),
+    *("name_to_handle_at", "open_by_handle_at", "fanotify_init", "fanotify_mark"),
+    # kernel surface that no solution needs
+    *("io_uring_setup", "io_uring_enter", "io_uring_register", "bpf", "userfaultfd"),
+    *("perf_event_open", "add_key", "request_key", "keyctl", "init_module", "finit_module"),
+    *("delete_module", "create_module", "kexec_load", "kexec_file_load", "reboot", "syslog"),
+    *("acct", "personality", "modify_ldt", "iopl", "ioperm", "uselib", "_sysctl"),
+    *("lookup_dcookie", "vhangup", "sethostname", "setdomainname", "settimeofday", "adjtimex"),
+    *("clock_settime", "clock_adjtime", "lsm_set_self_attr", "capset"),
+)
+
+# Landlock does not watch these: where the host's files are in sight, so must we.
+_METADATA = (
+    *("chmod", "fchmodat", "fchmodat2", "chown", "lchown", "fchownat", "utime", "utimes"),
+    *("futimesat", "utimensat", "setxattr", "lsetxattr", "removexattr", "lremovexattr"),
+    "truncate",
+)
+
+_LOAD, _IF_EQUAL, _IF_ABOVE, _IF_BITS, _RETURN = 0x20, 0x15, 0x25, 0x45, 0x06
+_ALLOW, _KILL, _FAIL = 0x7FFF0000, 0x80000000, 0x00050000
+_REFUSE = _FAIL | errno.EPERM
+_UNKNOWN = _FAIL | errno.ENOSYS
+
+_CLONE_THREAD = 0x10000
+_TIOCSTI = 0x5412
+
+_Instruction = tuple[int, int, int, int]
+
+
+def build_filter(
+    pid: int, *, host_files: bool, may_pass_descriptors: bool, architecture: str = ARCHITECTURE
+) -> bytes:
+    """Assemble the filter for the process `pid`, which may signal itself only.
+
+    `host_files` says that files of the host are in sight, whose metadata must
+    then be guarded here.
+    """
+    numbers = NUMBERS.get(architecture)
+    if numbers is None:
+        raise Unsupported(f"no filter for {architecture}")
+    code: list[_Instruction] = [
+        (_LOAD, 0, 0, 4),
+        (_IF_EQUAL, 1, 0, _AUDIT_ARCHITECTURE[architecture]),
+        (_RETURN, 0, 0, _KILL),
+        (_LOAD, 0, 0, 0),
+        # On x86_64 this also catches the x32 calls, which have a high bit set.
+        (_IF_ABOVE, 0, 1, LAST_KNOWN),
+        (_RETURN, 0, 0, _UNKNOWN),
+    ]
+
+    def on(name: str, *body: _Instruction) -> None:
+        if name in numbers:
+            code.extend([(_IF_EQUAL, 0, len(body), numbers[name]), *body])
+
+    for name in (*_REFUSED, *(_METADATA if host_files else ())):
+        if not (may_pass_descriptors and name == "sendmsg"):
+            on(name, (_RETURN, 0, 0, _REFUSE))
+    # The C library falls back to clone, whose flags can be seen.
+    on("clone3", (_RETURN, 0, 0, _UNKNOWN))
+    on("clone", _low(0), (_IF_BITS, 1, 0, _CLONE_THREAD), *_refuse_else_allow())
+    on("ioctl", _low(1), (_IF_EQUAL, 0, 1, _TIOCSTI), *_refuse_else_allow())
+    on("prctl", _low(0), (_IF_EQUAL, 0, 1, PR_SET_PDEATHSIG), *_refuse_else_allow())
+    for name in ("kill", "tgkill"):
+        on(name, _low(0), (_IF_EQUAL, 1, 0, pid), *_refuse_else_allow())
+    on(
+        "prlimit64",
+        _low(0),
+        (_IF_EQUAL, 2, 0, 0),
+        (_IF_EQUAL, 1, 0, pid),
+        *_refuse_else_allow(),
+    )
+    # No address: what socketpair connected stays connected.
+    on(
+        "sendto",
+        _low(4),
+        (_IF_EQUAL, 0, 2, 0),
+        _high(4),
+        (_IF_EQUAL, 1, 0, 0),
+        *_refuse_else_allow(),
+    )
+    code.append((_RETURN, 0, 0, _ALLOW))
+    return b"".join(struct.pack("=HBBI", *each) for each in code)
+
+
+def apply_filter(program: bytes) -> None:
+    """Put this process, and all its threads to come, under a filter for good."""
+    prctl(PR_SET_NO_NEW_PRIVS, 1)
+    buffer = ctypes.create_string_buffer(program, len(program))
+    header = struct.pack("=H6xQ", len(program) // 8, ctypes.addressof(buffer))
+    set_mode_filter = 1
+    syscall("seccomp", set_mode_filter, 0, header)
+
+
+def _low(argument: int) -> _Instruction:
+    return (_LOAD, 0, 0, 16 + 8 * argument)
+
+
+def _high(argument: int) -> _Instruction:
+    return (_LOAD, 0, 0, 20 + 8 * argument)
+
+
+def _refuse_else_allow() -> tuple[_Instruction, _Instruction]:
+    return (_RETURN, 0, 0, _REFUSE), (_RETURN, 0, 0, _ALLOW)

@@ -1,0 +1,276 @@
+"""The zygote: jails itself once, keeps pairs ready, and ends what has taken too long.
+
+It never reads a program, a test or a verdict. Candidates inherit its memory,
+so what it does not know they cannot find there.
+"""
+
+import contextlib
+import gc
+import importlib
+import os
+import resource
+import selectors
+import signal
+import socket
+import struct
+import time
+from collections import deque
+from typing import Any
+
+from cbench_server.sandbox import landlock, namespaces, orphans
+from cbench_server.sandbox.limits import DISK_MB
+from cbench_server.sandbox.pair import CANDIDATE_READY, DONE, TESTER_READY, Jail, Pair
+from cbench_server.sandbox.syscalls import IS_LINUX, PR_SET_DUMPABLE, prctl
+from cbench_server.sandbox.tiers import NAMESPACES, PROCESS, TIERS, Tier, readable_paths
+from cbench_server.sandbox.wire import send
+
+# What solutions import most, once here rather than by each of them. Not more: a fork
+# copies what it touches, and large modules (asyncio, dataclasses, tempfile) are rare.
+_USUAL = (
+    *("bisect", "cmath", "collections", "copy", "datetime", "decimal", "enum", "fractions"),
+    *("functools", "heapq", "itertools", "json", "math", "operator", "random", "re"),
+    *("statistics", "string", "threading", "time", "typing"),
+)
+
+REQUEST = struct.Struct("<d")
+"""What comes with a job: its timeout in seconds. Its four descriptors are the
+reply socket, the job, the end of the verdict pipe and the output file."""
+
+_CORES = os.cpu_count() or 1
+_QUIET = 2 * _CORES
+_MOST = max(16, 2 * _QUIET)
+_PATIENCE_S = 0.5
+# How often work areas that the kernel does not bound are measured.
+_LOOK_S = 0.05
+_MAX_FAILURES = 3
+
+
+class _Job:
+    def __init__(self, timeout: float, descriptors: list[int]) -> None:
+        self.timeout = timeout
+        self.reply, *self.hand_over = descriptors
+        self.queued = time.monotonic()
+
+
+class _Slot:
+    """A pair in its life: starting, ready, running, ending."""
+
+    def __init__(self, pair: Pair) -> None:
+        self.pair = pair
+        self.waiting_for = {TESTER_READY, CANDIDATE_READY}
+        self.job: _Job | None = None
+        self.deadline = float("inf")
+        self.started = 0.0
+        self.is_ending = False
+        self.reason = ""
+        """Why the job was ended from here; empty if it ended by itself."""
+        self.alive = {pair.tester, pair.candidate}
+
+
+class Zygote:
+    """The event loop around the pairs."""
+
+    def __init__(self, control: socket.socket, tier: Tier) -> None:
+        self._control = control
+        self._tier = tier
+        self._jail = Jail(tier, readable_paths())
+        self._selector = selectors.DefaultSelector()
+        self._slots: list[_Slot] = []
+        self._queue: deque[_Job] = deque()
+        self._failures = 0
+        self._is_open = True
+
+    def run(self) -> None:
+        """Serve until the other end of the control socket is closed."""
+        for name in _USUAL:
+            importlib.import_module(name)
+        # Each job that waits brings four descriptors.
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+        version = landlock.abi()
+        if self._tier is NAMESPACES:
+            namespaces.enter(self._jail.readable)
+        if IS_LINUX:
+            prctl(PR_SET_DUMPABLE, 0)
+            orphans.adopt()
+        gc.collect()
+        gc.freeze()
+        wake, wake_end = socket.socketpair()
+        wake.setblocking(False)
+        wake_end.setblocking(False)
+        signal.signal(signal.SIGCHLD, lambda number, frame: None)
+        signal.set_wakeup_fd(wake_end.fileno(), warn_on_full_buffer=False)
+        self._selector.register(wake, selectors.EVENT_READ, None)
+        self._fork()
+        while self._slots[0].waiting_for:
+            self._turn(wake)
+        send(self._control.fileno(), {"tier": self._tier.name, "landlock_abi": version})
+        self._control.setblocking(False)
+        self._selector.register(self._control, selectors.EVENT_READ, self)
+        try:
+            while self._is_open:
+                self._top_up()
+                self._turn(wake)
+        finally:
+            self._end_all()
+
+    def _turn(self, wake: socket.socket) -> None:
+        for key, _ in self._selector.select(self._time_left()):
+            if key.data is self:
+                self._accept()
+            elif key.data is None:
+                with contextlib.suppress(BlockingIOError):
+                    wake.recv(4096)
+            else:
+                self._hear(key.data)
+        # Last, since it closes descriptors that events may still speak of.
+        self._reap()
+        self._end_excess()
+        self._start_jobs()
+
+    def _end_excess(self) -> None:
+        now = time.monotonic()
+        for slot in self._slots:
+            if slot.is_ending:
+                continue
+            if slot.deadline <= now:
+                self._end(slot, "timeout")
+            elif slot.job is not None and slot.pair.disk_used() > DISK_MB << 20:
+                self._end(slot, "disk")
+
+    def _time_left(self) -> float | None:
+        moments = [slot.deadline for slot in self._slots if not slot.is_ending]
+        if any(slot.job is not None and slot.pair.work for slot in self._slots):
+            moments.append(time.monotonic() + _LOOK_S)
+        if self._queue:
+            moments.append(self._queue[0].queued + _PATIENCE_S)
+        soonest = min(moments, default=float("inf"))
+        return None if soonest == float("inf") else max(0.0, soonest - time.monotonic())
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                data, descriptors, _, _ = socket.recv_fds(self._control, REQUEST.size, 4)
+            except BlockingIOError:
+                return
+            if len(data) != REQUEST.size or len(descriptors) != 4:
+                self._is_open = False
+                return
+            (timeout,) = REQUEST.unpack(data)
+            self._queue.append(_Job(timeout, list(descriptors)))
+
+    def _start_jobs(self) -> None:
+        while self._queue:
+            running = sum(slot.job is not None for slot in self._slots)
+            waited = time.monotonic() - self._queue[0].queued
+            # More than the cores can carry only once a job has waited for one in vain.
+            if running >= (_QUIET if waited < _PATIENCE_S else _MOST):
+                return
+            ready = [slot for slot in self._slots if _is_ready(slot)]
+            if not ready:
+                if not any(slot.waiting_for for slot in self._slots):
+                    self._fork()
+                return
+            self._start(ready[0], self._queue.popleft())
+
+    def _start(self, slot: _Slot, job: _Job) -> None:
+        slot.job, slot.started = job, time.monotonic()
+        slot.deadline = slot.started + job.timeout
+        with contextlib.suppress(OSError):
+            os.write(job.reply, b"s")
+        try:
+            slot.pair.hand_over(job.hand_over)
+        except OSError:
+            self._end(slot)
+        for descriptor in job.hand_over:
+            os.close(descriptor)
+
+    def _top_up(self) -> None:
+        waiting = sum(slot.job is None and not slot.is_ending for slot in self._slots)
+        if waiting < self._tier.forks_ahead:
+            self._fork()
+
+    def _fork(self) -> None:
+        slot = _Slot(Pair(self._jail))
+        slot.deadline = time.monotonic() + 10
+        self._slots.append(slot)
+        self._selector.register(slot.pair.signals, selectors.EVENT_READ, slot)
+
+    def _hear(self, slot: _Slot) -> None:
+        said = os.read(slot.pair.signals, 16)
+        if not said:
+            self._selector.unregister(slot.pair.signals)
+        slot.waiting_for -= {said[i : i + 1] for i in range(len(said))}
+        if not slot.waiting_for and slot.job is None:
+            slot.deadline = float("inf")
+            self._failures = 0
+        if DONE in said and not slot.is_ending:
+            is_excess = slot.pair.disk_used() > DISK_MB << 20
+            self._end(slot, "disk" if is_excess else "")
+
+    def _end(self, slot: _Slot, reason: str = "") -> None:
+        slot.is_ending = True
+        slot.reason = slot.reason or reason
+        slot.pair.kill()
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, _ = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if not pid:
+                return
+            for slot in [each for each in self._slots if pid in each.alive]:
+                self._bury(slot, pid)
+
+    def _bury(self, slot: _Slot, pid: int) -> None:
+        slot.alive.discard(pid)
+        if pid == slot.pair.tester or slot.job is None:
+            self._end(slot)
+        if slot.alive:
+            return
+        if slot.waiting_for:
+            self._failures += 1
+            if self._failures >= _MAX_FAILURES or self._slots == [slot]:
+                raise RuntimeError("a candidate could not be jailed")
+        self._slots.remove(slot)
+        if self._tier is PROCESS and IS_LINUX:
+            orphans.kill_orphans({pid for each in self._slots for pid in each.alive})
+        with contextlib.suppress(KeyError):
+            self._selector.unregister(slot.pair.signals)
+        slot.pair.clean_up()
+        if slot.job is not None:
+            self._report(slot, slot.job)
+
+    def _report(self, slot: _Slot, job: _Job) -> None:
+        report = {"reason": slot.reason, "seconds": time.monotonic() - slot.started}
+        # Whoever asked may be gone.
+        with contextlib.suppress(OSError):
+            send(job.reply, report)
+        os.close(job.reply)
+
+    def _end_all(self) -> None:
+        for slot in self._slots:
+            slot.pair.kill()
+        for slot in self._slots:
+            for pid in slot.alive:
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(pid, 0)
+            slot.pair.clean_up()
+
+
+def _is_ready(slot: _Slot) -> bool:
+    return not slot.waiting_for and slot.job is None and not slot.is_ending
+
+
+def main(arguments: list[str]) -> None:
+    """Run a zygote on the control socket and in the tier that the arguments name."""
+    control = socket.socket(fileno=int(arguments[0]))
+    report: dict[str, Any] = {}
+    try:
+        Zygote(control, TIERS[arguments[1]]).run()
+    except Exception as error:
+        report = {"error": f"{type(error).__name__}: {error}"}
+        with contextlib.suppress(OSError):
+            send(control.fileno(), report)
