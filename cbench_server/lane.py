@@ -237,6 +237,7 @@ class Lane:
             details=scored.details,
             evaluator_failures=scored.failures,
             processed=processed,
+            carried=_carried(processed, example),
         )
 
     def _row(self, item: Item, sent: Example, called_at: float, **rest: Any) -> EvalRow:
@@ -382,6 +383,17 @@ def _primary_score(wanted: str, scores: Mapping[str, float]) -> str:
         if name in scores:
             return name
     return next(iter(scores), "")
+
+
+def _carried(processed: Example, original: Example) -> tuple[str, ...]:
+    """Name the texts a system passed on as they were."""
+    return tuple(
+        [
+            name
+            for name, value in processed.items()
+            if isinstance(value, str) and original.get(name) == value
+        ]
+    )
 
 
 def _usage_metadata(usage: Mapping[str, Any] | None) -> dict[str, Any]:

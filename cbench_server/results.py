@@ -62,6 +62,8 @@ class EvalRow:
     evaluator_failures: dict[str, Failure] = field(default_factory=dict)
     processed: dict[str, Any] | None = None
     """What the system returned; None where it was not asked for or the row failed."""
+    carried: tuple[str, ...] = ()
+    """Fields of `processed` that are the original's own, which a store need not keep twice."""
 
     @property
     def score(self) -> float | None:
@@ -146,6 +148,7 @@ def row_to_dict(row: EvalRow) -> dict[str, Any]:
         "repeat",
     }
     plain = asdict(row)
+    del plain["carried"]
     return {
         name: value
         for name, value in plain.items()

@@ -107,7 +107,10 @@ def _encode_row(row: EvalRow) -> EncodedEvent:
         head = _encoder.encode(_Head(*_head_values(row)))
     except (OverflowError, UnicodeEncodeError, Unencodable) as error:
         raise blame(asdict(replace(row, processed=None)), "", error) from error
-    body = None if row.processed is None else encode_fields(row.processed, "processed.")
+    body = None
+    if row.processed is not None:
+        own = {name: row.processed[name] for name in row.processed if name not in row.carried}
+        body = encode_fields(own, "processed.")
     return EncodedEvent(
         ROW,
         head,
@@ -121,7 +124,10 @@ def _encode_row(row: EvalRow) -> EncodedEvent:
 
 
 def decode_row(head: bytes, body: Buffer | None) -> EvalRow:
-    """Decode a row; without a body it comes without its processed output."""
+    """Decode a row; without a body it comes without its processed output.
+
+    With one, the carried fields are still to be filled in from the original.
+    """
     row = _row_decoder.decode(head)
     return row if body is None else replace(row, processed=decode_fields(body))
 

@@ -69,8 +69,9 @@ def read_rows(
             row, row_size = reading.checked_row(run_id, record)
             rows.append(row)
             size += row_size
-            if original:
-                example, example_size = _original(connection, run_id, key, row.ordinal)
+            if original or (row.processed is not None and row.carried):
+                example, example_size = reading.read_original(connection, run_id, key, row.ordinal)
+                reading.fill_carried(row, example)
                 originals.append(example)
                 size += example_size
             place = next_place
@@ -112,18 +113,6 @@ def _records(
                 f'only {place.seen} of {counts[number]} rows of a system in run "{run_id}" are '
                 "found in the store. Delete the run, or restore a copy of the store."
             )
-
-
-def _original(
-    connection: sqlite3.Connection, run_id: str, key: int, ordinal: int
-) -> tuple[dict[str, Any], int]:
-    parameters = {"run": key, "start": ordinal}
-    with closing(connection.execute(sql.READ_EXAMPLES, parameters)) as cursor:
-        row = cursor.fetchone()
-    if row is None or row[1] != ordinal:
-        raise reading.missing_example(run_id, ordinal)
-    spooled, size = reading.checked_example(run_id, row)
-    return spooled.example, size
 
 
 def _first_place(key: int, run: Run, order: list[int]) -> _Place | None:

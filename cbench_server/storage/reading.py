@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from cbench_server.errors import StoreCorrupt, UnknownRun
-from cbench_server.events import Stored
+from cbench_server.events import RowScored, Stored
 from cbench_server.results import EvalRow
 from cbench_server.runstore import SpooledExample
 from cbench_server.spec import Run, RunState, SystemProgress
@@ -129,6 +129,13 @@ def read_events(
                 # What comes before a gap is given; the next page starts at the gap and fails.
                 if rows and stored.seq != after + len(found) + 1:
                     break
+                event = stored.event
+                if isinstance(event, RowScored) and event.row.processed and event.row.carried:
+                    original, original_size = read_original(
+                        connection, run_id, key, event.row.ordinal
+                    )
+                    fill_carried(event.row, original)
+                    event_size += original_size
                 found.append(stored)
                 size += event_size
     if rows and not found and after < last_seq:
@@ -223,6 +230,26 @@ def checked_example(run_id: str, row: tuple[Any, ...]) -> tuple[SpooledExample, 
         return SpooledExample(ordinal, dataset, index, example, digest, counts), len(data)
     except _SIGNS_OF_DAMAGE as error:
         raise _damaged(f'example {ordinal} of run "{run_id}"', error) from error
+
+
+def read_original(
+    connection: sqlite3.Connection, run_id: str, key: int, ordinal: int
+) -> tuple[dict[str, Any], int]:
+    """Return the example at an ordinal, with its size in bytes."""
+    parameters = {"run": key, "start": ordinal}
+    with closing(connection.execute(sql.READ_EXAMPLES, parameters)) as cursor:
+        row = cursor.fetchone()
+    if row is None or row[1] != ordinal:
+        raise missing_example(run_id, ordinal)
+    spooled, size = checked_example(run_id, row)
+    return spooled.example, size
+
+
+def fill_carried(row: EvalRow, original: dict[str, Any]) -> None:
+    """Give a row's processed output the fields it has from the original."""
+    if row.processed is not None:
+        for name in row.carried:
+            row.processed[name] = original[name]
 
 
 def missing_example(run_id: str, ordinal: int) -> StoreCorrupt:

@@ -1,5 +1,8 @@
 """What a run does, seen from a client of a real daemon."""
 
+import os
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -215,3 +218,24 @@ def test_every_registered_evaluator_scores_over_the_wire_as_in_process(
 def test_a_daemon_that_is_not_there_is_said_so() -> None:
     with pytest.raises(Unreachable, match="127.0.0.1"):
         follow(BenchClient(f"127.0.0.1:{free_port()}").evaluate({}))
+
+
+def test_what_a_system_passed_on_is_stored_once_and_comes_back_whole(
+    daemon: DaemonProcess, client: BenchClient
+) -> None:
+    given = [
+        {"id": number, "context": f"{number} " + os.urandom(50_000).hex(), "question": "q"}
+        for number in range(20)
+    ]
+    with start_system("echo") as system:
+        seen = run(client, {"systems": [{"target": system.address}]}, given)
+    run_id = seen.finished.run_id
+    rows = list(client.rows(run_id, include_processed=True))
+    assert [row.processed["context"].string_value for row in rows] == [e["context"] for e in given]
+    watched = follow(client.watch(run_id, include_processed=True)).rows
+    assert {row.index: row.processed["context"].string_value for row in watched} == {
+        number: example["context"] for number, example in enumerate(given)
+    }
+    with closing(sqlite3.connect(f"file:{daemon.home}/cbench.db?mode=ro", uri=True)) as store:
+        (kept,) = store.execute("SELECT max(length(body)) FROM events").fetchone()
+    assert kept < 1000
