@@ -68,8 +68,9 @@ async def running_daemon(
 
     # The SQLite driver drops the GIL for every row it reads; waiting five
     # milliseconds to get it back each time would make reading ten times dearer.
-    sys.setswitchinterval(0.0005)
+    sys.setswitchinterval(0.001)
     _import_modules(settings.imports)
+    registry.data_dir = settings.data_dir
     home = data_home(settings.home)
     store = SqliteStore.open(home)
     executor = ThreadPoolExecutor(64, thread_name_prefix="system")
@@ -234,7 +235,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 @contextmanager
-def embedded(imports: Sequence[str] = (), home: str = "") -> Iterator[str]:
+def embedded(
+    imports: Sequence[str] = (), home: str = "", data_dir: str | None = None
+) -> Iterator[str]:
     """Run a daemon in a thread of this process, on the same store; yield its target.
 
     It listens on a socket in a private folder, so nobody else can reach it.
@@ -260,7 +263,8 @@ def embedded(imports: Sequence[str] = (), home: str = "") -> Iterator[str]:
 
     with tempfile.TemporaryDirectory(prefix="cbench-") as folder:
         target = f"unix:{Path(folder) / 'cbench.sock'}"
-        settings = replace(load_settings({"imports": list(imports) or None}), address=target)
+        flags = {"imports": list(imports) or None, "data_dir": data_dir}
+        settings = replace(load_settings(flags), address=target)
         settings = replace(
             settings, home=home or settings.home, token="", token_file="", tls_cert=""
         )
