@@ -33,9 +33,11 @@ class CodeExecution:
     name = "code-execution"
     version = "1"
     description = "Whether the program in the response passes its tests, run in a sandbox."
+    runs_programs = True
     placement: Placement = "io"
     reads = "response"
-    required_fields = ("test",)
+    # One of `test` and `test_list`, which this cannot say.
+    required_fields: tuple[str, ...] = ()
     score_infos = (
         ScoreInfo("pass_at_1", "1.0 if the program passes all its tests."),
         ScoreInfo("pass_at_5", "Chance that one of five responses passes; needs `responses`."),

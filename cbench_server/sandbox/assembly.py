@@ -47,9 +47,12 @@ def _codes(response: str, wanted: Sequence[str]) -> Iterator[str]:
     python = [code for language, code in blocks if language in _PYTHON]
     python = python or [code for _, code in blocks]
     defining = [code for code in python if _defines(code, wanted)]
-    if defining:
-        yield from defining
-        yield "\n".join(python)
+    helpers = [code for code in python if code not in defining and _only_defines(code)]
+    for code in defining:
+        # What one block needs may be defined in another; examples of use are no part of it.
+        if helpers:
+            yield "\n".join([*helpers, code])
+        yield code
     yield from sorted(python, key=len, reverse=True)
     yield response.replace("\r\n", "\n")
 
@@ -94,6 +97,24 @@ def _defines(code: str, wanted: Sequence[str]) -> bool:
         or re.search(rf"^{re.escape(name)}[ \t]*(?::[^=\n]+)?=", code, re.M)
         for name in wanted
     )
+
+
+def _only_defines(code: str) -> bool:
+    """Whether a block has no effect but to define names."""
+    harmless = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    try:
+        statements = ast.parse(code).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return all(
+        isinstance(each, harmless)
+        or (isinstance(each, ast.Assign) and not any(map(_is_call, ast.walk(each))))
+        for each in statements
+    )
+
+
+def _is_call(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call)
 
 
 def _compiles(program: str) -> bool:

@@ -1,6 +1,7 @@
 """The evaluator's end of the sandbox: one zygote per process, any number of jobs at a time."""
 
 import asyncio
+import atexit
 import contextlib
 import functools
 import json
@@ -126,38 +127,36 @@ class Sandbox:
         """End the zygote and all it runs; the next job starts another."""
         with self._lock:
             process, self._process = self._process, None
-        if process is not None:
+        if process is not None and process.owner == os.getpid():
             process.end(_GRACE_S)
 
     def _run(self, job: Job, timeout: float) -> Verdict:
         process = self._running()
-        with _Submission(process, job, timeout) as submission:
-            try:
+        try:
+            with _Submission(process, job, timeout) as submission:
                 for patience in (_QUEUE_S, timeout + _GRACE_S):
                     submission.reply.settimeout(patience)
                     if submission.hear(submission.reply.recv(4096)):
                         break
                 return submission.verdict()
-            except (OSError, Broken) as error:
-                self._discard(process)
-                raise _Lost(str(error) or type(error).__name__) from error
+        except (OSError, Broken) as error:
+            raise self._discard(process, error) from error
 
     async def _run_async(self, job: Job, timeout: float) -> Verdict:
         process = self._process
         if process is None or process.owner != os.getpid():
             process = await asyncio.to_thread(self._running)
         loop = asyncio.get_running_loop()
-        with _Submission(process, job, timeout) as submission:
-            submission.reply.setblocking(False)
-            try:
+        try:
+            with _Submission(process, job, timeout) as submission:
+                submission.reply.setblocking(False)
                 for patience in (_QUEUE_S, timeout + _GRACE_S):
                     async with asyncio.timeout(patience):
                         if submission.hear(await loop.sock_recv(submission.reply, 4096)):
                             break
                 return submission.verdict()
-            except (OSError, Broken) as error:
-                self._discard(process)
-                raise _Lost(str(error) or type(error).__name__) from error
+        except (OSError, Broken) as error:
+            raise self._discard(process, error) from error
 
     def _running(self) -> _Process:
         with self._lock:
@@ -167,11 +166,16 @@ class Sandbox:
                 process = self._process = start(self._tiers)
             return process
 
-    def _discard(self, process: _Process) -> None:
+    def _discard(self, process: _Process, error: Exception) -> Exception:
+        """End a zygote that has failed, and return what to raise."""
         with self._lock:
             if self._process is process:
                 self._process = None
         process.end()
+        if isinstance(error, TimeoutError):
+            # Once more would take twice the time that the caller was promised.
+            return SandboxUnavailable("the sandbox did not answer in time")
+        return _Lost(str(error) or type(error).__name__)
 
 
 class _Submission:
@@ -191,9 +195,9 @@ class _Submission:
             descriptors = [theirs.fileno(), work, write_verdict, self._output]
             # Small enough to be sent whole, from however many threads.
             socket.send_fds(process.control, [REQUEST.pack(timeout)], descriptors)
-        except OSError as error:
+        except BaseException:
             self.__exit__()
-            raise _Lost(str(error)) from error
+            raise
         finally:
             theirs.close()
             os.close(write_verdict)
@@ -294,4 +298,6 @@ def _anonymous_file() -> int:
 @functools.cache
 def shared_sandbox(policy: str) -> Sandbox:
     """Return the one sandbox that this process has for a policy."""
-    return Sandbox(POLICIES[policy])
+    sandbox = Sandbox(POLICIES[policy])
+    atexit.register(sandbox.close)
+    return sandbox

@@ -57,6 +57,11 @@ def fork_apart() -> int:
     return clone(_NEW_PIDS | _NEW_MOUNTS)
 
 
+def fork() -> int:
+    """Fork as quickly as `fork_apart`, into the namespaces we are in."""
+    return clone(0)
+
+
 def mount_work_area(size_mb: int) -> str:
     """Give this process, and nobody else, a place in memory to write to."""
     options = f"size={size_mb}m,nr_inodes=8192,mode=1777"

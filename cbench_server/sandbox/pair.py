@@ -34,6 +34,8 @@ class Jail:
     def __init__(self, tier: Tier, readable: list[str]) -> None:
         self.tier = tier
         self.readable = readable
+        self.is_unproven = True
+        """Whether the next candidate has to show that it cannot get out."""
         self._filters: dict[bool, bytes] = {}
         if tier is NAMESPACES:
             # Each candidate is the first process of its namespace; no tester signals anyone.
@@ -41,6 +43,8 @@ class Jail:
 
     def lock(self, *, is_candidate: bool) -> None:
         """Take away from this process, for good, all that it does not need."""
+        if self.tier is not PROCESS:
+            namespaces.drop_capabilities()
         if IS_LINUX:
             prctl(PR_SET_DUMPABLE, 0)
             prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -65,11 +69,12 @@ class Pair:
         self.signals, signals_end = os.pipe()
         self.jobs = ours
         fork_candidate = namespaces.fork_apart if tier is NAMESPACES else os.fork
+        fork_tester = namespaces.fork if tier is NAMESPACES else os.fork
         self.candidate = _fork(
             fork_candidate,
             lambda: _be_candidate(jail, self.work, candidate_end, signals_end),
         )
-        self.tester = _fork(os.fork, lambda: _be_tester(jail, theirs, tester_end, signals_end))
+        self.tester = _fork(fork_tester, lambda: _be_tester(jail, theirs, tester_end, signals_end))
         for end in (theirs, tester_end, candidate_end):
             end.close()
         os.close(signals_end)
@@ -124,13 +129,12 @@ def _fork(fork: Callable[[], int], work: Callable[[], None]) -> int:
 def _be_tester(jail: Jail, jobs: socket.socket, peer: socket.socket, signals: int) -> None:
     _reset_signals()
     close_others([jobs.fileno(), peer.fileno(), signals])
-    if jail.tier is NAMESPACES:
-        namespaces.drop_capabilities()
     _silence(2)
     if jail.tier is LANDLOCK:
         landlock.restrict(jail.readable, ["/dev/null"])
     limit_resources(TESTER_MEMORY_MB, 1)
     jail.lock(is_candidate=False)
+    random.seed()
     os.write(signals, TESTER_READY)
     _, (job, verdict, output), _, _ = socket.recv_fds(jobs, 1, 3)
     sys.setrecursionlimit(3000)
@@ -149,7 +153,6 @@ def _be_candidate(jail: Jail, work: str, peer: socket.socket, signals: int) -> N
     close_others([peer.fileno(), signals])
     if jail.tier is NAMESPACES:
         work = namespaces.mount_work_area(DISK_MB)
-        namespaces.drop_capabilities()
     else:
         os.setsid()
     os.chdir(work)
@@ -160,7 +163,8 @@ def _be_candidate(jail: Jail, work: str, peer: socket.socket, signals: int) -> N
     sys.argv = ["solution.py"]
     limit_resources(MEMORY_MB, DISK_MB)
     jail.lock(is_candidate=True)
-    _verify(jail.tier)
+    if jail.is_unproven:
+        _verify(jail.tier)
     random.seed()
     os.write(signals, CANDIDATE_READY)
     os.close(signals)

@@ -213,3 +213,5 @@ for _name in (
     *("neg", "invert"),
 ):
     setattr(Remote, f"__{_name}__", _arithmetic(_name))
+# The candidate's, like any name that is not ours.
+setattr(Remote, "__doc__", property(lambda self: self.remote_peer.ask("get", self, "__doc__")))  # noqa: B010 # a property in place of a text

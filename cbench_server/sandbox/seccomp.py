@@ -7,6 +7,7 @@ numbers newer than the list are refused whole.
 import ctypes
 import errno
 import struct
+from collections.abc import Iterable
 
 from cbench_server.sandbox.syscall_numbers import LAST_KNOWN, NUMBERS
 from cbench_server.sandbox.syscalls import (
@@ -54,7 +55,8 @@ _METADATA = (
     "truncate",
 )
 
-_LOAD, _IF_EQUAL, _IF_ABOVE, _IF_BITS, _RETURN = 0x20, 0x15, 0x25, 0x45, 0x06
+_LOAD, _SKIP, _RETURN = 0x20, 0x05, 0x06
+_IF_EQUAL, _IF_ABOVE, _IF_AT_LEAST, _IF_BITS = 0x15, 0x25, 0x35, 0x45
 _ALLOW, _KILL, _FAIL = 0x7FFF0000, 0x80000000, 0x00050000
 _REFUSE = _FAIL | errno.EPERM
 _UNKNOWN = _FAIL | errno.ENOSYS
@@ -90,9 +92,10 @@ def build_filter(
         if name in numbers:
             code.extend([(_IF_EQUAL, 0, len(body), numbers[name]), *body])
 
-    for name in (*_REFUSED, *(_METADATA if host_files else ())):
-        if not (may_pass_descriptors and name == "sendmsg"):
-            on(name, (_RETURN, 0, 0, _REFUSE))
+    refused = {*_REFUSED, *(_METADATA if host_files else ())}
+    if may_pass_descriptors:
+        refused.remove("sendmsg")
+    code += _refuse_all(numbers[name] for name in refused if name in numbers)
     # The C library falls back to clone, whose flags can be seen.
     on("clone3", (_RETURN, 0, 0, _UNKNOWN))
     on("clone", _low(0), (_IF_BITS, 1, 0, _CLONE_THREAD), *_refuse_else_allow())
@@ -127,6 +130,25 @@ def apply_filter(program: bytes) -> None:
     header = struct.pack("=H6xQ", len(program) // 8, ctypes.addressof(buffer))
     set_mode_filter = 1
     syscall("seccomp", set_mode_filter, 0, header)
+
+
+def _refuse_all(numbers: Iterable[int]) -> list[_Instruction]:
+    """Refuse the numbers by their ranges: the kernel compiles each filter anew for each process."""
+    ranges: list[list[int]] = []
+    for number in sorted(numbers):
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1][1] = number
+        else:
+            ranges.append([number, number])
+    code: list[_Instruction] = [(_SKIP, 0, 0, 1), (_RETURN, 0, 0, _REFUSE)]
+    for first, last in reversed(ranges):
+        # The distance from the end of a comparison to the refusal, which stands last.
+        away = len(code) - 1
+        if first == last:
+            code.insert(0, (_IF_EQUAL, away, 0, first))
+        else:
+            code[:0] = [(_IF_AT_LEAST, 0, 1, first), (_IF_ABOVE, 0, away, last)]
+    return code
 
 
 def _low(argument: int) -> _Instruction:

@@ -2,6 +2,7 @@
 
 import ast
 import builtins
+import contextlib
 import importlib
 import socket
 import sys
@@ -59,22 +60,31 @@ def _run(peer: Peer, connection: socket.socket, output: int, job: Message) -> tu
         return _why_failed(peer, peer.error(begun.get("error")))
     names = _Names(peer, _module_uses(trees), ["check"] if entry else [])
     _prepare(names, job)
-    # Where the tests name nothing but builtins, the candidate has redefined one of them.
-    for name in [entry] if entry else [] if _unknown(called) else called:
-        try:
-            names[name] = peer.name(name)
-        except KeyError:
-            if entry:
-                return "undefined", f"the response does not define {entry}"
+    try:
+        function = peer.name(entry) if entry else None
+    except KeyError:
+        return "undefined", f"the response does not define {entry}"
+    if entry:
+        names[entry] = function
+    elif not _unknown(called):
+        _let_redefine(names, peer, called)
     for test in tests:
         exec(test, names)
-    if entry and "check" in names:
-        names["check"](names[entry])
+    check = names.get("check")
+    if entry and check is not None and check is not function:
+        check(function)
     if not peer.calls:
         return "not_called", "the tests never called the response"
     # It must still be there, and still keep to the protocol.
     peer.ask("ping")
     return "", ""
+
+
+def _let_redefine(names: "_Names", peer: Peer, called: Sequence[str]) -> None:
+    """Take builtins from the candidate: tests that name nothing else must mean its own."""
+    for name in called:
+        with contextlib.suppress(KeyError):
+            names[name] = peer.name(name)
 
 
 def _prepare(names: "_Names", job: Message) -> None:

@@ -49,7 +49,10 @@ def encode(value: Any, other: Other, depth: int = 0) -> Any:
         raise ValueError(f"a value nested more than {MAX_DEPTH} deep")
 
     def each(items: Iterable[Any]) -> list[Any]:
-        return [encode(item, other, depth + 1) for item in items]
+        found = [*items]
+        if _are_plain(found):
+            return found
+        return [encode(item, other, depth + 1) for item in found]
 
     encoder = _ENCODERS.get(kind)
     if encoder is not None:
@@ -86,6 +89,14 @@ def decode(wire: Any, other: Other) -> Any:
         return [decode(item, other) for item in items]
 
     return decoder(wire[key], each)
+
+
+def _are_plain(items: list[Any]) -> bool:
+    """Whether JSON can carry the items as they are: a quick look that spares most a slow one."""
+    kinds = set(map(type, items))
+    if int not in kinds:
+        return kinds <= _ATOMS
+    return kinds == {int} and max(max(items), -min(items)) < _LONG_INTEGER
 
 
 _Each = Callable[[Iterable[Any]], list[Any]]

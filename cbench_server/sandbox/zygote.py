@@ -104,6 +104,7 @@ class Zygote:
         self._fork()
         while self._slots[0].waiting_for:
             self._turn(wake)
+        self._jail.is_unproven = False
         send(self._control.fileno(), {"tier": self._tier.name, "landlock_abi": version})
         self._control.setblocking(False)
         self._selector.register(self._control, selectors.EVENT_READ, self)

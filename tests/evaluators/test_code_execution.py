@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cbench_client import RemoteEvaluator
 from cbench_server.errors import EvaluatorBroken, InvalidInput
 from cbench_server.evaluators import CodeExecution
 from cbench_server.evaluators.code_execution import pass_at_k
@@ -177,6 +180,25 @@ async def test_a_sandbox_that_cannot_start_is_our_failure() -> None:
     assert NoSandbox().score(ADD, {"response": RIGHT}) == {}
     with pytest.raises(EvaluatorBroken, match="best-effort"):
         await NoSandbox().assess(ADD, {"response": RIGHT})
+
+
+def test_import_service_and_command_line_agree(daemon_address: str, tmp_path: Path) -> None:
+    original, processed = tmp_path / "original.json", tmp_path / "processed.json"
+    original.write_text(json.dumps(ADD))
+    for response, expected in ((RIGHT, 1.0), (WRONG, 0.0)):
+        processed.write_text(json.dumps({"response": response}))
+        command = [Path(sys.executable).parent / "cbench", "score", "--evaluator", "code-execution"]
+        printed = subprocess.run(
+            [*command, "--server", daemon_address, original, processed],
+            capture_output=True,
+            check=True,
+        ).stdout
+        given = [
+            CodeExecution().score(ADD, {"response": response}),
+            RemoteEvaluator(daemon_address, "code-execution").score(ADD, {"response": response}),
+            json.loads(printed),
+        ]
+        assert given == [{"pass_at_1": expected}] * 3
 
 
 fields = st.sampled_from(
