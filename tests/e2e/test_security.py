@@ -174,3 +174,20 @@ def test_a_system_token_goes_only_where_the_credential_allows(tmp_path: Path) ->
             spec = {**SPEC, "systems": [{"proxy": {"base_url": url, "credential": name}}]}
             with BenchClient(daemon.address) as client, pytest.raises(Refused, match=said):
                 follow(client.evaluate(spec))
+
+
+def test_a_client_cannot_weaken_the_daemons_sandbox(tmp_path: Path) -> None:
+    original = {
+        "context": "def add(a, b):\n",
+        "test": "def check(c):\n    assert c(1, 2) == 3\n",
+        "entry_point": "add",
+    }
+    processed = {"response": "    return a + b\n"}
+    with (
+        DaemonProcess(tmp_path / "home", "--sandbox", "best-effort") as daemon,
+        BenchClient(daemon.address) as client,
+    ):
+        with pytest.raises(Refused, match="--sandbox off"):
+            client.score("code-execution", original, processed, {"sandbox": "off"})
+        scored = client.score("code-execution", original, processed)
+    assert scored.scores == {"pass_at_1": 1.0}
