@@ -1,19 +1,32 @@
 """Microseconds a row for each evaluator: `python benchmarks/scoring.py [NAME...]`.
 
 Every case is scored on pairs not seen before, as in a run, and beside it the
-reference implementation where there is one.
+reference implementation where there is one. Figures are CPU time of this
+process; those of code-execution and the judges, whose work is done elsewhere,
+are wall-clock time. The judges ask a server in this process that answers at
+once, so theirs is the cost of asking.
 """
 
+import json
 import re
+import string
 import sys
+import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from cbench_server.evaluators import (
+    AnswerQuality,
+    CodeExecution,
+    ContextRetention,
     IFEvalChecker,
+    LLMJudge,
     MathEquivalence,
+    MemoryJudge,
     MultipleChoiceAccuracy,
     NLILabelMatch,
     SummarizationQuality,
@@ -32,6 +45,8 @@ class Case:
     score: Callable[[dict[str, Any], dict[str, Any]], Any]
     make: Callable[[int], Pair]
     reference: Callable[[dict[str, Any], dict[str, Any]], Any] | None = None
+    clock: Callable[[], float] = time.process_time
+    rounds: int = ROUNDS
 
 
 def main(names: list[str]) -> None:
@@ -40,21 +55,105 @@ def main(names: list[str]) -> None:
     for case in CASES:
         if names and case.evaluator not in names:
             continue
-        ours = microseconds(case.score, case.make)
-        theirs = f"{microseconds(case.reference, case.make):.0f}" if case.reference else ""
+        ours = microseconds(case.score, case)
+        theirs = f"{microseconds(case.reference, case):.0f}" if case.reference else ""
         print(f"| {case.evaluator} | {case.label} | {ours:.0f} | {theirs} |")
 
 
-def microseconds(
-    score: Callable[[dict[str, Any], dict[str, Any]], Any], make: Callable[[int], Pair]
-) -> float:
-    """Return CPU time a pair."""
-    pairs = [make(number) for number in range(ROUNDS)]
-    score(*make(ROUNDS))
-    started = time.process_time()
+def microseconds(score: Callable[[dict[str, Any], dict[str, Any]], Any], case: Case) -> float:
+    """Return the time a pair takes."""
+    pairs = [case.make(number) for number in range(case.rounds)]
+    score(*case.make(case.rounds))
+    started = case.clock()
     for original, processed in pairs:
         score(original, processed)
-    return (time.process_time() - started) / ROUNDS * 1e6
+    return (case.clock() - started) / case.rounds * 1e6
+
+
+def answer(words: int) -> Callable[[int], Pair]:
+    """Make responses of so many words with the answer at their end."""
+
+    def make(number: int) -> Pair:
+        response = " ".join(f"The w{place % 997}," for place in range(words))
+        return {"answer": f"a river {number}"}, {"response": f"{response} river {number}."}
+
+    return make
+
+
+def squad_script(original: dict[str, Any], processed: dict[str, Any]) -> tuple[float, bool]:
+    """Score as the official SQuAD v1.1 script does."""
+
+    def normalize(text: str) -> str:
+        text = "".join(c for c in text.lower() if c not in set(string.punctuation))
+        return " ".join(re.sub(r"\b(a|an|the)\b", " ", text).split())
+
+    gold, given = normalize(original["answer"]), normalize(processed["response"])
+    common = sum((Counter(gold.split()) & Counter(given.split())).values())
+    precision, recall = common / len(given.split()), common / len(gold.split())
+    return 2 * precision * recall / (precision + recall) if common else 0.0, gold == given
+
+
+def retention(words: int) -> Callable[[int], Pair]:
+    """Make contexts of so many words, of which the system left half."""
+
+    def make(number: int) -> Pair:
+        context = f"It is river {number}. " + " ".join(f"w{place}" for place in range(words))
+        original = {"context": context, "answer": f"river {number}"}
+        return original, {"context": context[: len(context) // 2]}
+
+    return make
+
+
+def program(lines: int) -> Callable[[int], Pair]:
+    """Make solutions of so many lines."""
+
+    def make(number: int) -> Pair:
+        original = {
+            "context": "def add(a, b):\n",
+            "test": f"def check(c):\n    assert c(1, {number}) == {number} + 1\n",
+            "entry_point": "add",
+        }
+        return original, {"response": "    a = a + 0\n" * lines + "    return a + b\n"}
+
+    return make
+
+
+def judged(words: int) -> Callable[[int], Pair]:
+    """Make responses of so many words for a judge."""
+
+    def make(number: int) -> Pair:
+        original = {"question": f"What is {number} + 0?", "answer": str(number)}
+        return original, {"response": f"It is {number}. " + "word " * words}
+
+    return make
+
+
+class Model(BaseHTTPRequestHandler):
+    """Answers every chat with a verdict that suits both judges."""
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        words = str(asked["messages"])
+        verdict = "YES" if "YES" in words else "4"
+        reply = json.dumps({"choices": [{"message": {"content": verdict}}]}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(reply)))
+        self.end_headers()
+        self.wfile.write(reply)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def start_model() -> str:
+    """Serve the model in a thread, and return its URL."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Model)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return f"http://127.0.0.1:{server.server_address[1]}"
 
 
 def multiple_choice(sentences: int) -> Callable[[int], Pair]:
@@ -144,7 +243,30 @@ def by_rouge_score(original: dict[str, Any], processed: dict[str, Any]) -> objec
     return RougeScorer(["rougeL"]).score(original["answer"], processed["response"])
 
 
+MODEL = start_model()
 CASES = [
+    Case("answer-quality", "short", AnswerQuality().score, answer(5), squad_script),
+    Case("answer-quality", "5,000 words", AnswerQuality().score, answer(5_000), squad_script),
+    Case("context-retention", "50 words", ContextRetention().score, retention(50)),
+    Case("context-retention", "5,000 words", ContextRetention().score, retention(5_000)),
+    Case("code-execution", "2 lines", CodeExecution().score, program(1), clock=time.perf_counter),
+    Case(
+        "code-execution",
+        "1,000 lines",
+        CodeExecution().score,
+        program(999),
+        clock=time.perf_counter,
+    ),
+    Case("llm-judge", "short", LLMJudge(MODEL).score, judged(5), clock=time.perf_counter),
+    Case("llm-judge", "5,000 words", LLMJudge(MODEL).score, judged(5_000), clock=time.perf_counter),
+    Case("memory-judge", "short", MemoryJudge(MODEL).score, judged(5), clock=time.perf_counter),
+    Case(
+        "memory-judge",
+        "5,000 words",
+        MemoryJudge(MODEL).score,
+        judged(5_000),
+        clock=time.perf_counter,
+    ),
     Case("math-equivalence", "5 steps", MathEquivalence().score, solution(5), by_math_verify),
     Case("math-equivalence", "100 steps", MathEquivalence().score, solution(100)),
     Case(
@@ -154,7 +276,14 @@ CASES = [
         summary(50),
         by_rouge_score,
     ),
-    Case("summarization-quality", "5,000 words", SummarizationQuality().score, summary(5_000)),
+    Case(
+        "summarization-quality",
+        "5,000 words",
+        SummarizationQuality().score,
+        summary(5_000),
+        by_rouge_score,
+        rounds=2,
+    ),
     Case("ifeval", "2 sentences", IFEvalChecker().score, ifeval(2)),
     Case("ifeval", "40 sentences", IFEvalChecker().score, ifeval(40)),
     Case("nli-label-match", "short", NLILabelMatch().score, nli(0)),

@@ -5,7 +5,14 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PROGRAMS = ("tokens.py", "orchestration.py", "memory.py", "durability.py")
+PROGRAMS = (
+    "tokens.py",
+    "scoring.py",
+    "code_execution.py",
+    "orchestration.py",
+    "memory.py",
+    "durability.py",
+)
 
 if __name__ == "__main__":
     for name in PROGRAMS:
