@@ -34,6 +34,7 @@ class Settings:
         DEFAULT_ADDRESS, "host:port or unix:/path to listen on; port 0 picks one"
     )
     home: str = setting("", "where runs are kept; by default the user's data directory")
+    data_dir: str = setting("", "folder with a mirror of datasets, asked before the hub")
     tls_cert: str = setting("", "PEM file with the server's certificate chain")
     tls_key: str = setting("", "PEM file with its private key")
     tls_client_ca: str = setting(
@@ -51,6 +52,9 @@ class Settings:
     max_queued: int = setting(100, "runs waiting for their turn; more are refused")
     max_calls: int = setting(1000, "RPCs served at once; more are refused")
     workers: int = setting(2, "scoring programs for evaluators that run apart")
+    sandbox: str = setting(
+        "strict", "how programs under test are locked in, at least: strict, best-effort or off"
+    )
     drain_seconds: float = setting(20.0, "how long calls in flight may take after SIGTERM")
     retention_days: float = setting(0.0, "delete finished runs older than this; 0 keeps them")
     model: str = setting(
@@ -150,7 +154,11 @@ def _check(settings: Settings) -> None:
     for name in ("max_queued", "drain_seconds", "retention_days"):
         if getattr(settings, name) < 0:
             raise BadSetting(f'setting "{name}" must not be negative.')
-    choices = {"log_level": ("debug", "info", "warning", "error"), "log_format": ("json", "text")}
+    choices = {
+        "log_level": ("debug", "info", "warning", "error"),
+        "log_format": ("json", "text"),
+        "sandbox": ("strict", "best-effort", "off"),
+    }
     for name, allowed in choices.items():
         if getattr(settings, name) not in allowed:
             raise BadSetting(

@@ -53,6 +53,7 @@ async def running_daemon(
     """
     # Imported here so that a bad flag is reported before gRPC and SQL are loaded.
     from cbench_server.credentials import Credentials
+    from cbench_server.evaluator_making import EvaluatorMaker
     from cbench_server.orchestrator import Limits, Orchestrator
     from cbench_server.registry import registry
     from cbench_server.rpc.attachments import Attachments
@@ -81,13 +82,8 @@ async def running_daemon(
         credentials = Credentials(
             settings.credential_table(), "OPENAI_API_KEY" if own_runs_only else ""
         )
-        finder = Finder(
-            registry,
-            attachments,
-            credentials,
-            executor,
-            settings.model,
-        )
+        maker = EvaluatorMaker(registry, credentials, settings.sandbox)
+        finder = Finder(registry, attachments, credentials, maker, executor, settings.model)
         orchestrator = Orchestrator(
             store,
             registry,
@@ -99,7 +95,7 @@ async def running_daemon(
         )
         server = RpcServer(
             BenchService(orchestrator, registry, attachments, uploads.writer),
-            EvaluatorService(registry, scoring, credentials),
+            EvaluatorService(registry, scoring, maker),
             GatewayService(attachments),
             ServerSecurity(
                 settings.tls_cert,
@@ -236,7 +232,10 @@ def _parser() -> argparse.ArgumentParser:
 
 @contextmanager
 def embedded(
-    imports: Sequence[str] = (), home: str = "", data_dir: str | None = None
+    imports: Sequence[str] = (),
+    home: str = "",
+    data_dir: str | None = None,
+    sandbox: str | None = None,
 ) -> Iterator[str]:
     """Run a daemon in a thread of this process, on the same store; yield its target.
 
@@ -263,7 +262,7 @@ def embedded(
 
     with tempfile.TemporaryDirectory(prefix="cbench-") as folder:
         target = f"unix:{Path(folder) / 'cbench.sock'}"
-        flags = {"imports": list(imports) or None, "data_dir": data_dir}
+        flags = {"imports": list(imports) or None, "data_dir": data_dir, "sandbox": sandbox}
         settings = replace(load_settings(flags), address=target)
         settings = replace(
             settings, home=home or settings.home, token="", token_file="", tls_cert=""

@@ -1,4 +1,4 @@
-"""Making evaluators for clients of the daemon: those that ask a model get their key from us."""
+"""Making evaluators for clients of the daemon: whoever runs it decides on keys and sandboxes."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,24 +10,48 @@ from cbench_server.errors import InvalidInput
 from cbench_server.registry import Registry
 from cbench_server.types import Evaluator
 
-
-def asks_model(registry: Registry, name: str) -> bool:
-    """Whether the evaluator of that name sends its pairs to a model that its options name."""
-    return bool(getattr(registry.get("evaluator", name), "asks_model", False))
+_SANDBOXES = ("strict", "best-effort", "off")
+"""From the strictest to none."""
 
 
-async def make_evaluator(
-    registry: Registry, credentials: Credentials, name: str, options: Mapping[str, Any]
-) -> Evaluator:
-    """Make a registered evaluator as a client describes it.
+class EvaluatorMaker:
+    """Makes registered evaluators as a client describes them, within the daemon's own rules."""
 
-    For one that asks a model, the option `credential` names a secret of the
-    daemon's configuration, which says where it may be sent; a client can
-    neither give a key nor have ours sent to an address of its choice.
-    """
-    if not asks_model(registry, name):
-        return registry.create_evaluator(name, options)
-    given = dict(options)
+    def __init__(
+        self, registry: Registry, credentials: Credentials, sandbox: str = _SANDBOXES[0]
+    ) -> None:
+        self._registry = registry
+        self._credentials = credentials
+        self._sandbox = sandbox
+
+    async def make(self, name: str, options: Mapping[str, Any]) -> Evaluator:
+        """Make one.
+
+        For one that asks a model, the option `credential` names a secret of
+        the daemon's configuration, which says where it may be sent; a client
+        can neither give a key nor have ours sent to an address of its choice.
+        For one that runs programs, a client may ask for a stricter sandbox
+        than the daemon's, never for a weaker one.
+        """
+        kind = self._registry.get("evaluator", name)
+        given = dict(options)
+        if getattr(kind, "runs_programs", False):
+            given["sandbox"] = self._sandbox_for(name, given.get("sandbox", self._sandbox))
+        if getattr(kind, "asks_model", False):
+            given["api_key"] = await _key(self._credentials, name, given)
+        return self._registry.create_evaluator(name, given)
+
+    def _sandbox_for(self, name: str, asked: Any) -> Any:
+        if asked in _SANDBOXES and _SANDBOXES.index(asked) > _SANDBOXES.index(self._sandbox):
+            raise InvalidInput(
+                f'evaluator "{name}" cannot have the sandbox "{asked}": this daemon wants '
+                f'"{self._sandbox}" at least. Whoever runs it may start it with --sandbox {asked}.'
+            )
+        return asked
+
+
+async def _key(credentials: Credentials, name: str, given: dict[str, Any]) -> str:
+    """Return the key to send to the address in `given`, and take its name out of there."""
     if "api_key" in given:
         raise InvalidInput(
             f'evaluator "{name}" takes no "api_key" here, since options are stored; name a '
@@ -38,8 +62,7 @@ async def make_evaluator(
     if host := _host(base_url):
         await check_dialable(host)
     # An empty key means none, where None would mean the daemon's own.
-    given["api_key"] = credentials.secret(credential, base_url) or ""
-    return registry.create_evaluator(name, given)
+    return credentials.secret(credential, base_url) or ""
 
 
 def _host(base_url: str) -> str | None:

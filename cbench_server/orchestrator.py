@@ -135,7 +135,7 @@ class Orchestrator:
             )
         check_spec(spec)
         datasets = resolve_datasets(spec, self._registry, self._uploads)
-        plans = await resolve_evaluators(spec, datasets, self._registry, self._evaluators)
+        plans = await resolve_evaluators(spec, datasets, self._evaluators)
         resolve_metrics(spec, self._registry)
         get_tokenizer(spec.tokenizer or None)
         callers = await self._connect(spec)
@@ -148,7 +148,7 @@ class Orchestrator:
             request_id=request_id,
             systems=names,
             progress={name: SystemProgress() for name in names},
-            config=describe_config(spec, callers, datasets, plans),
+            config=await asyncio.to_thread(describe_config, spec, callers, datasets, plans),
         )
         lock = self._lock(run.run_id)
         stored = await self.store.create_run(run)
@@ -291,7 +291,7 @@ class Orchestrator:
     async def _work(self, live: _Live) -> None:
         run, spec = live.run, live.run.spec
         datasets = resolve_datasets(spec, self._registry, self._uploads)
-        plans = await resolve_evaluators(spec, datasets, self._registry, self._evaluators)
+        plans = await resolve_evaluators(spec, datasets, self._evaluators)
         if not live.callers:
             live.callers = await self._reconnect(live)
         await self.store.append(
@@ -488,9 +488,7 @@ def describe_config(
         "systems": [asdict(caller.description) for caller in callers],
         "datasets": [
             {
-                "label": dataset.ref.label,
-                "upload": dataset.ref.upload,
-                "revision": dataset.record.revision if dataset.record else "",
+                **dataset.describe(),
                 "primary_score": plans[dataset.ref.label].primary_score,
                 "is_official_metric": dataset.record.official if dataset.record else False,
                 "withheld_fields": sorted(plans[dataset.ref.label].reference_fields),

@@ -32,6 +32,8 @@ class Registry:
         self._preload = preload
         self._preloaded: dict[str, Mapping[str, Any]] = {}
         self._registered: dict[str, dict[str, Any]] = {}
+        self.data_dir = ""
+        """Where datasets look before they ask the hub; empty means CBENCH_DATA_DIR."""
 
     def register(self, kind: str, name: str, component: Any) -> None:
         """Make a component known by a name, instead of whatever had it."""

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from cbench_server.datasets.record import DEFAULT_REFERENCE_FIELDS, DatasetRecord
+from cbench_server.datasets.shuffle import shuffled
 from cbench_server.errors import InvalidSpec
-from cbench_server.evaluator_making import asks_model
 from cbench_server.lane import MAX_CONCURRENCY
 from cbench_server.plan import DatasetPlan, FailureBudget
 from cbench_server.registry import Registry
@@ -34,7 +34,7 @@ class Uploads(Protocol):
 
 
 class EvaluatorFinder(Protocol):
-    """Reaches evaluators that are not registered here, and models that evaluators ask."""
+    """Reaches evaluators, wherever they are."""
 
     async def find(self, ref: EvaluatorRef) -> Evaluator:
         """Return an evaluator served at a target, attached, or registered here."""
@@ -49,13 +49,15 @@ class ResolvedDataset:
     record: DatasetRecord | None
     """None for an upload."""
     uploads: Uploads
+    seed: int = 0
+    data_dir: str = ""
 
     def open(
         self, first_ordinal: int, tokenizer: Tokenizer, text_fields: frozenset[str] | None
     ) -> Iterator[SpooledExample]:
         """Read it from its start."""
         return prepare(
-            self._examples(),
+            self.examples(),
             label=self.ref.label,
             first_ordinal=first_ordinal,
             tokenizer=tokenizer,
@@ -64,10 +66,40 @@ class ResolvedDataset:
             max_examples=self.ref.max_examples,
         )
 
-    def _examples(self) -> Iterator[Example]:
+    def examples(self) -> Iterator[Example]:
+        """Iterate the examples in the order of the run, before filters and the cap."""
         if self.record is None:
-            return self.uploads.iterate(self.ref.upload)
-        return self.record.examples(self.ref.config)
+            examples = self.uploads.iterate(self.ref.upload)
+        else:
+            examples = self.record.examples(self.ref.config, **self._options())
+        return shuffled(examples, self.seed) if self.ref.shuffle else examples
+
+    def _options(self) -> dict[str, str]:
+        asked = {"split": self.ref.split, "revision": self.ref.revision}
+        if self.record is not None and self.record.hub is not None:
+            return {**asked, "data_dir": self.data_dir}
+        for name, value in asked.items():
+            if value:
+                raise InvalidSpec(
+                    f'dataset "{self.ref.label}" has no {name}; leave out {name} "{value}".'
+                )
+        return {}
+
+    def describe(self) -> dict[str, Any]:
+        """Record what is needed to read the same examples again; asks the hub where it is read."""
+        ref, record = self.ref, self.record
+        described: dict[str, Any] = {
+            "label": ref.label,
+            "upload": ref.upload,
+            "split": ref.split or (record.split if record else ""),
+            "shuffle": ref.shuffle,
+            "where": dict(ref.where),
+            "max_examples": ref.max_examples,
+        }
+        if record is None or record.hub is None:
+            return {**described, "revision": record.revision if record else ""}
+        config = record.config_of(ref.config)
+        return described | record.hub.provenance(config, **self._options())
 
     def reference_fields(self, spec: RunSpec) -> frozenset[str]:
         """The fields kept from systems."""
@@ -114,13 +146,9 @@ def check_spec(spec: RunSpec) -> None:
 def _check_served(spec: RunSpec) -> None:
     """Refuse what the contract has room for and this version does not do; never ignore it."""
     asked = {"kind = memory": spec.kind == "memory", "reuse": spec.reuse}
-    for ref in spec.datasets:
-        asked["shuffle"] = ref.shuffle
-        asked["split"] = bool(ref.split)
-        asked["revision"] = bool(ref.revision)
-        for name, is_asked in asked.items():
-            if is_asked:
-                raise InvalidSpec(f"this version does not serve {name}; leave it out of the spec.")
+    for name, is_asked in asked.items():
+        if is_asked:
+            raise InvalidSpec(f"this version does not serve {name}; leave it out of the spec.")
 
 
 def parse_failure_budget(text: str) -> FailureBudget:
@@ -145,19 +173,18 @@ def resolve_datasets(spec: RunSpec, registry: Registry, uploads: Uploads) -> lis
             uploads.count(ref.upload)
         else:
             record = registry.dataset(ref.name)
-            record.examples(ref.config)
-        resolved.append(ResolvedDataset(ref, record, uploads))
+        dataset = ResolvedDataset(ref, record, uploads, spec.seed, registry.data_dir)
+        # Nothing is read yet, but what cannot be read is refused.
+        dataset.examples()
+        resolved.append(dataset)
     return resolved
 
 
 async def resolve_evaluators(
-    spec: RunSpec,
-    datasets: Sequence[ResolvedDataset],
-    registry: Registry,
-    finder: EvaluatorFinder,
+    spec: RunSpec, datasets: Sequence[ResolvedDataset], finder: EvaluatorFinder
 ) -> dict[str, DatasetPlan]:
     """Wire each dataset with its own evaluators, and those the spec adds."""
-    named = [await _find(ref, registry, finder) for ref in spec.evaluators]
+    named = [await finder.find(ref) for ref in spec.evaluators]
     plans: dict[str, DatasetPlan] = {}
     for dataset in datasets:
         own: list[Evaluator] = []
@@ -165,7 +192,7 @@ async def resolve_evaluators(
             wanted = dataset.record.evaluators if dataset.record else DEFAULT_EVALUATORS
             taken = {evaluator.name for evaluator in named}
             names = [*wanted, *(name for name in ("context-retention",) if name not in wanted)]
-            own = [registry.create_evaluator(name, {}) for name in names if name not in taken]
+            own = [await finder.find(EvaluatorRef(name)) for name in names if name not in taken]
         if not own and not named:
             raise InvalidSpec("no evaluator is left: name one with --evaluator.")
         primary = dataset.record.primary_score if dataset.record else "f1"
@@ -175,12 +202,6 @@ async def resolve_evaluators(
             primary_score=spec.score_field or primary,
         )
     return plans
-
-
-async def _find(ref: EvaluatorRef, registry: Registry, finder: EvaluatorFinder) -> Evaluator:
-    if ref.target or ref.attached or asks_model(registry, ref.name):
-        return await finder.find(ref)
-    return registry.create_evaluator(ref.name, ref.options)
 
 
 def resolve_metrics(spec: RunSpec, registry: Registry) -> list[Metric]:

@@ -18,6 +18,7 @@ import cbench_client
 import cbench_server
 from cbench_server import errors
 from cbench_server.config import Settings
+from cbench_server.datasets import RECORDS
 from cbench_server.evaluators import EVALUATORS
 from cbench_server.metrics import METRICS
 from cbench_server.rpc.status import code_of
@@ -149,8 +150,57 @@ def _functions_of(module: str) -> Iterator[str]:
             yield name
 
 
+def embedded_datasets() -> str:
+    """The datasets that come with the package."""
+    lines = [
+        "| Name | Examples | Evaluators | Primary score | What it is |",
+        "|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| `{record.name}` | {record.size} | {', '.join(record.evaluators)} "
+        f"| {record.primary_score} | {record.description} |"
+        for record in RECORDS
+        if record.embedded
+    ]
+    return "\n".join(lines)
+
+
+def hub_datasets() -> str:
+    """The datasets that come from a mirror or the hub."""
+    lines = [
+        "| Name | Family | Examples | Evaluators | Primary score | What it is | Licence |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for record in RECORDS:
+        if record.hub:
+            size = "" if record.size is None else f"{record.size:,}"
+            score = record.primary_score + ("" if record.official else "*")
+            lines.append(
+                f"| `{record.name}` | {record.family} | {size} | {', '.join(record.evaluators)} "
+                f"| {score} | {record.description} | {record.licence} |"
+            )
+    return "\n".join(lines)
+
+
+def dataset_sources() -> str:
+    """Where each dataset comes from, and where a mirror has it."""
+    lines = ["| Name | In a mirror | Configs | Cite |", "|---|---|---|---|"]
+    for record in RECORDS:
+        if record.hub:
+            part = record.hub.parts[record.default_config][0]
+            places = [part.path] if part.path else [f"{stem}.jsonl" for stem in part.stems]
+            shown = "<br>".join(f"`{place}`" for place in places)
+            many = f"{', '.join(record.configs[:3])}, ... ({len(record.configs)})"
+            configs = many if len(record.configs) > 6 else ", ".join(record.configs)
+            lines.append(f"| `{record.name}` | {shown} | {configs} | {record.citation} |")
+    return "\n".join(lines)
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "api": api,
+    "dataset-sources": dataset_sources,
+    "embedded-datasets": embedded_datasets,
+    "hub-datasets": hub_datasets,
     "settings": settings,
     "statuses": statuses,
     "failure-reasons": failure_reasons,

@@ -22,6 +22,7 @@ from cbench_server.errors import BadDataset, NotFound
 
 _REPOSITORY = Path(__file__).parents[1]
 _BY_NAME = {record.name: record for record in RECORDS}
+_EMBEDDED = [record for record in RECORDS if record.embedded]
 
 
 def normalise(text: str) -> str:
@@ -33,7 +34,7 @@ def letters(config: str, count: int = 2) -> Any:
     return iter([{"id": config + letter, "context": ""} for letter in "abc"[:count]])
 
 
-@pytest.mark.parametrize("record", RECORDS, ids=lambda record: record.name)
+@pytest.mark.parametrize("record", _EMBEDDED, ids=lambda record: record.name)
 def test_every_embedded_example_is_valid_and_complete(record: DatasetRecord) -> None:
     examples = list(record.examples())
     assert len(examples) == record.size
@@ -52,7 +53,6 @@ def test_the_records_have_different_names_and_say_what_they_are() -> None:
         assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", record.name)
         assert record.description.endswith(".")
         assert record.licence
-        assert record.embedded
 
 
 def test_long_notes_holds_each_answer_once_and_among_alternatives_only_there() -> None:
@@ -80,7 +80,7 @@ def test_long_notes_is_what_its_script_writes(tmp_path: Path) -> None:
 
 
 def test_an_embedded_dataset_withholds_its_answers_and_nothing_a_system_needs() -> None:
-    for record in RECORDS:
+    for record in _EMBEDDED:
         for example in record.examples():
             visible = set(example) - set(record.reference_fields)
             assert visible - {"kind"} == {"id", "context", "question"}
@@ -100,14 +100,8 @@ def test_the_default_reference_fields_cover_what_evaluators_compare_with() -> No
     assert len(set(DEFAULT_REFERENCE_FIELDS)) == len(DEFAULT_REFERENCE_FIELDS)
 
 
-def test_the_page_about_datasets_lists_every_dataset_and_reference_field() -> None:
+def test_the_page_about_datasets_lists_every_reference_field() -> None:
     page = (_REPOSITORY / "docs" / "datasets.md").read_text(encoding="utf-8")
-    rows = [line for line in page.splitlines() if line.startswith("| `")]
-    assert rows == [
-        f"| `{record.name}` | {record.size} | {', '.join(record.evaluators)} "
-        f"| {record.primary_score} | {record.description} |"
-        for record in RECORDS
-    ]
     listed = page.split("these are:")[1].split("Names that")[0]
     assert tuple(re.findall("`(.+?)`", listed)) == DEFAULT_REFERENCE_FIELDS
 

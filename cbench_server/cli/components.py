@@ -25,14 +25,16 @@ def datasets(args: argparse.Namespace) -> int:
     rows = [
         (
             info.name,
+            info.family,
             str(info.size) if info.HasField("size") else "?",
+            ", ".join(info.evaluators),
             info.primary_score + ("" if info.official_metric else "*"),
             "embedded" if info.embedded else "here" if info.available else "download",
-            info.description,
         )
         for info in found
     ]
-    _print(args, found, ("Dataset", "Size", "Score", "Data", "What it tests"), rows, {2, 3, 4})
+    header = ("Dataset", "Family", "Size", "Evaluators", "Score", "Data")
+    _print(args, found, header, rows, {1, 3, 4, 5})
     if args.output == "table" and not all(info.official_metric for info in found):
         print("\n* A stand-in, not the benchmark's official metric.")
     return OK

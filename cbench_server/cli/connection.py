@@ -20,11 +20,17 @@ def server_of(args: argparse.Namespace) -> str:
 def connect(args: argparse.Namespace) -> Iterator[BenchClient]:
     """Open a client while the context lasts; an embedded daemon drains at its end."""
     if server := server_of(args):
-        if args.imports:
-            raise UsageError(
-                f"--import works without --server only. Start the daemon at {server} with "
-                f"--import {args.imports[0]} instead."
-            )
+        theirs = {
+            "--import": args.imports[0] if args.imports else None,
+            "--data-dir": args.data_dir,
+            "--sandbox": args.sandbox,
+        }
+        for flag, value in theirs.items():
+            if value:
+                raise UsageError(
+                    f"{flag} works without --server only. Start the daemon at {server} with "
+                    f"{flag} {value} instead."
+                )
         token = args.token or os.environ.get("CBENCH_TOKEN") or None
         with BenchClient(server, tls=_tls(args), token=token) as client:
             yield client
@@ -34,7 +40,8 @@ def connect(args: argparse.Namespace) -> Iterator[BenchClient]:
             raise UsageError(f"--{flag.replace('_', '-')} needs --server.")
     from cbench_server.daemon import embedded
 
-    with embedded(imports=args.imports) as target, BenchClient(target) as client:
+    inside = embedded(imports=args.imports, data_dir=args.data_dir, sandbox=args.sandbox)
+    with inside as target, BenchClient(target) as client:
         yield client
 
 

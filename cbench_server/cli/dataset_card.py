@@ -1,7 +1,7 @@
 """`cbench datasets show`: one dataset, one of its examples, and what a system gets to see."""
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from cbench_client._gen.cbench.v1 import bench_pb2
@@ -14,6 +14,7 @@ from cbench_server.cli.spec import registered_dataset
 from cbench_server.errors import CbenchError, UnknownName
 from cbench_server.registry import registry
 from cbench_server.reports.grid import printable
+from cbench_server.types import Example
 
 
 def show_dataset(args: argparse.Namespace) -> int:
@@ -38,12 +39,18 @@ def show_dataset(args: argparse.Namespace) -> int:
 
 def _first_example(name: str, config: str) -> tuple[dict[str, Any] | None, str]:
     try:
-        example = next(iter(registry.dataset(name).examples(config)), None)
+        example = next(iter(_opened(name, config)), None)
     except CbenchError as error:
         if config:
             raise UsageError(str(error)) from error
         return None, str(error)
     return example, "it is empty."
+
+
+def _opened(name: str, config: str) -> Iterator[Example]:
+    record = registry.dataset(name)
+    options = {"data_dir": registry.data_dir} if record.hub else {}
+    return record.examples(config, **options)
 
 
 def _card(info: bench_pb2.DatasetInfo) -> str:
@@ -58,7 +65,11 @@ def _card(info: bench_pb2.DatasetInfo) -> str:
         "Score": f"{info.primary_score}{official}",
         "Licence": info.licence,
         "Source": info.source,
-        "Data": "comes with cbench-server" if info.embedded else "",
+        "Data": "comes with cbench-server"
+        if info.embedded
+        else "here"
+        if info.available
+        else "on the hub",
     }
     return "\n".join(f"{name + ':':<12}{printable(text)}" for name, text in lines.items() if text)
 

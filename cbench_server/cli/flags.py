@@ -34,6 +34,17 @@ def add_server_flags(parser: Any) -> None:
         default=[],
         help="import a Python module that registers components; without --server only",
     )
+    group.add_argument(
+        "--sandbox",
+        choices=("strict", "best-effort", "off"),
+        help="how programs under test are locked in (default: strict); without --server only",
+    )
+    group.add_argument(
+        "--data-dir",
+        metavar="DIR",
+        help="a mirror of datasets to read before the hub is asked, also from CBENCH_DATA_DIR; "
+        "without --server only",
+    )
 
 
 def _add_output(parser: Any) -> None:
@@ -180,6 +191,38 @@ def add_score(commands: Subparsers) -> None:
     add_server_flags(parser)
 
 
+def _add_mirror(actions: Any) -> None:
+    fetched = command(
+        actions,
+        "download",
+        "dataset_files:download_datasets",
+        "Copy datasets from the hub into a folder for --data-dir",
+    )
+    fetched.add_argument(
+        "datasets", metavar="NAME[:CONFIG]", nargs="+", help="see: cbench datasets"
+    )
+    fetched.add_argument(
+        "--to", metavar="DIR", help="the folder, made if missing (default: CBENCH_DATA_DIR)"
+    )
+    fetched.add_argument(
+        "-n",
+        "--max-examples",
+        metavar="N",
+        type=positive_int,
+        help="at most this many rows of each",
+    )
+    fetched.add_argument("--revision", metavar="REV", help="this commit, tag or branch of the hub")
+    checked = command(
+        actions,
+        "check",
+        "dataset_files:check_datasets",
+        "Verify the digests of downloaded datasets",
+    )
+    checked.add_argument(
+        "folder", metavar="DIR", nargs="?", help="the folder (default: CBENCH_DATA_DIR)"
+    )
+
+
 def add_components(commands: Subparsers) -> None:
     """Add `datasets`, `evaluators`, `metrics` and `systems`."""
     datasets = command(commands, "datasets", "components:datasets", "List datasets")
@@ -193,6 +236,7 @@ def add_components(commands: Subparsers) -> None:
     _add_output(shown)
     add_server_flags(shown)
     _inherit(shown)
+    _add_mirror(actions)
     for name in ("evaluators", "metrics"):
         parser = command(commands, name, f"components:{name}", f"List {name}")
         _add_output(parser)

@@ -80,9 +80,18 @@ def print_row(message: bench_pb2.EvalRow) -> None:
 
 
 def _dataset(client: BenchClient, args: argparse.Namespace, text: str) -> dict[str, Any]:
-    if is_file(text, FILE_SUFFIXES):
-        return upload(client, Path(text), args.max_examples, skip_bad_lines=args.skip_bad_lines)
-    return registered_dataset(text, args.max_examples)
+    selection = {
+        "shuffle": args.shuffle,
+        "where": dict(args.where),
+        "split": args.split,
+        "revision": args.revision,
+    }
+    if not is_file(text, FILE_SUFFIXES):
+        return {**registered_dataset(text, args.max_examples), **selection}
+    # What is chosen among all examples is chosen by the daemon, so it gets all of them.
+    count = None if args.shuffle or args.where else args.max_examples
+    sent = upload(client, Path(text), count, skip_bad_lines=args.skip_bad_lines)
+    return {**sent, **selection, "max_examples": args.max_examples}
 
 
 @contextmanager

@@ -129,6 +129,23 @@ def _add_examples(group: Any) -> None:
         help="at most this many examples of each dataset (default: all)",
     )
     group.add_argument(
+        "--shuffle",
+        action="store_true",
+        help="take the examples in an order drawn by --seed; reads each dataset to its end first",
+    )
+    group.add_argument(
+        "--where",
+        metavar="FIELD=VALUE",
+        type=label,
+        action="append",
+        default=[],
+        help="only examples whose FIELD, as text, is VALUE; repeatable, all must hold",
+    )
+    group.add_argument("--split", metavar="NAME", help="another split than the dataset's usual one")
+    group.add_argument(
+        "--revision", metavar="REV", help="read this commit, tag or branch from the hub"
+    )
+    group.add_argument(
         "--skip-bad-lines",
         action="store_true",
         help="leave out the lines of a FILE that cannot be read, and say which",

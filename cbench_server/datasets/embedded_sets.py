@@ -38,3 +38,5 @@ LONG_NOTES = DatasetRecord(
     licence="MIT",
     source="written for cbench-server with scripts/make_long_notes.py",
 )
+
+RECORDS = (MINI_QA, LONG_NOTES)

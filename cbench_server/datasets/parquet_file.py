@@ -24,18 +24,18 @@ def iterate_parquet(path: Path, bad_lines: BadLines) -> Iterator[Example]:
         with parquet.ParquetFile(path) as file:
             for batch in file.iter_batches(batch_size=_ROWS_AT_A_TIME):
                 for row in batch.to_pylist():
-                    yield {name: _plain(value) for name, value in row.items()}
+                    yield {name: plain(value) for name, value in row.items()}
     except pyarrow.ArrowInvalid as error:
         raise BadDataset(f"{path} is not a readable parquet file: {error}") from error
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Turn dates, times and decimals into text, which JSON and the wire can carry."""
     match value:
         case dict():
-            return {key: _plain(item) for key, item in value.items()}
+            return {key: plain(item) for key, item in value.items()}
         case list() | tuple():
-            return [_plain(item) for item in value]
+            return [plain(item) for item in value]
         case date() | time():
             return value.isoformat()
         case Decimal() | timedelta():

@@ -1,8 +1,11 @@
 """What the registry knows about one dataset: where it comes from and how it is scored."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
+from cbench_server.datasets.sources import HubSource, Mapper, Part
 from cbench_server.errors import NotFound
 from cbench_server.types import Example
 
@@ -76,12 +79,53 @@ class DatasetRecord:
     source: str = ""
     split: str = ""
     revision: str = ""
+    hub: HubSource | None = None
+    """Set if the examples come from a mirror or the hub: then `load` takes `split`, `revision`
+    and `data_dir`."""
+
+    def is_available(self, data_dir: str | Path | None = None) -> bool:
+        """Whether the default config can be loaded without a network.
+
+        A dataset that a program registers is taken to be there.
+        """
+        return self.hub is None or self.hub.is_mirrored(self.default_config, data_dir)
 
     def examples(self, config: str = "", **options: object) -> Iterator[Example]:
         """Iterate the examples of `config`, or of the default config when empty."""
-        if config and config not in self.configs:
-            raise NotFound(_unknown_config(self, config))
-        return self.load(config or self.default_config, **options)
+        return self.load(self.config_of(config), **options)
+
+    def config_of(self, asked: str) -> str:
+        """Return the config asked for, or the default one; NotFound lists the known ones."""
+        if asked and asked not in self.configs:
+            raise NotFound(_unknown_config(self, asked))
+        return asked or self.default_config
+
+
+def hub_dataset(
+    name: str,
+    parts: Part | Mapping[str, tuple[Part, ...]],
+    mapping: Mapper,
+    *,
+    default_config: str = "",
+    companions: tuple[Part, ...] = (),
+    text_folders: tuple[str, ...] = (),
+    **about: Any,
+) -> DatasetRecord:
+    """Describe a dataset of the hub: one part, or the parts of each config."""
+    by_name = {default_config: (parts,)} if isinstance(parts, Part) else dict(parts)
+    source = HubSource(name, by_name, mapping, companions, text_folders)
+    first = by_name[default_config][0]
+    return DatasetRecord(
+        name=name,
+        load=source.load,
+        hub=source,
+        configs=tuple(config for config in by_name if config),
+        default_config=default_config,
+        source=first.repository,
+        split=first.split,
+        revision=first.revision,
+        **about,
+    )
 
 
 def _unknown_config(record: DatasetRecord, config: str) -> str:

@@ -207,7 +207,7 @@ def _dataset_info(registry: Registry, name: str, info: bench_pb2.DatasetInfo) ->
     info.name = name
     info.description = record.description
     info.embedded = record.embedded
-    info.available = record.embedded
+    info.available = record.is_available(registry.data_dir)
     info.evaluators.extend(record.evaluators)
     info.reference_fields.extend(record.reference_fields)
     info.family = record.family

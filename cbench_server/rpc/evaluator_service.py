@@ -8,9 +8,8 @@ from typing import Any
 from cbench_client import convert as wire
 from cbench_client._gen.cbench.v1 import evaluator_pb2, evaluator_pb2_grpc
 from cbench_client.errors import Unencodable
-from cbench_server.credentials import Credentials
 from cbench_server.errors import CbenchError, InvalidInput
-from cbench_server.evaluator_making import make_evaluator
+from cbench_server.evaluator_making import EvaluatorMaker
 from cbench_server.registry import Registry
 from cbench_server.results import Failure
 from cbench_server.rpc import convert
@@ -24,10 +23,10 @@ _MAX_BATCH_BYTES = 1_000_000
 class EvaluatorService(evaluator_pb2_grpc.EvaluatorServicer):
     """Scores pairs for any client."""
 
-    def __init__(self, registry: Registry, scoring: Scoring, credentials: Credentials) -> None:
+    def __init__(self, registry: Registry, scoring: Scoring, maker: EvaluatorMaker) -> None:
         self._registry = registry
         self._scoring = scoring
-        self._credentials = credentials
+        self._maker = maker
 
     async def Describe(
         self, request: evaluator_pb2.EvaluatorDescribeRequest, context: Any
@@ -43,9 +42,7 @@ class EvaluatorService(evaluator_pb2_grpc.EvaluatorServicer):
             known = ", ".join(self._registry.list("evaluator"))
             raise InvalidInput(f"name the evaluator; there are: {known}.")
         options = wire.fields_from_proto(request.options)
-        evaluator = await make_evaluator(
-            self._registry, self._credentials, request.evaluator, options
-        )
+        evaluator = await self._maker.make(request.evaluator, options)
         original = wire.example_from_proto(request.original)
         processed = wire.example_from_proto(request.processed)
         assessment = await self._scoring.assess(evaluator, original, processed)

@@ -12,7 +12,7 @@ from cbench_client.errors import ClientError, Unreachable
 from cbench_server.credentials import Credentials
 from cbench_server.dialling import check_dialable, host_of_target
 from cbench_server.errors import InvalidSpec, SystemUnreachable, UnknownName
-from cbench_server.evaluator_making import make_evaluator
+from cbench_server.evaluator_making import EvaluatorMaker
 from cbench_server.registry import Registry
 from cbench_server.rpc.attached import AttachedCaller, AttachedEvaluator
 from cbench_server.rpc.attachments import Attachments
@@ -37,12 +37,14 @@ class Finder:
         registry: Registry,
         attachments: Attachments,
         credentials: Credentials,
+        maker: EvaluatorMaker,
         executor: Executor,
         default_model: str = _DEFAULT_MODEL,
     ) -> None:
         self._registry = registry
         self._attachments = attachments
         self._credentials = credentials
+        self._maker = maker
         self._executor = executor
         self._default_model = default_model
 
@@ -160,7 +162,7 @@ class Finder:
     async def find(self, ref: EvaluatorRef) -> Evaluator:
         """Return an evaluator served at a target, attached, or registered here."""
         if not (ref.target or ref.attached):
-            return await make_evaluator(self._registry, self._credentials, ref.name, ref.options)
+            return await self._maker.make(ref.name, ref.options)
         if ref.attached:
             attachment = self._attachments.evaluator(ref.attached)
             if attachment is None:

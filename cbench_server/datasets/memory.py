@@ -1,0 +1,178 @@
+"""Memory: conversations over many sessions, and questions about them.
+
+An example has `turns` (role, content, speaker, time, session), `qa_pairs` (question, answer,
+type, is_abstention) and, for systems without a memory, the transcript as `context`.
+"""
+
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from cbench_server.datasets.fields import as_text
+from cbench_server.datasets.record import DEFAULT_REFERENCE_FIELDS, hub_dataset
+from cbench_server.datasets.sources import Part, Row, each
+from cbench_server.types import Example
+
+_REFERENCE_FIELDS = (*DEFAULT_REFERENCE_FIELDS, "qa_pairs", "question_type", "is_abstention")
+
+# What LoCoMo's own scorer does with the codes fits these names: it splits the
+# answers of 1 at commas and tests 5 for an abstention.
+_LOCOMO_TYPES = {
+    "1": "multi_hop",
+    "2": "temporal",
+    "3": "open_domain",
+    "4": "single_hop",
+    "5": "adversarial",
+}
+# A line that tells the time has a digit before its first colon, a speaker's name has not.
+_LOCOMO_TIME = re.compile(r"^[^:]*\d:\d\d")
+_LOCOMO_LINE = re.compile(r"(Speaker_\d|[^\W\d][^:]{0,60}(?<!\d)): ?(.*)")
+_NUMBERED_SPEAKERS = {"Speaker_1": "user", "Speaker_2": "assistant"}
+
+
+def _locomo(row: Row, index: int) -> Example | None:
+    turns = _locomo_turns(row["turns"])
+    pairs = [*_locomo_pairs(row)]
+    if not turns or not pairs:
+        return None
+    given = row.get("dialogue_id")
+    return {
+        "id": index if given is None else given,
+        "context": transcript(turns),
+        "turns": turns,
+        "qa_pairs": pairs,
+    }
+
+
+def _locomo_turns(texts: list[str]) -> list[Example]:
+    turns: list[Example] = []
+    time, session, roles = "", 0, dict(_NUMBERED_SPEAKERS)
+    for line in (line.strip() for text in texts for line in text.splitlines()):
+        if spoken := _LOCOMO_LINE.fullmatch(line):
+            speaker = spoken[1].strip()
+            role = roles.setdefault(speaker, "assistant" if len(roles) % 2 else "user")
+            turns.append(
+                {
+                    "role": role,
+                    "content": spoken[2].strip(),
+                    "speaker": speaker,
+                    "time": time,
+                    "session": str(session or 1),
+                }
+            )
+        elif _LOCOMO_TIME.search(line):
+            time, session = iso_time(line), session + 1
+        elif line and turns:
+            turns[-1]["content"] += f"\n{line}"
+    return [turn for turn in turns if turn["content"]]
+
+
+def _locomo_pairs(row: Row) -> Iterator[Example]:
+    for question, answer, code in zip(
+        row["questions"], row["answers"], row["category"], strict=True
+    ):
+        kind = _LOCOMO_TYPES.get(str(code), str(code))
+        # The answer to an adversarial question is that there is none.
+        if as_text(question).strip() and (as_text(answer).strip() or kind == "adversarial"):
+            yield {
+                "question": question.strip(),
+                "answer": as_text(answer).strip(),
+                "type": kind,
+                "is_abstention": kind == "adversarial",
+            }
+
+
+LOCOMO = hub_dataset(
+    "locomo",
+    Part(repository="KhangPTT373/locomo_preprocess"),
+    each(_locomo),
+    description="Conversations of two friends over months, with about 200 questions each.",
+    family="memory",
+    reference_fields=_REFERENCE_FIELDS,
+    official=False,
+    licence="CC BY-NC 4.0",
+    citation="Maharana et al. 2024, arXiv:2402.17753",
+)
+
+
+def _longmemeval(row: Row, index: int) -> Example | None:
+    turns = [*_longmemeval_turns(row)]
+    question = as_text(row["question"]).strip()
+    given = row["answer"]
+    answer = as_text(given[0] if isinstance(given, list) and given else given or "").strip()
+    if not turns or not question or not answer:
+        return None
+    is_abstention = str(row["question_id"]).endswith("_abs")
+    about = {"question": question, "answer": answer}
+    return {
+        "id": row["question_id"],
+        "context": transcript(turns),
+        **about,
+        "question_date": iso_time(as_text(row.get("question_date"))),
+        "question_type": row["question_type"],
+        "is_abstention": is_abstention,
+        "turns": turns,
+        "qa_pairs": [{**about, "type": row["question_type"], "is_abstention": is_abstention}],
+    }
+
+
+def _longmemeval_turns(row: Row) -> Iterator[Example]:
+    sessions = row["haystack_sessions"]
+    ids = row.get("haystack_session_ids") or [*map(str, range(len(sessions)))]
+    dates = row.get("haystack_dates") or [""] * len(sessions)
+    for session, name, date in zip(sessions, ids, dates, strict=True):
+        for turn in session:
+            if content := as_text(turn["content"]).strip():
+                yield {
+                    "role": turn["role"],
+                    "content": content,
+                    "time": iso_time(date),
+                    "session": name,
+                }
+
+
+LONGMEMEVAL = hub_dataset(
+    "longmemeval",
+    {
+        variant: (
+            Part(
+                repository="xiaowu0162/longmemeval",
+                config=variant,
+                file=f"longmemeval_{variant}",
+            ),
+        )
+        for variant in ("s", "m", "oracle")
+    },
+    each(_longmemeval),
+    default_config="s",
+    description="Questions about dozens of chats with an assistant, some without an answer.",
+    family="memory",
+    reference_fields=_REFERENCE_FIELDS,
+    official=False,
+    size=500,
+    licence="MIT",
+    citation="Wu et al. 2024, arXiv:2410.10813",
+)
+
+RECORDS = (LOCOMO, LONGMEMEVAL)
+
+
+def transcript(turns: list[dict[str, Any]]) -> str:
+    """Render turns as text, a line each, with times and speakers as far as they are known."""
+    return "\n".join(
+        f"{'[' + turn['time'] + '] ' if turn.get('time') else ''}"
+        f"{turn.get('speaker') or turn['role']}: {turn['content']}"
+        for turn in turns
+    )
+
+
+def iso_time(text: str) -> str:
+    """Return a time in ISO 8601, or the text where it is not one of the known forms."""
+    plain = re.sub(r"\s*\(\w+\)", "", text).strip()
+    for form in ("%I:%M %p on %d %B, %Y", "%Y/%m/%d %H:%M"):
+        try:
+            return datetime.strptime(plain, form).isoformat(timespec="minutes")
+        except ValueError:
+            continue
+    return text.strip()

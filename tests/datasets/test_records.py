@@ -1,0 +1,121 @@
+"""Every dataset of the model, from a mirror of hand-made rows in each source's own columns."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cbench_server.datasets import RECORDS, DatasetRecord, IdLedger, check_example
+from cbench_server.errors import NotFound
+from cbench_server.evaluators import EVALUATORS
+
+_HERE = Path(__file__).parent
+FIXTURES = _HERE / "fixtures"
+GOLDEN = json.loads((_HERE / "golden.json").read_text(encoding="utf-8"))
+HUB_RECORDS = [record for record in RECORDS if not record.embedded]
+_BY_NAME = {record.name: record for record in RECORDS}
+
+# The 42 names of the model, and the two of its memory benchmark.
+NAMES = {
+    *("hotpotqa", "gsm8k", "bfcl", "apigen", "swebench", "swebench-verified", "swebench-lite"),
+    *("natural-questions", "musique", "narrativeqa", "triviaqa", "frames", "quality", "qasper"),
+    *("humaneval", "mbpp", "multi-news", "dialogsum", "qmsum", "summscreenfd", "meetingbank"),
+    *("govreport", "contract-nli", "scifact", "mmlu", "mmlu-pro", "arc-challenge", "gpqa"),
+    *("hellaswag", "winogrande", "truthfulqa", "drop", "math", "mgsm", "bbh", "ifeval"),
+    *("alpaca-eval", "mt-bench", "longbench", "longbench-v2", "infinitebench", "nolima"),
+    *("locomo", "longmemeval"),
+}
+
+_WIRED = {
+    "summarization-quality": "multi-news dialogsum qmsum summscreenfd meetingbank govreport",
+    "multiple-choice": "mmlu mmlu-pro arc-challenge gpqa hellaswag winogrande quality longbench-v2",
+    "code-execution": "humaneval mbpp",
+    "ifeval": "ifeval",
+    "math-equivalence": "math gsm8k mgsm",
+    "nli-label-match": "contract-nli scifact",
+}
+
+
+def test_the_44_datasets_are_there() -> None:
+    assert len(NAMES) == 44
+    assert {record.name for record in HUB_RECORDS} == NAMES
+    assert {name.partition(":")[0] for name in GOLDEN} == NAMES
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_rows_become_the_examples_specified(name: str) -> None:
+    base, _, config = name.partition(":")
+    examples = [*_BY_NAME[base].examples(config, data_dir=FIXTURES)]
+    assert examples == GOLDEN[name]
+    # Equality takes 1 for True and 1.0 for 1; a store and a wire do not.
+    assert json.dumps(examples) == json.dumps(GOLDEN[name])
+
+
+@pytest.mark.parametrize("record", HUB_RECORDS, ids=lambda record: record.name)
+def test_a_record_is_complete_and_names_what_exists(record: DatasetRecord) -> None:
+    assert record.description.endswith(".")
+    assert len(record.description) <= 90
+    assert record.family
+    assert record.licence
+    assert record.citation
+    assert re.fullmatch(r"[\w.-]+/[\w.-]+", record.source)
+    assert set(record.evaluators) <= set(EVALUATORS)
+    scores = {info.name for name in record.evaluators for info in EVALUATORS[name].score_infos}
+    assert record.primary_score in scores | {"judge_score"}
+    assert not record.configs or record.default_config in (*record.configs, "")
+
+
+@pytest.mark.parametrize("record", HUB_RECORDS, ids=lambda record: record.name)
+def test_a_dataset_is_wired_with_its_own_evaluators_only(record: DatasetRecord) -> None:
+    extra = [name for name, datasets in _WIRED.items() if record.name in datasets.split()]
+    assert record.evaluators == ("answer-quality", *extra)
+
+
+@pytest.mark.parametrize("record", HUB_RECORDS, ids=lambda record: record.name)
+def test_a_system_never_sees_an_outcome(record: DatasetRecord) -> None:
+    allowed = {
+        *("id", "context", "question", "choices", "tools", "turns", "multi_turn", "type"),
+        *("entry_point", "category", "repo", "base_commit", "question_date"),
+    }
+    for position, example in enumerate(record.examples(data_dir=FIXTURES)):
+        check_example(example, position, record.name, IdLedger())
+        assert set(example) - set(record.reference_fields) <= allowed
+
+
+@pytest.mark.parametrize("name", ["ifeval", "mt-bench"])
+def test_a_dataset_without_a_gold_answer_has_no_answer_field(name: str) -> None:
+    for example in _BY_NAME[name].examples(data_dir=FIXTURES):
+        assert not {"answer", "answers"} & set(example)
+
+
+@pytest.mark.parametrize("name", ["gpqa", "nolima"])
+def test_what_is_shuffled_is_the_same_in_every_process(name: str) -> None:
+    program = (
+        "import json, sys; from cbench_server.registry import load_dataset;"
+        "print(json.dumps([*load_dataset(sys.argv[1], data_dir=sys.argv[2])]))"
+    )
+    for seed in ("1", "2"):
+        done = subprocess.run(
+            [sys.executable, "-c", program, name, str(FIXTURES)],
+            env={"PYTHONHASHSEED": seed, "PATH": ""},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert json.loads(done.stdout) == GOLDEN[name]
+
+
+def test_an_unknown_config_is_answered_with_the_known_ones() -> None:
+    with pytest.raises(NotFound, match=r'"mgsm" has no config "xx"; it has: bn, de, en, es'):
+        _BY_NAME["mgsm"].examples("xx", data_dir=FIXTURES)
+
+
+def test_the_configs_are_those_of_the_sources() -> None:
+    assert len(_BY_NAME["mmlu"].configs) == 58
+    assert len(_BY_NAME["mgsm"].configs) == 11
+    assert len(_BY_NAME["bbh"].configs) == 27
+    assert len(_BY_NAME["longbench"].configs) == 21
+    assert len(_BY_NAME["infinitebench"].configs) == 12

@@ -1,0 +1,154 @@
+"""Runs on the datasets: through a daemon, from a mirror, without a network."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cbench_client import BenchClient, Refused
+from cbench_client.convert import value_from_proto
+from cbench_server.daemon import embedded
+from cbench_server.datasets import RECORDS
+from cbench_server.registry import registry
+
+from .test_records import FIXTURES, GOLDEN, HUB_RECORDS
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Iterator[BenchClient]:
+    """A client of a daemon that has the fixtures as its mirror."""
+    inside = embedded(home=str(tmp_path), data_dir=str(FIXTURES))
+    with inside as target, BenchClient(target) as connected:
+        yield connected
+    registry.data_dir = ""
+
+
+def _run(client: BenchClient, *datasets: dict[str, Any], **spec: Any) -> tuple[Any, list[str]]:
+    spec |= {"systems": [{"builtin": "identity"}], "datasets": list(datasets)}
+    for _ in client.evaluate(spec):
+        pass
+    (run,) = client.list()
+    return client.get(run.run_id), [row.example_id.text for row in client.rows(run.run_id)]
+
+
+def _upload(client: BenchClient, count: int) -> dict[str, Any]:
+    examples = [{"id": f"e{n}", "context": "c", "kind": str(n % 2)} for n in range(count)]
+    return {"name": "mine", "upload": client.upload(examples)[0]}
+
+
+def test_every_dataset_runs_with_exactly_its_evaluators(client: BenchClient) -> None:
+    datasets = [{"name": record.name, "max_examples": 5} for record in HUB_RECORDS]
+    run, ids = _run(client, *datasets)
+    assert not [row for row in client.rows(run.run_id) if row.HasField("failure")]
+    assert len(ids) == sum(min(5, len(GOLDEN[record.name])) for record in HUB_RECORDS)
+    described_all = value_from_proto(run.config["datasets"])
+    for record, described in zip(HUB_RECORDS, described_all, strict=True):
+        wired = [evaluator["name"] for evaluator in described["evaluators"]]
+        assert wired == [*record.evaluators, "context-retention"]
+        assert described["split"] == record.split
+        assert described["files"]
+
+
+def test_the_daemon_says_which_datasets_it_has(client: BenchClient) -> None:
+    listed = {info.name: info for info in client.components().datasets}
+    assert all(listed[record.name].available for record in RECORDS)
+    assert listed["gsm8k"].source == "openai/gsm8k"
+    assert listed["mgsm"].configs[:3] == ["bn", "de", "en"]
+
+
+def test_a_shuffled_run_takes_other_examples_and_the_same_ones_again(client: BenchClient) -> None:
+    upload = {**_upload(client, 200), "shuffle": True, "max_examples": 20}
+    orders = []
+    for seed in (1, 1, 2):
+        spec = {"systems": [{"builtin": "identity"}], "datasets": [upload], "seed": seed}
+        run_id = client.start(spec)
+        for _ in client.watch(run_id):
+            pass
+        orders.append([row.example_id.text for row in client.rows(run_id)])
+    assert orders[0] == orders[1] != orders[2]
+    assert orders[0] != [f"e{n}" for n in range(20)]
+
+
+def test_a_filter_comes_before_the_cap(client: BenchClient) -> None:
+    upload = {**_upload(client, 10), "where": {"kind": "1"}, "max_examples": 3}
+    assert _run(client, upload)[1] == ["e1", "e3", "e5"]
+
+
+@pytest.mark.parametrize(
+    ("dataset", "message"),
+    [
+        ({"name": "mgsm", "config": "xx"}, 'has no config "xx"; it has: bn'),
+        ({"name": "longmemeval", "split": "train"}, '"longmemeval" has no splits'),
+        ({"name": "mini-qa", "split": "train"}, '"mini-qa" has no split; leave out split "train"'),
+        ({"name": "mini-qa", "revision": "v1"}, '"mini-qa" has no revision'),
+    ],
+    ids=["config", "split", "embedded-split", "embedded-revision"],
+)
+def test_what_cannot_be_read_is_refused_before_the_run(
+    client: BenchClient, dataset: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(Refused, match=message):
+        client.start({"systems": [{"builtin": "identity"}], "datasets": [dataset]})
+
+
+@pytest.fixture
+def cbench(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run the real command on a store of the test's own."""
+    program = Path(sys.executable).parent / "cbench"
+    inherited = {key: text for key, text in os.environ.items() if not key.startswith("CBENCH_")}
+
+    def run(*args: str | Path) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [program, *args],
+            capture_output=True,
+            text=True,
+            env={**inherited, "CBENCH_HOME": str(tmp_path / "home"), "HF_HUB_OFFLINE": "1"},
+            check=False,
+        )
+
+    return run
+
+
+def _ids(output: str) -> list[str]:
+    return [json.loads(line)["example_id"] for line in output.splitlines()]
+
+
+def test_the_flags_choose_examples(
+    cbench: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    rows = [{"id": f"e{n}", "context": "c", "kind": str(n % 2)} for n in range(40)]
+    file = tmp_path / "mine.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    run = ("run", "--builtin", "identity", "--output", "jsonl", "--dataset", file, "-n", "10")
+    odd = _ids(cbench(*run, "--where", "kind=1").stdout)
+    assert odd == [f"e{n}" for n in range(1, 20, 2)]
+    drawn = _ids(cbench(*run, "--shuffle", "--seed", "3").stdout)
+    assert drawn == _ids(cbench(*run, "--shuffle", "--seed", "3").stdout)
+    assert drawn != [f"e{n}" for n in range(10)]
+    assert len(set(drawn)) == 10
+
+
+def test_the_data_directory_is_a_flag_of_the_embedded_daemon(
+    cbench: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
+    run = ("run", "--builtin", "identity", "--dataset", "gsm8k", "--output", "jsonl")
+    done = cbench(*run, "--data-dir", FIXTURES)
+    assert (done.returncode, _ids(done.stdout)) == (0, [0])
+    refused = cbench(*run, "--data-dir", FIXTURES, "--server", "127.0.0.1:9")
+    assert "--data-dir works without --server only" in refused.stderr
+    shown = cbench("datasets", "show", "gsm8k", "--data-dir", FIXTURES)
+    assert "2 boxes of 9?" in shown.stdout.partition("A system does not see")[0]
+    assert "#### 18" in shown.stdout.partition("A system does not see")[2]
+
+
+def test_a_run_without_data_says_which_file_to_put_where(
+    cbench: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
+    done = cbench("run", "--builtin", "identity", "--dataset", "gsm8k", "--split", "train")
+    assert done.returncode == 1
+    assert "put its rows at DIR/openai/gsm8k/main/train.jsonl" in done.stderr
