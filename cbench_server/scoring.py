@@ -39,7 +39,9 @@ class Scoring:
 
     `inline` evaluators run on the event loop while the pair's text is below
     `inline_limit` characters; beyond, in a worker if one can rebuild them,
-    else in a thread. Belongs to one event loop.
+    else in a thread. An `io` evaluator gets `io_timeout` seconds, or what its
+    `patience` says; None is for one whose waits all have limits of their own.
+    Belongs to one event loop.
     """
 
     def __init__(
@@ -133,7 +135,8 @@ class Scoring:
         pair = (evaluator, original, processed)
         placement = getattr(evaluator, "placement", "thread")
         if placement == "io" and is_async(evaluator):
-            return await self._await(*pair, timeout=self._io_timeout)
+            patience = getattr(evaluator, "patience", self._io_timeout)
+            return await self._await(*pair, timeout=patience)
         if placement == "worker":
             return await self._in_worker(*pair)
         if placement == "inline":
@@ -148,13 +151,18 @@ class Scoring:
         return await self._in_thread(*pair)
 
     async def _await(
-        self, evaluator: Evaluator, original: Example, processed: Example, *, timeout: float
+        self,
+        evaluator: Evaluator,
+        original: Example,
+        processed: Example,
+        *,
+        timeout: float | None,
     ) -> Assessment:
         try:
             async with asyncio.timeout(timeout) as limit:
                 return await assess_here(evaluator, original, processed)
         except TimeoutError as error:
-            if limit.expired():
+            if timeout is not None and limit.expired():
                 raise GaveUp(too_slow(evaluator.name, timeout)) from error
             raise
 

@@ -307,3 +307,28 @@ async def test_scoring_at_once_gives_what_scoring_gives(scoring: Scoring, times:
     assert {n: (f.reason, f.message) for n, f in fast.failures.items()} == {
         n: (f.reason, f.message) for n, f in slow.failures.items()
     }
+
+
+async def test_an_io_evaluator_may_be_its_own_judge_of_patience() -> None:
+    class Patient:
+        name = "patient"
+        placement = "io"
+        patience = None
+
+        def score(self, original: Example, processed: Example) -> Scores:
+            return {}
+
+        async def assess(self, original: Example, processed: Example) -> Assessment:
+            await asyncio.sleep(0.05)
+            return Assessment({"waited": 1.0})
+
+    class Hasty(Patient):
+        patience = 0.001
+
+    scoring = Scoring(io_timeout=0.001)
+    try:
+        assert (await scoring.assess(Patient(), {}, {})).scores == {"waited": 1.0}
+        with pytest.raises(EvaluatorBroken):
+            await scoring.assess(Hasty(), {}, {})
+    finally:
+        await scoring.close()

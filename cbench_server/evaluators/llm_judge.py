@@ -37,6 +37,8 @@ class LLMJudge:
     description = "A model's rating of the response from 1 to 5, scaled to 0 to 1."
     placement: Placement = "io"
     asks_model = True
+    # Each request has its timeout; waiting for a turn under `rpm` is no failure, however long.
+    patience = None
     reads = "response"
     required_fields = ("question",)
     score_infos = (

@@ -26,6 +26,8 @@ class MemoryJudge:
     description = "Whether a model finds the answer correct, given the expected one."
     placement: Placement = "io"
     asks_model = True
+    # Each request has its timeout; waiting for a turn under `rpm` is no failure, however long.
+    patience = None
     reads = "response"
     required_fields = ("question", "answer")
     score_infos = (
