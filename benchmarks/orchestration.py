@@ -134,6 +134,8 @@ def through_daemon(
 def compare_sizes(sizes: list[int], rows: int) -> str:
     """One line a size and transport."""
     lines = []
+    # One loop for all: grpc's poller outlives the loops that asyncio.run closes, and complains.
+    loop = asyncio.new_event_loop()
     for size in sizes:
         count = max(200, min(rows, 40_000_000 // size))
         examples = list(make_examples(count, size))
@@ -141,7 +143,7 @@ def compare_sizes(sizes: list[int], rows: int) -> str:
         for mode in ("stream", "unary"):
             bare = bare_stream if mode == "stream" else bare_unary
             with programs(start_echo(mode)) as (echo,):
-                ceiling = asyncio.run(bare(echo.address, examples, IN_FLIGHT))
+                ceiling = loop.run_until_complete(bare(echo.address, examples, IN_FLIGHT))
             ours, cpu = through_daemon(mode, examples, IN_FLIGHT)
             lines.append(
                 [

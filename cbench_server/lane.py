@@ -24,6 +24,7 @@ MAX_CONCURRENCY = 1024
 LONG_TEXT = 64 * 1024
 _PAGE = 256
 _MAX_LOST_CALLS = 8
+_YIELDS_BEFORE_SCORING = 3
 _WAIT_BEFORE_WAITING_S = 1.0
 # One at a time: an unbroken text of many megabytes takes fifty times its size to count.
 _COUNTING = ThreadPoolExecutor(1, thread_name_prefix="cbench-count")
@@ -206,6 +207,11 @@ class Lane:
             )
         finally:
             self._call_ended()
+        # The next calls go out before this row is scored: first their workers
+        # wake, then they encode, then the stream writes. Otherwise a burst of
+        # answers leaves the system idle until the last of them is scored.
+        for _ in range(_YIELDS_BEFORE_SCORING):
+            await asyncio.sleep(0)
         replied_at = self._runner.clock()
         processed = reply.processed
         size = text_size(processed)

@@ -4,7 +4,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 
 from cbench_server.errors import ShuttingDown
-from cbench_server.events import Progressed, Stored
+from cbench_server.events import Progressed, RunFinished, Stored
 from cbench_server.runstore import RunStore
 
 _PROGRESS_EVERY_S = 0.5
@@ -31,11 +31,13 @@ async def watch(
         page: list[Stored | Progressed] = list(
             await store.read_events(run_id, cursor, rows=rows, processed=processed)
         )
+        is_over = False
         if page:
             last = page[-1]
             assert isinstance(last, Stored)
             cursor = last.seq
-        if time.monotonic() >= progress_due or not page:
+            is_over = isinstance(last.event, RunFinished)
+        if is_over or not page or time.monotonic() >= progress_due:
             run = await store.get_run(run_id)
             if not run.state.is_final:
                 page.append(Progressed(run))
