@@ -70,7 +70,8 @@ class Lane:
         wanted = self._plan.max_concurrency or announced or DEFAULT_CONCURRENCY
         width = max(1, min(wanted, MAX_CONCURRENCY))
         self._limit = AdaptiveLimit(width)
-        self._window = 2 * width
+        # Calls in flight, and answers not yet stored: what a crash may repeat.
+        self._window = width + max(8, width // 4)
         self._items: deque[Item] = deque()
         self._fed = asyncio.Event()
         self._all_fed = False

@@ -1,8 +1,9 @@
 """One thread that writes, and groups what is asked for at about the same time.
 
-A sync to disk costs milliseconds however little it writes, so rows wait up to
-20 ms for company. What is not a row, such as a change of state, waits for
-nobody and takes along whatever is queued.
+A sync to disk costs much the same however little it writes, so rows wait half a
+millisecond for company; what comes while a group is written makes the next one.
+What is not a row, such as a change of state, waits for nobody and takes along
+whatever is queued.
 """
 
 import asyncio
@@ -22,7 +23,7 @@ from cbench_server.storage.transaction import Transaction
 
 T = TypeVar("T")
 
-GROUP_ROWS, GROUP_BYTES, GROUP_SECONDS = 64, 1_000_000, 0.002
+GROUP_ROWS, GROUP_BYTES, GROUP_SECONDS = 64, 1_000_000, 0.0005
 # A backlog is written in larger groups, which are cheaper by the row.
 _MAX_ROWS, _MAX_BYTES = 1024, 8_000_000
 QUEUE_BYTES = 32_000_000
