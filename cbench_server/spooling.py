@@ -93,11 +93,6 @@ class Spool:
         self._fresh: dict[int, _Chunk] = {}
         self._fresh_bytes = 0
 
-    @property
-    def example_count(self) -> int | None:
-        """How many examples there are, once all are loaded."""
-        return self._count if self._complete else None
-
     async def fill(self) -> None:
         """Load what is not yet in the store. Raises BadDataset when it meets a bad example."""
         stored, complete = await self._store.spooled(self._run_id)

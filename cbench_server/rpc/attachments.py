@@ -3,7 +3,6 @@
 import asyncio
 import secrets
 from collections import deque
-from collections.abc import Callable
 
 from cbench_client._gen.cbench.v1 import gateway_pb2
 from cbench_server.errors import AlreadyExists, CallFailed, InvalidInput
@@ -124,25 +123,19 @@ class Attachments:
         return attachment
 
     def _check(self, hello: gateway_pb2.Hello) -> None:
-        for kind, find in self._kinds().items():
+        for kind in ("systems", "memory_systems", "evaluators"):
             offered = [info.name for info in getattr(hello, kind)]
             for name in offered:
                 if not name or "/" in name or len(name) > 200:
                     raise InvalidInput(f'"{name}" cannot name an attachment; see SystemInfo.name.')
                 if offered.count(name) > 1:
                     raise InvalidInput(f'the attachment offers "{name}" twice.')
-                if find(name) is not None:
+                if self._find(kind, name) is not None:
                     raise AlreadyExists(
                         f'another live attachment is named "{name}". Stop it, or use another name.'
                     )
         if len(self._live) >= self._limit:
             raise InvalidInput(f"{self._limit} processes are attached, the most this daemon takes.")
-
-    def _kinds(self) -> dict[str, Callable[[str], Attachment | None]]:
-        return {
-            kind: lambda name, kind=kind: self._find(kind, name)  # type: ignore[misc]
-            for kind in ("systems", "memory_systems", "evaluators")
-        }
 
     async def remove(self, attachment: Attachment) -> None:
         """Forget a process and fail its calls."""

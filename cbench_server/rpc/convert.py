@@ -337,17 +337,6 @@ def failure_to_proto(failure: Failure, message: failure_pb2.Failure) -> None:
 # Components.
 
 
-def system_info(description: SystemDescription) -> system_pb2.SystemInfo:
-    """Encode what is known of a system."""
-    return system_pb2.SystemInfo(
-        name=description.name,
-        version=description.version,
-        description=description.description,
-        max_concurrency=description.max_concurrency,
-        location=description.location,
-    )
-
-
 def description_from_info(
     info: system_pb2.SystemInfo, location: str, sdk: str = ""
 ) -> SystemDescription:
