@@ -1,20 +1,22 @@
 """One system's way through the examples: feed, permit, call, count, score."""
 
 import asyncio
-import random
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Protocol
 
+from cbench_server.calling import Patience
 from cbench_server.digests import call_id
 from cbench_server.errors import CallFailed, RunFailed
 from cbench_server.permits import AdaptiveLimit, ByteBudget
 from cbench_server.plan import ExampleSource, Plan
-from cbench_server.results import EvalRow, Failure
+from cbench_server.results import EvalRow
+from cbench_server.row_parts import carried, primary_score, text_size, usage_metadata
 from cbench_server.runstore import SpooledExample
-from cbench_server.scoring import Scoring
+from cbench_server.scoring import ScoredRow, Scoring
 from cbench_server.systems.caller import Caller, Reply
 from cbench_server.tokens import count_fields_like
 from cbench_server.types import Example
@@ -23,13 +25,11 @@ DEFAULT_CONCURRENCY = 32
 MAX_CONCURRENCY = 1024
 LONG_TEXT = 64 * 1024
 _PAGE = 256
-_MAX_LOST_CALLS = 8
-_YIELDS_BEFORE_SCORING = 3
-_WAIT_BEFORE_WAITING_S = 1.0
+_SCORED_AT_ONCE = 32
 # One at a time: an unbroken text of many megabytes takes fifty times its size to count.
-_COUNTING = ThreadPoolExecutor(1, thread_name_prefix="cbench-count")
+COUNTING = ThreadPoolExecutor(1, thread_name_prefix="cbench-count")
 # Reasons by which a system shows that no call to it can ever succeed.
-_HOPELESS = {"UNIMPLEMENTED", "UNKNOWN_SYSTEM", "UNAUTHENTICATED", "PERMISSION_DENIED"}
+HOPELESS = {"UNIMPLEMENTED", "UNKNOWN_SYSTEM", "UNAUTHENTICATED", "PERMISSION_DENIED"}
 
 
 class Hub(Protocol):
@@ -47,15 +47,24 @@ class Hub(Protocol):
     def set_waiting(self, system: str, reason: str | None) -> None: ...
 
 
+class Settling(Protocol):
+    """A lane, as far as its items know it."""
+
+    def settle(self, item: "Item") -> None: ...
+
+
 @dataclass(slots=True)
 class Item:
     """One row to make."""
 
-    lane: "Lane"
+    lane: "Settling"
     spooled: SpooledExample
     repeat: int
     ready_at: float
     size: int
+    identity: str = ""
+    sent: Example = field(default_factory=dict)
+    called_at: float = 0.0
 
 
 class Lane:
@@ -65,33 +74,58 @@ class Lane:
         self._runner = runner
         self._plan = runner.plan
         self._caller = caller
+        # A caller that can start a call and be told of its end spares us a task a row.
+        self._start_call = getattr(caller, "start", None)
         self.name = caller.description.name
         announced = caller.description.max_concurrency
         wanted = self._plan.max_concurrency or announced or DEFAULT_CONCURRENCY
         width = max(1, min(wanted, MAX_CONCURRENCY))
         self._limit = AdaptiveLimit(width)
+        self._patience = Patience(
+            self.name,
+            self._plan,
+            self._limit,
+            runner.clock,
+            caller.wait_connected,
+            runner.set_waiting,
+        )
         # Calls in flight, and answers not yet stored: what a crash may repeat.
         self._window = width + max(8, width // 4)
         self._items: deque[Item] = deque()
         self._fed = asyncio.Event()
         self._all_fed = False
-        self._waiters: deque[asyncio.Future[Item | None]] = deque()
         self._active = 0
+        self._open = 0
         self._unsettled = 0
         self._is_first = True
-        self._gate = asyncio.Event()
-        self._gate.set()
-        self._reconnecting: asyncio.Task[None] | None = None
+        self._answered: deque[tuple[Item, Reply]] = deque()
+        self._quick: dict[str, Item] = {}
+        self._is_scoring = False
+        self._loop = asyncio.get_running_loop()
+        self._ended: asyncio.Future[None] = self._loop.create_future()
+        self._group: asyncio.TaskGroup | None = None
         self._feeder: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
         """Make every row of this system that is not yet made."""
         started = self._runner.clock()
         async with asyncio.TaskGroup() as group:
+            self._group = group
             self._feeder = group.create_task(self._feed())
-            for _ in range(self._window):
-                group.create_task(self._work())
+            try:
+                await self._ended
+            finally:
+                self._group = None
+                for identity in self._quick:
+                    self._caller.give_up(identity)  # type: ignore[attr-defined] # it has `start`
         self._runner.timing[self.name] = self._runner.clock() - started
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            assert self._group is not None
+            self._group.create_task(work)
+        except RuntimeError:
+            work.close()  # The group is falling, and this row with it.
 
     def drain(self) -> None:
         """Start no more calls."""
@@ -99,7 +133,7 @@ class Lane:
         self._items.clear()
         if self._feeder is not None:
             self._feeder.cancel()
-        self.pump()
+        self._end_if_done()
 
     # Feeding: pages of examples become items.
 
@@ -125,9 +159,16 @@ class Lane:
                 self._fed.clear()
                 await self._fed.wait()
         self._all_fed = True
-        self.pump()
+        self._end_if_done()
 
     # Permits: who may go next.
+
+    def pump(self) -> None:
+        """Start the calls that may start now."""
+        while self._group is not None and self._may_start():
+            self._start(self._items.popleft())
+        if len(self._items) <= _PAGE // 2:
+            self._fed.set()
 
     def _may_start(self) -> bool:
         return (
@@ -136,36 +177,6 @@ class Lane:
             and self._unsettled < self._window
             and self._runner.budget.has_room(self._items[0].size)
         )
-
-    def _start(self) -> Item:
-        item = self._items.popleft()
-        self._active += 1
-        self._unsettled += 1
-        self._runner.budget.hold(item.size)
-        if len(self._items) <= _PAGE // 2:
-            self._fed.set()
-        return item
-
-    async def _next(self) -> Item | None:
-        if not self._waiters and self._may_start():
-            return self._start()
-        if self._all_fed and not self._items:
-            return None
-        waiter: asyncio.Future[Item | None] = asyncio.get_running_loop().create_future()
-        self._waiters.append(waiter)
-        return await waiter
-
-    def pump(self) -> None:
-        """Give waiting workers what they may start now."""
-        while self._waiters:
-            if self._waiters[0].done():
-                self._waiters.popleft()  # Cancelled: its worker is gone.
-            elif self._may_start():
-                self._waiters.popleft().set_result(self._start())
-            elif self._all_fed and not self._items:
-                self._waiters.popleft().set_result(None)
-            else:
-                return
 
     def settle(self, item: Item) -> None:
         """Take note that an item's row is safe."""
@@ -177,63 +188,169 @@ class Lane:
         self._is_first = False
         self.pump()
 
-    # Working: an item becomes a row.
+    def _emit(self, row: EvalRow, item: Item) -> None:
+        self._open -= 1
+        self._runner.emit_row(row, item)
+        self._end_if_done()
 
-    async def _work(self) -> None:
-        while (item := await self._next()) is not None:
-            self._runner.emit_row(await self._make_row(item), item)
+    def _end_if_done(self) -> None:
+        if self._all_fed and not self._items and not self._open and not self._ended.done():
+            self._ended.set_result(None)
 
-    async def _make_row(self, item: Item) -> EvalRow:
-        example = item.spooled.example
-        dataset = self._plan.datasets[item.spooled.dataset]
-        withheld = dataset.reference_fields
-        sent = {name: value for name, value in example.items() if name not in withheld}
-        called_at = self._runner.clock()
+    # Calling: an item becomes an answer.
+
+    def _start(self, item: Item) -> None:
+        self._active += 1
+        self._open += 1
+        self._unsettled += 1
+        self._runner.budget.hold(item.size)
+        spooled = item.spooled
+        withheld = self._plan.datasets[spooled.dataset].reference_fields
+        item.sent = {name: value for name, value in spooled.example.items() if name not in withheld}
+        item.identity = call_id(self._plan.run_id, self.name, spooled.ordinal, item.repeat)
+        item.called_at = self._runner.clock()
+        if self._start_call is not None and self._patience.is_calm:
+            self._quick[item.identity] = item
+            is_started = self._start_call(
+                item.sent,
+                call_id=item.identity,
+                timeout=self._plan.row_timeout,
+                done=partial(self._quickly_answered, item),
+            )
+            if is_started:
+                return
+            del self._quick[item.identity]
+        self._spawn(self._call(item))
+
+    def _quickly_answered(self, item: Item, reply: Reply | CallFailed | None) -> None:
+        """Take what came of a call; None if it has not been made after all."""
+        del self._quick[item.identity]
+        if isinstance(reply, Reply):
+            self._limit.succeeded()
+            self._answered.append((item, reply))
+            # The next calls go out before this answer is scored, or a burst of
+            # answers would leave the system idle until the last of them is scored.
+            self._call_ended()
+            self._score_soon()
+        elif self._group is not None:
+            self._spawn(self._call(item, reply))
+
+    async def _call(self, item: Item, failed: CallFailed | None = None) -> None:
+        """Call with patience; what has failed for good becomes a row."""
+
+        async def attempt(timeout: float) -> Reply:
+            return await self._caller.call(item.sent, call_id=item.identity, timeout=timeout)
+
         try:
-            reply, attempts = await self._call(item, sent)
+            reply, attempts = await self._patience.call(attempt, failed)
         except CallFailed as error:
-            if self._is_first and error.failure.reason in _HOPELESS:
+            if self._is_first and error.failure.reason in HOPELESS:
                 raise RunFailed(
                     replace(error.failure, message=f'system "{self.name}": {error}')
                 ) from error
-            return self._row(
+            row = self._row(
                 item,
-                sent,
-                called_at,
                 scores={},
                 output_tokens=0,
                 failure=error.failure,
                 attempts=error.failure.attempts,
-                latency=self._runner.clock() - called_at,
+                latency=self._runner.clock() - item.called_at,
             )
-        finally:
             self._call_ended()
-        # The next calls go out before this row is scored: first their workers
-        # wake, then they encode, then the stream writes. Otherwise a burst of
-        # answers leaves the system idle until the last of them is scored.
-        for _ in range(_YIELDS_BEFORE_SCORING):
-            await asyncio.sleep(0)
+            self._emit(row, item)
+            return
+        self._call_ended()
+        if attempts > 1 or not self._is_short(reply):
+            await self._score(item, reply, attempts)
+        else:
+            self._answered.append((item, reply))
+            self._score_soon()
+
+    # Scoring: an answer becomes a row.
+
+    def _score_soon(self) -> None:
+        if not self._is_scoring:
+            self._is_scoring = True
+            self._loop.call_soon(self._score_some)
+
+    def _score_some(self) -> None:
+        """Score answers, a few at a time so that nothing else waits for long."""
+        self._is_scoring = False
+        if self._group is None:
+            return
+        try:
+            for _ in range(min(len(self._answered), _SCORED_AT_ONCE)):
+                item, reply = self._answered.popleft()
+                if not (self._is_short(reply) and self._score_now(item, reply)):
+                    self._spawn(self._score(item, reply))
+        except Exception as error:
+            if not self._ended.done():
+                self._ended.set_exception(error)
+        if self._answered:
+            self._score_soon()
+
+    def _is_short(self, reply: Reply) -> bool:
+        return text_size(reply.processed) <= LONG_TEXT
+
+    def _score_now(self, item: Item, reply: Reply) -> bool:
+        """Score a short answer at once; False if some evaluator belongs elsewhere."""
+        replied_at = self._runner.clock()
+        processed, example = reply.processed, item.spooled.example
+        size = text_size(processed)
+        evaluators = self._plan.datasets[item.spooled.dataset].evaluators
+        scored = self._runner.scoring.score_inline(evaluators, example, processed, item.size + size)
+        if scored is None:
+            return False
+        self._hold(item, size)
+        counts = count_fields_like(*self._counted(item, processed))
+        self._emit(self._scored_row(item, reply, scored, counts, replied_at), item)
+        return True
+
+    async def _score(self, item: Item, reply: Reply, attempts: int = 1) -> None:
         replied_at = self._runner.clock()
         processed = reply.processed
         size = text_size(processed)
+        self._hold(item, size)
+        arguments = self._counted(item, processed)
+        if size <= LONG_TEXT:
+            counts = count_fields_like(*arguments)
+        else:
+            counts = await self._loop.run_in_executor(
+                COUNTING, lambda: count_fields_like(*arguments)
+            )
+        scored = await self._runner.scoring.score_row(
+            self._plan.datasets[item.spooled.dataset].evaluators, item.spooled.example, processed
+        )
+        self._emit(self._scored_row(item, reply, scored, counts, replied_at, attempts), item)
+
+    def _hold(self, item: Item, size: int) -> None:
         self._runner.budget.hold(size)
         item.size += size
-        counts = await self._count(item, processed, size)
-        scoring = self._runner.scoring
-        # The item's size is now that of both sides.
-        scored = scoring.score_inline(dataset.evaluators, example, processed, item.size)
-        if scored is None:
-            scored = await scoring.score_row(dataset.evaluators, example, processed)
+
+    def _counted(self, item: Item, processed: Example) -> tuple[Any, ...]:
+        spooled = item.spooled
+        plan = self._plan
+        return processed, spooled.example, spooled.field_tokens, plan.tokenizer, plan.text_fields
+
+    def _scored_row(
+        self,
+        item: Item,
+        reply: Reply,
+        scored: ScoredRow,
+        counts: dict[str, int],
+        replied_at: float,
+        attempts: int = 1,
+    ) -> EvalRow:
+        processed = reply.processed
         has_context = isinstance(processed.get("context"), str)
+        wanted = self._plan.datasets[item.spooled.dataset].primary_score
         return self._row(
             item,
-            sent,
-            called_at,
             scores=scored.scores,
             output_tokens=sum(counts.values()),
-            metadata=_usage_metadata(reply.usage),
+            metadata=usage_metadata(reply.usage),
             latency=reply.latency,
-            primary_score=_primary_score(dataset.primary_score, scored.scores),
+            primary_score=primary_score(wanted, scored.scores),
             context_tokens_in=item.spooled.field_tokens.get("context") if has_context else None,
             context_tokens_out=counts.get("context") if has_context else None,
             usage=reply.usage,
@@ -244,11 +361,12 @@ class Lane:
             details=scored.details,
             evaluator_failures=scored.failures,
             processed=processed,
-            carried=_carried(processed, example),
+            carried=carried(processed, item.spooled.example),
         )
 
-    def _row(self, item: Item, sent: Example, called_at: float, **rest: Any) -> EvalRow:
+    def _row(self, item: Item, **rest: Any) -> EvalRow:
         spooled = item.spooled
+        sent = item.sent
         tokens = spooled.field_tokens
         return EvalRow(
             system=self.name,
@@ -258,160 +376,7 @@ class Lane:
             index=spooled.index,
             ordinal=spooled.ordinal,
             repeat=item.repeat,
-            queue_time=called_at - item.ready_at,
+            queue_time=item.called_at - item.ready_at,
             group=str(spooled.example.get("group") or ""),
             **rest,
         )
-
-    async def _count(self, item: Item, processed: Example, size: int) -> dict[str, int]:
-        arguments = (
-            processed,
-            item.spooled.example,
-            item.spooled.field_tokens,
-            self._plan.tokenizer,
-            self._plan.text_fields,
-        )
-        if size <= LONG_TEXT:
-            return count_fields_like(*arguments)
-        return await asyncio.get_running_loop().run_in_executor(
-            _COUNTING, lambda: count_fields_like(*arguments)
-        )
-
-    # Calling, with patience.
-
-    async def _call(self, item: Item, sent: Example) -> tuple[Reply, int]:
-        identity = call_id(self._plan.run_id, self.name, item.spooled.ordinal, item.repeat)
-        remaining = self._plan.row_timeout
-        attempts = lost = 0
-        while True:
-            if not self._gate.is_set():
-                await self._gate.wait()
-            attempts += 1
-            started = self._runner.clock()
-            try:
-                reply = await self._caller.call(sent, call_id=identity, timeout=remaining)
-            except CallFailed as error:
-                failure = replace(error.failure, attempts=attempts)
-                if not failure.retryable:
-                    raise CallFailed(failure) from error
-                if failure.origin == "transport":
-                    # The call was lost, not slow: its clock starts again. A
-                    # row that keeps taking its system down must end, though.
-                    lost += 1
-                    if lost > _MAX_LOST_CALLS:
-                        raise CallFailed(failure) from error
-                    self._close_gate(failure.message)
-                    await asyncio.sleep(_backoff(lost, 0.02, 2.0))
-                    continue
-                if failure.reason == "RESOURCE_EXHAUSTED":
-                    self._limit.exhausted()
-                pause = error.retry_delay or _backoff(attempts, 0.1, 5.0)
-                remaining -= self._runner.clock() - started + pause
-                if remaining <= 0:
-                    raise CallFailed(failure) from error
-                await asyncio.sleep(pause)
-            else:
-                self._limit.succeeded()
-                return reply, attempts
-
-    def _close_gate(self, reason: str) -> None:
-        if self._reconnecting is None or self._reconnecting.done():
-            self._gate.clear()
-            self._reconnecting = asyncio.create_task(self._reconnect(reason))
-            self._reconnecting.add_done_callback(self._reconnected)
-
-    async def _reconnect(self, reason: str) -> None:
-        """Wait for the system to come back, at most as long as the plan allows."""
-        since = self._runner.clock()
-        announced = False
-        while not await self._caller.wait_connected(_WAIT_BEFORE_WAITING_S):
-            if not announced:
-                self._runner.set_waiting(self.name, f'system "{self.name}" is away: {reason}')
-                announced = True
-            if self._runner.clock() - since > self._plan.wait_timeout:
-                raise RunFailed(
-                    Failure(
-                        "transport",
-                        "SYSTEM_GONE",
-                        f'system "{self.name}" stayed away for {self._plan.wait_timeout:g}s: '
-                        f"{reason}. Start it, then: cbench resume {self._plan.run_id}",
-                    )
-                )
-            # A caller that answers at once must not turn this into a busy loop.
-            await asyncio.sleep(0.05)
-        if announced:
-            self._runner.set_waiting(self.name, None)
-        self._gate.set()
-
-    def _reconnected(self, task: asyncio.Task[None]) -> None:
-        if task.cancelled() or task.exception() is None:
-            return
-        error = task.exception()
-        # A worker must fall with the reason; one that waits for work or for
-        # the gate is woken to do so.
-        self._caller = _GoneCaller(self._caller, error)  # type: ignore[arg-type]
-        self._gate.set()
-
-
-class _GoneCaller:
-    """Stands in for a system that stayed away: every call ends the run."""
-
-    def __init__(self, caller: Caller, error: RunFailed) -> None:
-        self.description = caller.description
-        self._caller = caller
-        self._error = error
-
-    async def call(self, example: Example, *, call_id: str, timeout: float) -> Reply:
-        raise self._error
-
-    async def wait_connected(self, timeout: float) -> bool:
-        return True
-
-    async def close(self) -> None:
-        await self._caller.close()
-
-
-def text_size(example: Mapping[str, Any]) -> int:
-    """Estimate the bytes an example holds, cheaply: its texts, one level of lists deep."""
-    size = 0
-    for value in example.values():
-        if isinstance(value, str | bytes):
-            size += len(value)
-        elif isinstance(value, list):
-            size += sum(len(item) if isinstance(item, str) else 64 for item in value)
-        else:
-            size += 16
-    return size
-
-
-def _primary_score(wanted: str, scores: Mapping[str, float]) -> str:
-    """Name the score that counts: the dataset's own, else retention, else the first."""
-    for name in (wanted, "answer_retained"):
-        if name in scores:
-            return name
-    return next(iter(scores), "")
-
-
-def _carried(processed: Example, original: Example) -> tuple[str, ...]:
-    """Name the texts a system passed on as they were."""
-    return tuple(
-        [
-            name
-            for name, value in processed.items()
-            if isinstance(value, str) and original.get(name) == value
-        ]
-    )
-
-
-def _usage_metadata(usage: Mapping[str, Any] | None) -> dict[str, Any]:
-    if not usage:
-        return {}
-    return {
-        name: usage.get(name) or 0
-        for name in ("prompt_tokens", "completion_tokens", "total_tokens")
-    }
-
-
-def _backoff(attempt: int, first: float, most: float) -> float:
-    """Grow the pause with every attempt, with jitter so that callers spread out."""
-    return min(most, first * float(2 ** min(attempt - 1, 16))) * random.uniform(0.5, 1.0)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from cbench_server.datasets.validate import IdLedger, check_example
 from cbench_server.digests import canonical_digest
 from cbench_server.errors import BadDataset
-from cbench_server.lane import text_size
+from cbench_server.row_parts import text_size
 from cbench_server.runstore import RunStore, SpooledExample
 from cbench_server.tokens import Tokenizer, count_fields
 from cbench_server.types import Example

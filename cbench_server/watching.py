@@ -1,5 +1,6 @@
 """Following a run from the store, by cursor, at the watcher's own pace."""
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 
@@ -8,6 +9,8 @@ from cbench_server.events import Progressed, RunFinished, Stored
 from cbench_server.runstore import RunStore
 
 _PROGRESS_EVERY_S = 0.5
+# A message costs as much as a dozen rows, so a live watcher lets a few gather.
+_GATHER_S = 0.004
 
 
 async def watch(
@@ -37,7 +40,8 @@ async def watch(
             assert isinstance(last, Stored)
             cursor = last.seq
             is_over = isinstance(last.event, RunFinished)
-        if is_over or not page or time.monotonic() >= progress_due:
+        is_quiet = not page
+        if is_over or time.monotonic() >= progress_due:
             run = await store.get_run(run_id)
             if not run.state.is_final:
                 page.append(Progressed(run))
@@ -51,5 +55,7 @@ async def watch(
             return
         if is_closing():
             raise ShuttingDown("the daemon is shutting down; watch the run again when it is back.")
-        if len(page) <= 1:
-            await store.wait_for_events(run_id, seen, _PROGRESS_EVERY_S)
+        if is_quiet and rows:
+            patience = max(0.0, progress_due - time.monotonic())
+            await store.wait_for_events(run_id, seen, patience)
+        await asyncio.sleep(_GATHER_S if rows else _PROGRESS_EVERY_S / 10)

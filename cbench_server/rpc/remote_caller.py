@@ -1,9 +1,9 @@
 """A system in another process, dialled by the daemon."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from cbench_client.connection import SystemConnection
+from cbench_client.connection import ProcessReply, SystemConnection
 from cbench_client.errors import RemoteFailure, Unencodable
 from cbench_server.errors import CallFailed
 from cbench_server.results import Failure
@@ -42,6 +42,42 @@ class RemoteCaller:
             raise call_failed(error) from error
         except Unencodable as error:
             raise CallFailed(Failure("dataset", error.reason, str(error))) from error
+
+    def start(
+        self,
+        example: Example,
+        *,
+        call_id: str,
+        timeout: float,
+        done: Callable[[Reply | CallFailed | None], None],
+    ) -> bool:
+        """Start an attempt that needs no waiting, and tell `done` what came of it.
+
+        False means that this call has to be made with `call`; so does a `done` of None.
+        """
+        if call_id in self._once_lost or (self._converses and holds_conversation(example)):
+            return False
+
+        def ended(reply: ProcessReply | RemoteFailure | None) -> None:
+            if isinstance(reply, RemoteFailure):
+                if reply.retryable:
+                    self._once_lost.add(call_id)
+                done(call_failed(reply))
+            else:
+                done(reply and Reply(reply.processed, reply.latency, reply.usage))
+
+        return self._connection.start(
+            self._served_name,
+            example,
+            call_id=call_id,
+            timeout=timeout,
+            options=self._options,
+            done=ended,
+        )
+
+    def give_up(self, call_id: str) -> None:
+        """Forget a call that was started; its `done` is not called."""
+        self._connection.give_up(call_id)
 
     async def _process(self, example: Example, call_id: str, timeout: float) -> Reply:
         # On a stream again, one example that breaks it would take the same others down each time.

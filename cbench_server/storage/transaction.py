@@ -161,7 +161,7 @@ class Transaction:
                 example["tokens"],
                 example["body"],
             )
-            run.examples += self._connection.execute(sql.INSERT_EXAMPLE, example).rowcount
+        run.examples += self._connection.executemany(sql.INSERT_EXAMPLE, examples).rowcount
         self._execute(sql.SET_SPOOLED, run=run.key, new_examples=run.examples, complete=complete)
 
     def request_cancel(self, run_id: str) -> None:

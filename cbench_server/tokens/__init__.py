@@ -4,7 +4,7 @@ A count costs microseconds for a short text and about a millisecond per 50 kB, s
 belong on a thread; `TokenCounter` says when the GIL is held.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from threading import Lock
 from typing import Any
 
@@ -80,23 +80,21 @@ def count_fields_like(
     for field, value in processed.items():
         if text_fields is not None and field not in text_fields:
             continue
-        texts = _texts(field, value)
-        if texts is None:
-            continue
-        if field in original_counts and texts == _texts(field, original.get(field)):
-            counts[field] = original_counts[field]
-        else:
-            counts[field] = sum(map(tokenizer, texts))
+        if isinstance(value, str):
+            is_known = field in original_counts and value == original.get(field)
+            counts[field] = original_counts[field] if is_known else tokenizer(value)
+        elif field == "turns" and isinstance(value, list | tuple):
+            contents = _contents(value)
+            is_known = field in original_counts and contents == _contents(original.get(field))
+            counts[field] = original_counts[field] if is_known else sum(map(tokenizer, contents))
     return counts
 
 
-def _texts(field: str, value: Any) -> Sequence[str] | None:
-    if isinstance(value, str):
-        return [value]
-    if field == "turns" and isinstance(value, list | tuple):
-        contents = (turn.get("content") if isinstance(turn, Mapping) else turn for turn in value)
-        return [content for content in contents if isinstance(content, str)]
-    return None
+def _contents(turns: Any) -> list[str]:
+    if not isinstance(turns, list | tuple):
+        return []
+    contents = (turn.get("content") if isinstance(turn, Mapping) else turn for turn in turns)
+    return [content for content in contents if isinstance(content, str)]
 
 
 def _load(name: str) -> Tokenizer:

@@ -1,7 +1,7 @@
 """A connection to a process that serves systems: one attempt per call, and nothing hidden."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -94,6 +94,73 @@ class SystemConnection:
         `RemoteFailure`. After STREAM_GARBLED the same call should be made again
         `alone`: something else on the stream may have been at fault.
         """
+        batch, data = self._encoded(system, example, call_id, timeout, options)
+        if not alone and system in self._streaming and len(data) < MAX_BATCH_BYTES:
+            try:
+                return await self._over_stream(call_id, data, timeout, example)
+            except StreamRefused:
+                self._streaming = frozenset()
+        data = batch.calls[0].request.SerializeToString()
+        # A large example should not be held twice while its answer is awaited.
+        del batch
+        return await self._on_its_own(data, timeout, example)
+
+    def start(
+        self,
+        system: str,
+        example: Mapping[str, Any],
+        *,
+        call_id: str,
+        timeout: float,
+        done: Callable[[ProcessReply | RemoteFailure | None], None],
+        options: Mapping[str, Any] | None = None,
+    ) -> bool:
+        """Have one example transformed without a task to wait for it.
+
+        False if the example cannot go over the stream: use `process`. Otherwise
+        `done` is called once, from the loop, with the reply or the failure, or
+        with None if the server takes no stream and the call was not made.
+        """
+        if system not in self._streaming:
+            return False
+        try:
+            _, data = self._encoded(system, example, call_id, timeout, options)
+        except Unencodable:
+            return False
+        if len(data) >= MAX_BATCH_BYTES:
+            return False
+        started = self._loop.time()
+
+        def arrived(outcome: system_pb2.ProcessOutcome | Exception, when: float) -> None:
+            try:
+                reply = self._outcome(outcome, example, when - started)
+            except RemoteFailure as failure:
+                done(failure)
+            except StreamRefused:
+                self._streaming = frozenset()
+                done(None)
+            else:
+                done(reply)
+
+        try:
+            self._open().submit(call_id, data, timeout, arrived)
+        except RemoteFailure:
+            return False
+        return True
+
+    def give_up(self, call_id: str) -> None:
+        """Forget a call that was started: `done` will not be called, and the server is told."""
+        if self._stream is not None:
+            self._stream.give_up(call_id)
+
+    def _encoded(
+        self,
+        system: str,
+        example: Mapping[str, Any],
+        call_id: str,
+        timeout: float,
+        options: Mapping[str, Any] | None,
+    ) -> tuple[system_pb2.ProcessStreamRequest, bytes]:
         batch = system_pb2.ProcessStreamRequest()
         call = batch.calls.add()
         request = call.request
@@ -102,20 +169,10 @@ class SystemConnection:
         convert.example_to_proto(example, request.example)
         if options:
             convert.fields_to_proto(options, request.options, "options.")
-        if not alone and system in self._streaming:
-            seconds = int(timeout)
-            call.timeout.seconds = seconds
-            call.timeout.nanos = int((timeout - seconds) * 1e9)
-            data = batch.SerializeToString()
-            if len(data) < MAX_BATCH_BYTES:
-                try:
-                    return await self._over_stream(call_id, data, timeout, example)
-                except StreamRefused:
-                    self._streaming = frozenset()
-        data = request.SerializeToString()
-        # A large example should not be held twice while its answer is awaited.
-        del batch, call, request
-        return await self._on_its_own(data, timeout, example)
+        seconds = int(timeout)
+        call.timeout.seconds = seconds
+        call.timeout.nanos = int((timeout - seconds) * 1e9)
+        return batch, batch.SerializeToString()
 
     async def converse(
         self,
@@ -160,20 +217,41 @@ class SystemConnection:
     async def _over_stream(
         self, call_id: str, data: bytes, timeout: float, example: Mapping[str, Any]
     ) -> ProcessReply:
-        stream = self._stream
-        if stream is None or not stream.is_open:
-            stream = self._stream = ProcessStream(self._open_stream, self.target)
+        arrival: asyncio.Future[tuple[system_pb2.ProcessOutcome | Exception, float]]
+        arrival = self._loop.create_future()
+
+        def arrived(outcome: system_pb2.ProcessOutcome | Exception, when: float) -> None:
+            if not arrival.done():
+                arrival.set_result((outcome, when))
+
+        stream = self._open()
         started = self._loop.time()
+        stream.submit(call_id, data, timeout, arrived)
         try:
-            outcome, arrived = await stream.submit(call_id, data, timeout)
+            outcome, when = await arrival
         except asyncio.CancelledError:
             stream.give_up(call_id)
             raise
-        except UndecodableOutcome as error:
-            raise self._undecodable(error) from None
+        return self._outcome(outcome, example, when - started)
+
+    def _open(self) -> ProcessStream:
+        if self._stream is None or not self._stream.is_open:
+            self._stream = ProcessStream(self._open_stream, self.target)
+        return self._stream
+
+    def _outcome(
+        self,
+        outcome: system_pb2.ProcessOutcome | Exception,
+        example: Mapping[str, Any],
+        latency: float,
+    ) -> ProcessReply:
+        if isinstance(outcome, UndecodableOutcome):
+            raise self._undecodable(outcome)
+        if isinstance(outcome, Exception):
+            raise outcome
         kind = outcome.WhichOneof("result")
         if kind == "response":
-            return self._reply(outcome.response, example, arrived - started)
+            return self._reply(outcome.response, example, latency)
         if kind == "failure":
             raise convert.failure_from_proto(outcome.failure)
         raise self._undecodable(ValueError("an outcome with neither response nor failure"))

@@ -17,7 +17,8 @@ from cbench_client.wire import pieces
 
 MAX_BATCH_BYTES = 1024 * 1024
 
-Outcome = tuple[system_pb2.ProcessOutcome, float]
+Arrived = Callable[[system_pb2.ProcessOutcome | Exception, float], None]
+"""Told an outcome, or why there is none, and the loop's time of its arrival."""
 
 _NEVER = float("inf")
 _EOF: Any = cast(Any, grpc.aio).EOF
@@ -43,7 +44,7 @@ class ProcessStream:
         self._loop = asyncio.get_running_loop()
         self._target = target
         # Deadlines of the calls in flight, in the order they were made.
-        self._waiting: dict[str, tuple[asyncio.Future[Outcome], float]] = {}
+        self._waiting: dict[str, tuple[Arrived, float]] = {}
         self._outbox: dict[str, bytes] = {}
         self._outbox_bytes = 0
         self._cancelled: list[str] = []
@@ -55,11 +56,11 @@ class ProcessStream:
         self._reader = self._loop.create_task(self._read())
         self._writer = self._loop.create_task(self._write())
 
-    def submit(self, call_id: str, data: bytes, timeout: float) -> asyncio.Future[Outcome]:
+    def submit(self, call_id: str, data: bytes, timeout: float, arrived: Arrived) -> None:
         """Send a call; `data` is a `ProcessStreamRequest` that holds it alone.
 
-        Gives the outcome with the loop's time of its arrival. Raises inside the
-        future `RemoteFailure`, `StreamRefused` or `UndecodableOutcome`.
+        `arrived` gets the outcome, or `RemoteFailure`, `StreamRefused` or
+        `UndecodableOutcome`. It must not raise.
         """
         if call_id in self._waiting:
             raise RemoteFailure(
@@ -67,16 +68,14 @@ class ProcessStream:
                 origin="daemon",
                 reason="ALREADY_EXISTS",
             )
-        future: asyncio.Future[Outcome] = self._loop.create_future()
         deadline = self._loop.time() + timeout
-        self._waiting[call_id] = (future, deadline)
+        self._waiting[call_id] = (arrived, deadline)
         self._outbox[call_id] = data
         self._outbox_bytes += len(data)
         self._wake_writer()
         # One timer for all: with equal timeouts a new call is never the next to expire.
         if deadline < self._sweep_at:
             self._sweep_again_at(deadline)
-        return future
 
     def give_up(self, call_id: str) -> None:
         """Forget a call, and tell the server unless it has not heard of it."""
@@ -160,8 +159,8 @@ class ProcessStream:
             return
         for outcome in outcomes:
             waiting = forget(outcome.call_id, None)
-            if waiting is not None and not waiting[0].done():
-                waiting[0].set_result((outcome, now))
+            if waiting is not None:
+                waiting[0](outcome, now)
 
     def _salvage(self, data: bytes, now: float) -> None:
         """Decode the outcomes of a message one by one, so that only bad ones fail."""
@@ -173,12 +172,8 @@ class ProcessStream:
                 except DecodeError:
                     outcome, call_id = None, next(pieces(piece, field=1)).decode()
                 waiting = self._waiting.pop(call_id, None)
-                if waiting is None or waiting[0].done():
-                    continue
-                if outcome is None:
-                    waiting[0].set_exception(UndecodableOutcome())
-                else:
-                    waiting[0].set_result((outcome, now))
+                if waiting is not None:
+                    waiting[0](UndecodableOutcome() if outcome is None else outcome, now)
         except (ValueError, StopIteration):
             self._finish(self._garbled("it sent a message that cannot be decoded"))
             self._call.cancel()
@@ -214,10 +209,10 @@ class ProcessStream:
         if self._sweep is not None:
             self._sweep.cancel()
         waiting, self._waiting = self._waiting, {}
-        for future, _ in waiting.values():
-            if not future.done():
-                # Each caller gets its own: callers note their attempts on it.
-                future.set_exception(copy.copy(error))
+        now = self._loop.time()
+        for arrived, _ in waiting.values():
+            # Each caller gets its own: callers note their attempts on it.
+            arrived(copy.copy(error), now)
 
     def _sweep_again_at(self, when: float) -> None:
         if self._sweep is not None:
@@ -229,12 +224,14 @@ class ProcessStream:
         now = self._loop.time()
         late = [call_id for call_id, (_, deadline) in self._waiting.items() if deadline <= now]
         for call_id in late:
-            future, _ = self._waiting[call_id]
+            if call_id not in self._waiting:
+                continue
+            arrived, _ = self._waiting[call_id]
             self.give_up(call_id)
-            if not future.done():
-                future.set_exception(
-                    RemoteFailure(
-                        f"{self._target} did not answer in time.", reason="DEADLINE_EXCEEDED"
-                    )
-                )
+            arrived(
+                RemoteFailure(
+                    f"{self._target} did not answer in time.", reason="DEADLINE_EXCEEDED"
+                ),
+                now,
+            )
         self._sweep_again_at(min((due for _, due in self._waiting.values()), default=_NEVER))
