@@ -1,13 +1,12 @@
 """What a run gives: rows, and a result that collects them."""
 
+import html
+import importlib
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    import pandas
+from typing import Any, Literal
 
 Summary = dict[str, dict[str, float | None]]
 
@@ -62,6 +61,10 @@ class EvalRow:
     evaluator_failures: dict[str, Failure] = field(default_factory=dict)
     processed: dict[str, Any] | None = None
     """What the system returned; None where it was not asked for or the row failed."""
+    ingest_time: float = 0.0
+    """Of the conversation a memory system was asked about; the same on all its rows."""
+    stored_bytes: int | None = None
+    """What the conversation occupies in a memory system that says so."""
     carried: tuple[str, ...] = ()
     """Fields of `processed` that are the original's own, which a store need not keep twice."""
 
@@ -83,6 +86,10 @@ class EvalResult:
         default=None, repr=False, compare=False
     )
     """Computes the summary of a part; without it `filter` leaves the summary empty."""
+    comparer: Callable[[Sequence[EvalRow], str, str, str | None], Any] | None = field(
+        default=None, repr=False, compare=False
+    )
+    """Compares two systems; without it there is no `compare`."""
 
     def filter(self, **attributes: Any) -> "EvalResult":
         """Keep the rows whose attributes equal all the values; the summary is theirs."""
@@ -96,6 +103,20 @@ class EvalResult:
         summary = self.summarize(rows) if self.summarize else {}
         return replace(self, rows=rows, summary=summary, timing=timing)
 
+    def compare(self, a: str, b: str, score_field: str | None = None) -> Any:
+        """Say whether system `a` is better than `b`, by how much and at what cost.
+
+        Gives a `cbench_server.comparison.PairedDifference`, with `sentence`,
+        `difference`, `p` and more. Scores are the primary ones unless
+        `score_field` names another.
+        """
+        if self.comparer is None:
+            raise ValueError(
+                "this result cannot compare, for it does not come from evaluate(). "
+                "Call cbench_server.comparison.compare_two(result.rows, a, b) instead."
+            )
+        return self.comparer(self.rows, a, b, score_field)
+
     def to_json(self) -> str:
         """Render as strict JSON: an infinite or undefined number is null."""
         document = {
@@ -106,31 +127,53 @@ class EvalResult:
         }
         return strict_json(document)
 
-    def to_dataframe(self) -> "pandas.DataFrame":
-        """Flatten into a pandas DataFrame: one line a row, scores and metadata as columns."""
-        try:
-            import pandas
-        except ImportError as error:
-            raise ImportError("to_dataframe needs pandas: pip install pandas") from error
+    def to_dataframe(self, library: Literal["pandas", "polars"] | None = None) -> Any:
+        """Flatten into a DataFrame: one line a row, scores and metadata as columns.
+
+        Without a `library` it is one of pandas, or of polars where there is
+        no pandas.
+        """
+        for name in (library,) if library else ("pandas", "polars"):
+            try:
+                return importlib.import_module(name).DataFrame(self._lines())
+            except ImportError:
+                continue
+        wanted = library or "pandas or polars"
+        raise ImportError(f"to_dataframe needs {wanted}: pip install {library or 'pandas'}")
+
+    def _lines(self) -> list[dict[str, Any]]:
+        """Give every row all columns, since not every library fills up what is missing."""
         lines = []
         for row in self.rows:
-            line: dict[str, Any] = {
-                name: getattr(row, name)
-                for name in (
-                    "system",
-                    "example_id",
-                    "dataset",
-                    "input_tokens",
-                    "output_tokens",
-                    "latency",
-                )
-            }
-            line.update(row.scores)
-            line.update(row.metadata)
+            line: dict[str, Any] = {name: getattr(row, name) for name in _COLUMNS}
+            line |= row.scores | row.metadata
             if row.failure:
                 line["failure"] = row.failure.reason
             lines.append(line)
-        return pandas.DataFrame(lines)
+        names = dict.fromkeys(name for line in lines for name in line)
+        return [{name: line.get(name) for name in names} for line in lines]
+
+    def _repr_html_(self) -> str:
+        """Show the summary in a notebook: one line a system, with 95 % intervals."""
+        keys = dict.fromkeys(key for values in self.summary.values() for key in values)
+        shown = [key for key in keys if not key.endswith(("_stderr", "_ci_low", "_ci_high"))]
+        lines = [["System", *shown]]
+        for system, values in self.summary.items():
+            lines.append([system, *(_shown(values, key) for key in shown)])
+        rows = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in line) + "</tr>"
+            for line in lines
+        )
+        return f"<table>{rows}</table><p>{len(self.rows):,} rows</p>"
+
+
+_COLUMNS = ("system", "example_id", "dataset", "input_tokens", "output_tokens", "latency")
+
+
+def _shown(values: Mapping[str, float | None], key: str) -> str:
+    value, low, high = (values.get(key + end) for end in ("", "_ci_low", "_ci_high"))
+    text = "—" if value is None else f"{value:.4g}"
+    return text if low is None or high is None else f"{text} ({low:.4g} to {high:.4g})"
 
 
 def row_to_dict(row: EvalRow) -> dict[str, Any]:

@@ -17,14 +17,17 @@ from cbench_server.metrics import (
     METRICS,
     CompressionRatio,
     CostOfPass,
+    IFEvalAccuracy,
     Latency,
     MeanScore,
     ParetoRank,
+    PassAtK,
     PassRate,
     PerDatasetBreakdown,
     Summarizer,
     summarize,
 )
+from cbench_server.metrics.estimate import base_key, estimate_keys
 from cbench_server.metrics.quality import exact_match, f1_score, normalize_answer, recall_score
 from cbench_server.results import EvalResult, EvalRow, Failure
 from cbench_server.types import Metric
@@ -49,6 +52,11 @@ def row(score: float | None = None, **values: Any) -> EvalRow:
         "primary_score": "f1",
     }
     return EvalRow(**{**defaults, **values})
+
+
+def values_of(values: Mapping[str, float | None]) -> dict[str, float | None]:
+    """Leave out standard errors and intervals, which tests/metrics is about."""
+    return {key: value for key, value in values.items() if base_key(key) == key}
 
 
 def failed(origin: str, **values: Any) -> EvalRow:
@@ -120,7 +128,7 @@ def test_recall_counts_reference_tokens(response: str, reference: str, recall: f
 
 def test_the_mean_is_over_rows_that_have_the_score() -> None:
     rows = [row(1.0), row(0.5), row(None), failed("system"), failed("daemon")]
-    assert MeanScore().compute(rows) == {
+    assert values_of(MeanScore().compute(rows)) == {
         "mean_score": 0.75,
         "mean_score_with_failures": 0.5,
         "num_scored": 2.0,
@@ -163,8 +171,12 @@ def test_each_row_is_read_by_its_own_primary_score_unless_a_field_is_named() -> 
 
 def test_a_score_at_the_threshold_passes() -> None:
     rows = [row(0.7), row(0.69), row(1.0), row(None), failed("system")]
-    values = PassRate().compute(rows)
-    assert values == {"pass_rate": 2 / 3, "num_scored": 3.0, "num_failed": 1.0}
+    assert values_of(PassRate().compute(rows)) == {
+        "pass_rate": 2 / 3,
+        "pass_rate_with_failures": 0.5,
+        "num_scored": 3.0,
+        "num_failed": 1.0,
+    }
     assert PassRate(threshold=0.5).compute(rows)["pass_rate"] == 1.0
 
 
@@ -175,7 +187,7 @@ def test_compression_is_measured_on_the_context_and_on_all_strings() -> None:
         row(input_tokens=200, output_tokens=100),
         failed("system", input_tokens=1000, output_tokens=0),
     ]
-    assert CompressionRatio().compute(rows) == {
+    assert values_of(CompressionRatio().compute(rows)) == {
         "context_compression": 0.7,
         "compression_ratio": 0.25,
         "mean_input_tokens": 400 / 3,
@@ -196,20 +208,22 @@ def test_the_cost_of_a_pass_counts_the_tokens_of_all_rows() -> None:
         row(0.1, output_tokens=30),
         failed("system", output_tokens=40),
     ]
-    assert CostOfPass().compute(rows) == {"cost_of_pass": 50.0, "num_passing": 2.0}
+    assert values_of(CostOfPass().compute(rows)) == {"cost_of_pass": 50.0, "num_passing": 2.0}
 
 
 def test_a_cost_where_nothing_passes_is_null_in_json() -> None:
     rows = [row(0.1, output_tokens=10)]
     summary = summarize(rows, [CostOfPass()])
-    assert summary == {"a": {"cost_of_pass": None, "num_passing": 0.0}}
+    assert summary == {"a": {**dict.fromkeys(estimate_keys("cost_of_pass")), "num_passing": 0.0}}
     document = EvalResult(rows, summary).to_json()
     assert json.loads(document)["summary"]["a"]["cost_of_pass"] is None
 
 
 def test_money_is_counted_only_where_every_answer_has_a_price() -> None:
     priced = [row(0.9, usage={"cost_usd": 0.25}), row(0.1, usage={"cost_usd": 0.5})]
-    assert CostOfPass().compute([*priced, failed("system")])["cost_of_pass_usd"] == 0.75
+    values = CostOfPass().compute([*priced, failed("system")])
+    assert values["cost_of_pass_usd"] == 0.75
+    assert (values["mean_cost_usd"], values["total_cost_usd"]) == (0.375, 0.75)
     assert "cost_of_pass_usd" not in CostOfPass().compute([*priced, row(0.9)])
 
 
@@ -220,12 +234,36 @@ def test_money_is_counted_only_where_every_answer_has_a_price() -> None:
 def test_percentiles_are_by_nearest_rank(count: int, median: int, p95: int, p99: int) -> None:
     rows = [row(latency=float(seconds)) for seconds in range(count)]
     random.Random(1).shuffle(rows)
-    assert Latency().compute([*rows, failed("system", latency=1e6)]) == {
-        "latency_mean": (count - 1) / 2,
-        "latency_median": median,
-        "latency_p95": p95,
-        "latency_p99": p99,
-    }
+    values = Latency().compute([*rows, failed("system", latency=1e6)])
+    assert values["latency_mean"] == (count - 1) / 2
+    assert values["latency_max"] == count - 1
+    found = [values[f"latency_{which}"] for which in ("median", "p95", "p99")]
+    assert found == [median, p95, p99]
+
+
+def test_a_call_that_ran_out_of_time_counts_with_the_time_it_had() -> None:
+    stalled = Failure("system", "DEADLINE_EXCEEDED", "no answer within 60s.")
+    rows = [row(latency=0.1) for _ in range(90)]
+    rows += [row(latency=60.0, failure=stalled) for _ in range(10)]
+    values = Latency().compute(rows)
+    assert (values["latency_median"], values["latency_p95"]) == (0.1, 60.0)
+    assert (values["latency_max"], values["num_timed_out"]) == (60.0, 10.0)
+
+
+def test_a_readers_timeout_is_not_the_systems_latency() -> None:
+    late = Failure("reader", "DEADLINE_EXCEEDED", "no answer within 60s.")
+    assert Latency().compute([row(latency=60.0, failure=late)])["latency_max"] is None
+
+
+def test_waiting_and_scoring_are_told_apart_from_the_system() -> None:
+    rows = [
+        row(latency=1.0, queue_time=0.5, scoring_time=0.25, reader_time=2.0),
+        row(latency=3.0, queue_time=1.5, scoring_time=0.75, reader_time=4.0),
+    ]
+    values = Latency().compute(rows)
+    means = [values[f"{stage}_mean"] for stage in ("latency", "queue", "scoring", "reader")]
+    assert means == [2.0, 1.0, 0.5, 3.0]
+    assert (values["queue_p95"], values["scoring_max"]) == (1.5, 0.75)
 
 
 def test_datasets_are_broken_down_by_tag_in_order() -> None:
@@ -237,7 +275,7 @@ def test_datasets_are_broken_down_by_tag_in_order() -> None:
         row(None, dataset="c"),
         failed("system", dataset="a"),
     ]
-    values = PerDatasetBreakdown().compute(rows)
+    values = values_of(PerDatasetBreakdown().compute(rows))
     assert [*values.items()] == [
         ("dataset:a", 0.25),
         ("dataset:b", 0.5),
@@ -246,47 +284,20 @@ def test_datasets_are_broken_down_by_tag_in_order() -> None:
     ]
 
 
-_EMPTY: dict[str, dict[str, float | None]] = {
-    "mean-score": {
-        "mean_score": None,
-        "mean_score_with_failures": None,
-        "num_scored": 0.0,
-        "num_failed": 0.0,
-    },
-    "pass-rate": {"pass_rate": None, "num_scored": 0.0, "num_failed": 0.0},
-    "compression-ratio": {
-        "context_compression": None,
-        "compression_ratio": None,
-        "mean_input_tokens": None,
-        "mean_output_tokens": None,
-    },
-    "cost-of-pass": {"cost_of_pass": None, "num_passing": 0.0},
-    "latency": {
-        "latency_mean": None,
-        "latency_median": None,
-        "latency_p95": None,
-        "latency_p99": None,
-    },
-    "ifeval-accuracy": {
-        "ifeval_accuracy_strict": None,
-        "ifeval_accuracy_loose": None,
-        "num_instructions": 0.0,
-    },
-    "per-dataset": {},
-    "pareto-rank": {},
-}
-
-
 @pytest.mark.parametrize("name", METRICS)
 def test_without_rows_nothing_is_defined_but_counts(name: str) -> None:
-    assert METRICS[name]().compute([]) == _EMPTY[name]
+    for key, value in METRICS[name]().compute([]).items():
+        assert value == (0.0 if key.startswith("num_") else None), key
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=30), st.randoms())
 def test_metrics_do_not_depend_on_the_order_of_rows(
     scores: list[float], shuffler: random.Random
 ) -> None:
-    rows = [row(score, latency=score * 3, dataset=f"{score:.0f}") for score in scores]
+    rows = [
+        row(score, latency=score * 3, dataset=f"{score:.0f}", output_tokens=place, ordinal=place)
+        for place, score in enumerate(scores)
+    ]
     shuffled = list(rows)
     shuffler.shuffle(shuffled)
     metrics: list[Metric] = [metric() for metric in METRICS.values()]
@@ -346,7 +357,43 @@ def test_a_metric_with_only_compute_is_given_all_rows_of_its_system() -> None:
     assert summarizer.result() == {"a": {"count": 2.0}, "b": {"count": 1.0}}
 
 
+# Keys that stand for others, as they read for the rows below.
+_PLACEHOLDERS = {"<tag>": "b", "<k>": "1", "<type>": "unknown"}
+
+
 @pytest.mark.parametrize("name", METRICS)
 def test_every_metric_gives_the_keys_it_announces(name: str) -> None:
-    rows = [row(0.9, dataset="<tag>", usage={"cost_usd": 1.0})]
-    assert [*summarize(rows, [METRICS[name]()])["a"]] == [*METRICS[name].keys]
+    rows = [row(0.9, dataset="b", usage={"cost_usd": 1.0}, repeat=1)]
+    announced = METRICS[name].keys
+    for mark, text in _PLACEHOLDERS.items():
+        announced = [key.replace(mark, text) for key in announced]
+    assert [*summarize(rows, [METRICS[name]()])["a"]] == [*announced]
+
+
+def tries(passes: Sequence[int], ordinal: int) -> list[EvalRow]:
+    return [row(float(p), ordinal=ordinal, repeat=n) for n, p in enumerate(passes)]
+
+
+def test_pass_at_k_is_the_chance_over_every_choice_of_tries() -> None:
+    rows = [*tries([1, 0, 0, 0], 0), *tries([0, 0, 0, 0], 1), *tries([1, 1, 0, 0], 2)]
+    values = PassAtK().compute(rows)
+    assert values["pass_at_1"] == pytest.approx((1 / 4 + 0 + 2 / 4) / 3)
+    assert values["pass_at_2"] == pytest.approx((1 / 2 + 0 + 5 / 6) / 3)
+    assert values["pass_at_4"] == pytest.approx(2 / 3)
+
+
+def test_a_try_that_the_system_failed_did_not_pass_and_one_that_we_failed_was_none() -> None:
+    rows = tries([1], 0)
+    rows += [failed("system", ordinal=0, repeat=1), failed("daemon", ordinal=0, repeat=2)]
+    assert values_of(PassAtK().compute(rows)) == {"pass_at_1": 0.5, "pass_at_2": 1.0}
+
+
+def test_instructions_count_once_whatever_their_row() -> None:
+    def scored(instructions: int, followed: int) -> EvalRow:
+        counts = {"instructions": instructions}
+        counts |= {"followed_strict": followed, "followed_loose": followed}
+        return row(details={"ifeval": counts})
+
+    values = IFEvalAccuracy().compute([scored(1, 1), scored(3, 0), row(1.0), failed("system")])
+    assert values["ifeval_accuracy_strict"] == 0.25
+    assert values["num_instructions"] == 4.0

@@ -7,18 +7,24 @@ from cbench_server.metrics.ifeval_accuracy import IFEvalAccuracy
 from cbench_server.metrics.latency import Latency
 from cbench_server.metrics.mean_score import MeanScore
 from cbench_server.metrics.pareto_rank import ParetoRank
+from cbench_server.metrics.pass_at_k import PassAtK
 from cbench_server.metrics.pass_rate import PassRate
 from cbench_server.metrics.per_dataset import PerDatasetBreakdown
+from cbench_server.metrics.per_qa_type import PerQAType
 from cbench_server.metrics.summarize import Summarizer, summarize
+from cbench_server.metrics.token_efficiency import TokenEfficiency
 
 METRICS = {
     MeanScore.name: MeanScore,
     PassRate.name: PassRate,
+    PassAtK.name: PassAtK,
     CompressionRatio.name: CompressionRatio,
     CostOfPass.name: CostOfPass,
     Latency.name: Latency,
     IFEvalAccuracy.name: IFEvalAccuracy,
     PerDatasetBreakdown.name: PerDatasetBreakdown,
+    PerQAType.name: PerQAType,
+    TokenEfficiency.name: TokenEfficiency,
     ParetoRank.name: ParetoRank,
 }
 
@@ -31,8 +37,11 @@ __all__ = [
     "Latency",
     "MeanScore",
     "ParetoRank",
+    "PassAtK",
     "PassRate",
     "PerDatasetBreakdown",
+    "PerQAType",
     "Summarizer",
+    "TokenEfficiency",
     "summarize",
 ]

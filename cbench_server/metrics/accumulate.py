@@ -1,7 +1,9 @@
-"""How a metric takes rows one at a time, so that no run has to fit in memory."""
+"""How a metric takes rows one at a time, so that no run has to fit in memory.
 
-import math
-from array import array
+The built-in metrics share one set of columns; a metric that reads other parts
+of a row keeps what it needs in an accumulator of its own.
+"""
+
 from collections.abc import Iterable
 from typing import Protocol, runtime_checkable
 
@@ -52,7 +54,9 @@ def is_system_failure(row: EvalRow) -> bool:
     return row.failure is not None and row.failure.origin in _SYSTEM_SIDE
 
 
-def mean(values: "array[float]", count: int | None = None) -> float | None:
-    """Return the sum over `count` (by default, of the values), whatever their order."""
-    count = len(values) if count is None else count
-    return math.fsum(values) / count if count else None
+def is_timeout(row: EvalRow) -> bool:
+    """Whether the system was still at work when its time was over."""
+    failure = row.failure
+    if failure is None or failure.reason != "DEADLINE_EXCEEDED":
+        return False
+    return failure.origin in ("system", "transport")

@@ -1,9 +1,16 @@
 """How much shorter a system makes things."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from cbench_server.metrics.accumulate import Accumulator, Values, compute
+from cbench_server.metrics.accumulate import Values
+from cbench_server.metrics.columnar import compute
+from cbench_server.metrics.estimate import estimate_keys
 from cbench_server.results import EvalRow
+
+if TYPE_CHECKING:
+    from cbench_server.metrics.frame import Frame
 
 
 class CompressionRatio:
@@ -17,42 +24,25 @@ class CompressionRatio:
 
     name = "compression-ratio"
     description = "Share of tokens a system saves, on the context and on all strings."
-    keys = ("context_compression", "compression_ratio", "mean_input_tokens", "mean_output_tokens")
+    keys = (
+        *estimate_keys("context_compression"),
+        *estimate_keys("compression_ratio"),
+        *estimate_keys("mean_input_tokens"),
+        *estimate_keys("mean_output_tokens"),
+    )
 
     def compute(self, rows: Sequence[EvalRow]) -> Values:
         return compute(self, rows)
 
-    def accumulate(self) -> Accumulator:
-        return _CompressionRatio()
-
-
-class _CompressionRatio:
-    def __init__(self) -> None:
-        self._rows = 0
-        self._input = 0
-        self._output = 0
-        self._context_in = 0
-        self._context_out = 0
-
-    def add(self, row: EvalRow) -> None:
-        if row.failure is not None:
-            return
-        self._rows += 1
-        self._input += row.input_tokens
-        self._output += row.output_tokens
-        if row.context_tokens_in is not None and row.context_tokens_out is not None:
-            self._context_in += row.context_tokens_in
-            self._context_out += row.context_tokens_out
-
-    def result(self) -> Values:
-        rows = self._rows
+    def over(self, frame: "Frame") -> Values:
+        done = frame.has_answer
+        context = frame.ratio(frame.context_out, frame.context_in, frame.has_context, saved=True)
+        overall = frame.ratio(frame.output_tokens, frame.input_tokens, done, saved=True)
+        if overall.value is None and done.any():
+            overall = replace(overall, value=0.0)
         return {
-            "context_compression": _saved(self._context_in, self._context_out),
-            "compression_ratio": (_saved(self._input, self._output) or 0.0) if rows else None,
-            "mean_input_tokens": self._input / rows if rows else None,
-            "mean_output_tokens": self._output / rows if rows else None,
+            **context.named("context_compression"),
+            **overall.named("compression_ratio"),
+            **frame.mean(frame.input_tokens, done).named("mean_input_tokens"),
+            **frame.mean(frame.output_tokens, done).named("mean_output_tokens"),
         }
-
-
-def _saved(tokens_in: int, tokens_out: int) -> float | None:
-    return 1 - tokens_out / tokens_in if tokens_in else None

@@ -1,8 +1,11 @@
 """The instruction accuracy of the IFEval paper."""
 
+from array import array
 from collections.abc import Sequence
 
 from cbench_server.metrics.accumulate import Accumulator, Values, compute
+from cbench_server.metrics.columns import Columns
+from cbench_server.metrics.estimate import estimate_keys
 from cbench_server.results import EvalRow
 
 
@@ -16,7 +19,11 @@ class IFEvalAccuracy:
 
     name = "ifeval-accuracy"
     description = "Share of all IFEval instructions followed, as the paper counts them."
-    keys = ("ifeval_accuracy_strict", "ifeval_accuracy_loose", "num_instructions")
+    keys = (
+        *estimate_keys("ifeval_accuracy_strict"),
+        *estimate_keys("ifeval_accuracy_loose"),
+        "num_instructions",
+    )
 
     def compute(self, rows: Sequence[EvalRow]) -> Values:
         return compute(self, rows)
@@ -27,20 +34,27 @@ class IFEvalAccuracy:
 
 class _IFEvalAccuracy:
     def __init__(self) -> None:
-        self._instructions = 0
-        self._strict = 0
-        self._loose = 0
+        self._columns = Columns(())
+        self._instructions = array("i")
+        self._strict = array("i")
+        self._loose = array("i")
 
     def add(self, row: EvalRow) -> None:
         if row.failure is None and (counts := row.details.get("ifeval")):
-            self._instructions += counts["instructions"]
-            self._strict += counts["followed_strict"]
-            self._loose += counts["followed_loose"]
+            self._columns.add(row)
+            self._instructions.append(counts["instructions"])
+            self._strict.append(counts["followed_strict"])
+            self._loose.append(counts["followed_loose"])
 
     def result(self) -> Values:
-        total = self._instructions
+        from cbench_server.metrics.frame import Frame
+
+        frame = Frame(self._columns)
+        instructions = frame.column(self._instructions)
+        strict = frame.ratio(frame.column(self._strict), instructions, frame.everything)
+        loose = frame.ratio(frame.column(self._loose), instructions, frame.everything)
         return {
-            "ifeval_accuracy_strict": self._strict / total if total else None,
-            "ifeval_accuracy_loose": self._loose / total if total else None,
-            "num_instructions": float(total),
+            **strict.named("ifeval_accuracy_strict"),
+            **loose.named("ifeval_accuracy_loose"),
+            "num_instructions": float(instructions.sum()),
         }

@@ -1,48 +1,65 @@
-"""How long a system takes."""
+"""How long a system takes, and how long its rows waited and were scored."""
 
 import math
-from array import array
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from cbench_server.metrics.accumulate import Accumulator, Values, compute, mean
+from cbench_server.metrics.accumulate import Values
+from cbench_server.metrics.columnar import compute
+from cbench_server.metrics.estimate import estimate_keys
 from cbench_server.results import EvalRow
+
+if TYPE_CHECKING:
+    from cbench_server.metrics.frame import Frame
+
+_PERCENTILES = {"latency_median": 50, "latency_p95": 95, "latency_p99": 99}
+_STAGES = ("queue", "scoring", "reader")
+
+
+def _percentile_keys(key: str) -> tuple[str, ...]:
+    return (key, f"{key}_ci_low", f"{key}_ci_high")
 
 
 class Latency:
-    """Gives mean, median, 95th and 99th percentile of the seconds a row took.
+    """Gives the seconds from call to reply, system and network together, and what came around.
 
     Percentiles are by nearest rank: each is a time that some row really took.
-    Failed rows are left out, since a refusal is quick and a timeout as slow as
-    we allowed: neither is the system's time.
+    A call that ran into its time limit counts with the time it was given,
+    else a system that hangs would look quick; other failed rows are left out.
+    `queue_*` is the wait for a free place, `scoring_*` our own work, `reader_*`
+    the time of the model that answered from the processed context.
     """
 
     name = "latency"
-    description = "Seconds per row: mean and percentiles, failed rows left out."
-    keys = ("latency_mean", "latency_median", "latency_p95", "latency_p99")
+    description = "Seconds per row: waiting, system and network, reader, scoring."
+    keys = (
+        *estimate_keys("latency_mean"),
+        *(each for key in _PERCENTILES for each in _percentile_keys(key)),
+        "latency_max",
+        "num_timed_out",
+        *(f"{stage}_{which}" for stage in _STAGES for which in ("mean", "p95", "max")),
+    )
 
     def compute(self, rows: Sequence[EvalRow]) -> Values:
         return compute(self, rows)
 
-    def accumulate(self) -> Accumulator:
-        return _Latency()
-
-
-class _Latency:
-    def __init__(self) -> None:
-        self._seconds = array("d")
-
-    def add(self, row: EvalRow) -> None:
-        if row.failure is None:
-            self._seconds.append(row.latency)
-
-    def result(self) -> Values:
-        ordered = sorted(self._seconds)
-        return {
-            "latency_mean": mean(self._seconds),
-            "latency_median": nearest_rank(ordered, 50),
-            "latency_p95": nearest_rank(ordered, 95),
-            "latency_p99": nearest_rank(ordered, 99),
-        }
+    def over(self, frame: "Frame") -> Values:
+        counted = frame.has_answer | frame.timed_out
+        values = frame.mean(frame.latency, counted).named("latency_mean")
+        found = frame.percentiles(frame.latency, counted, *_PERCENTILES.values(), 100)
+        for key, estimate in zip(_PERCENTILES, found, strict=False):
+            bounds = (estimate.value, estimate.low, estimate.high)
+            values.update(zip(_percentile_keys(key), bounds, strict=True))
+        values["latency_max"] = found[-1].value
+        values["num_timed_out"] = float(frame.timed_out.sum())
+        for stage, seconds in zip(
+            _STAGES, (frame.queue_time, frame.scoring_time, frame.reader_time), strict=True
+        ):
+            p95, longest = frame.percentiles(seconds, frame.has_answer, 95, 100)
+            values[f"{stage}_mean"] = frame.mean(seconds, frame.has_answer).value
+            values[f"{stage}_p95"] = p95.value
+            values[f"{stage}_max"] = longest.value
+        return values
 
 
 def nearest_rank(ordered: Sequence[float], percent: int) -> float | None:

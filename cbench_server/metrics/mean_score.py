@@ -1,17 +1,15 @@
 """The mean of a score."""
 
-from array import array
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from cbench_server.metrics.accumulate import (
-    Accumulator,
-    Values,
-    compute,
-    is_system_failure,
-    mean,
-    score_of,
-)
+from cbench_server.metrics.accumulate import Values
+from cbench_server.metrics.columnar import compute
+from cbench_server.metrics.estimate import estimate_keys
 from cbench_server.results import EvalRow
+
+if TYPE_CHECKING:
+    from cbench_server.metrics.frame import Frame
 
 
 class MeanScore:
@@ -24,7 +22,12 @@ class MeanScore:
 
     name = "mean-score"
     description = "Mean of the primary score, without and with failed rows as 0."
-    keys = ("mean_score", "mean_score_with_failures", "num_scored", "num_failed")
+    keys = (
+        *estimate_keys("mean_score"),
+        *estimate_keys("mean_score_with_failures"),
+        "num_scored",
+        "num_failed",
+    )
 
     def __init__(self, score_field: str | None = None) -> None:
         self.score_field = score_field
@@ -32,29 +35,15 @@ class MeanScore:
     def compute(self, rows: Sequence[EvalRow]) -> Values:
         return compute(self, rows)
 
-    def accumulate(self) -> Accumulator:
-        return _MeanScore(self.score_field)
-
-
-class _MeanScore:
-    def __init__(self, score_field: str | None) -> None:
-        self._score_field = score_field
-        self._scores = array("d")
-        self._failed = 0
-        self._failed_by_system = 0
-
-    def add(self, row: EvalRow) -> None:
-        if row.failure is not None:
-            self._failed += 1
-            self._failed_by_system += is_system_failure(row)
-        elif (score := score_of(row, self._score_field)) is not None:
-            self._scores.append(score)
-
-    def result(self) -> Values:
-        scored = len(self._scores)
+    def over(self, frame: "Frame") -> Values:
+        scores, has_score = frame.scores_and_presence(self.score_field)
+        in_unit = frame.is_in_unit(scores, has_score)
+        counted = frame.with_failures_as_zero(scores)
         return {
-            "mean_score": mean(self._scores),
-            "mean_score_with_failures": mean(self._scores, scored + self._failed_by_system),
-            "num_scored": float(scored),
-            "num_failed": float(self._failed),
+            **frame.mean(scores, has_score, in_unit=in_unit).named("mean_score"),
+            **frame.mean(counted, counted == counted, in_unit=in_unit).named(
+                "mean_score_with_failures"
+            ),
+            "num_scored": float(has_score.sum()),
+            "num_failed": float((~frame.has_answer).sum()),
         }

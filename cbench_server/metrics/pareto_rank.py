@@ -9,15 +9,20 @@ from cbench_server.results import EvalRow
 class ParetoRank:
     """Gives `pareto_rank`: 1 on the front, 2 on the front without those, and so on.
 
-    A rank needs all systems, so `compute` gives nothing and the summariser
-    calls `across` once every system has its values.
+    Quality counts failures of the system as 0. A rank needs all systems, so
+    `compute` gives nothing and the summariser calls `across` once every system
+    has its values.
     """
 
     name = "pareto-rank"
     description = "Front layer of quality against cost among the systems of a run."
     keys = ("pareto_rank",)
 
-    def __init__(self, quality_field: str = "mean_score", cost_field: str = "cost_of_pass") -> None:
+    def __init__(
+        self,
+        quality_field: str = "mean_score_with_failures",
+        cost_field: str = "cost_of_pass",
+    ) -> None:
         self.quality_field = quality_field
         self.cost_field = cost_field
 

@@ -1,17 +1,32 @@
 """How often a score is good enough."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from cbench_server.metrics.accumulate import Accumulator, Values, compute, score_of
+from cbench_server.metrics.accumulate import Values
+from cbench_server.metrics.columnar import compute
+from cbench_server.metrics.estimate import estimate_keys
 from cbench_server.results import EvalRow
+
+if TYPE_CHECKING:
+    from cbench_server.metrics.frame import Frame
 
 
 class PassRate:
-    """Gives `pass_rate`: of the rows that have the score, the share with at least `threshold`."""
+    """Gives `pass_rate`: of the rows that have the score, the share with at least `threshold`.
+
+    In `pass_rate_with_failures`, rows that failed on the system's side count
+    as not passed.
+    """
 
     name = "pass-rate"
     description = "Share of scored rows whose score reaches the threshold."
-    keys = ("pass_rate", "num_scored", "num_failed")
+    keys = (
+        *estimate_keys("pass_rate"),
+        *estimate_keys("pass_rate_with_failures"),
+        "num_scored",
+        "num_failed",
+    )
 
     def __init__(self, threshold: float = 0.7, score_field: str | None = None) -> None:
         self.threshold = float(threshold)
@@ -20,28 +35,13 @@ class PassRate:
     def compute(self, rows: Sequence[EvalRow]) -> Values:
         return compute(self, rows)
 
-    def accumulate(self) -> Accumulator:
-        return _PassRate(self.threshold, self.score_field)
-
-
-class _PassRate:
-    def __init__(self, threshold: float, score_field: str | None) -> None:
-        self._threshold = threshold
-        self._score_field = score_field
-        self._scored = 0
-        self._passing = 0
-        self._failed = 0
-
-    def add(self, row: EvalRow) -> None:
-        if row.failure is not None:
-            self._failed += 1
-        elif (score := score_of(row, self._score_field)) is not None:
-            self._scored += 1
-            self._passing += score >= self._threshold
-
-    def result(self) -> Values:
+    def over(self, frame: "Frame") -> Values:
+        scores, has_score = frame.scores_and_presence(self.score_field)
+        passed = scores >= self.threshold
+        is_counted = has_score | frame.failed_by_system
         return {
-            "pass_rate": self._passing / self._scored if self._scored else None,
-            "num_scored": float(self._scored),
-            "num_failed": float(self._failed),
+            **frame.mean(passed, has_score).named("pass_rate"),
+            **frame.mean(passed, is_counted).named("pass_rate_with_failures"),
+            "num_scored": float(has_score.sum()),
+            "num_failed": float((~frame.has_answer).sum()),
         }

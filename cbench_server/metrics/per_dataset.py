@@ -1,10 +1,15 @@
 """The mean of a score on each dataset."""
 
-from array import array
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from cbench_server.metrics.accumulate import Accumulator, Values, compute, mean, score_of
+from cbench_server.metrics.accumulate import Values
+from cbench_server.metrics.columnar import compute
+from cbench_server.metrics.estimate import estimate_keys
 from cbench_server.results import EvalRow
+
+if TYPE_CHECKING:
+    from cbench_server.metrics.frame import Frame
 
 
 class PerDatasetBreakdown:
@@ -16,7 +21,7 @@ class PerDatasetBreakdown:
 
     name = "per-dataset"
     description = "Mean of the primary score on each dataset."
-    keys = ("dataset:<tag>",)
+    keys = estimate_keys("dataset:<tag>")
 
     def __init__(self, score_field: str | None = None) -> None:
         self.score_field = score_field
@@ -24,20 +29,11 @@ class PerDatasetBreakdown:
     def compute(self, rows: Sequence[EvalRow]) -> Values:
         return compute(self, rows)
 
-    def accumulate(self) -> Accumulator:
-        return _PerDataset(self.score_field)
-
-
-class _PerDataset:
-    def __init__(self, score_field: str | None) -> None:
-        self._score_field = score_field
-        self._scores: dict[str, array[float]] = {}
-
-    def add(self, row: EvalRow) -> None:
-        scores = self._scores.setdefault(row.dataset or "unknown", array("d"))
-        score = None if row.failure else score_of(row, self._score_field)
-        if score is not None:
-            scores.append(score)
-
-    def result(self) -> Values:
-        return {f"dataset:{tag}": mean(self._scores[tag]) for tag in sorted(self._scores)}
+    def over(self, frame: "Frame") -> Values:
+        scores, has_score = frame.scores_and_presence(self.score_field)
+        in_unit = frame.is_in_unit(scores, has_score)
+        values: Values = {}
+        for tag, code in sorted((tag or "unknown", code) for tag, code in frame.datasets.items()):
+            rows = has_score & (frame.dataset == code)
+            values |= frame.mean(scores, rows, in_unit=in_unit).named(f"dataset:{tag}")
+        return values

@@ -1,9 +1,15 @@
-"""A fixed run with everything a report may have to show."""
+"""A fixed run with everything a report may have to show, and a browser to show it in."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from shutil import which
 
 import pytest
+from selenium.webdriver import Chrome
 
 from cbench_server.results import EvalRow, Failure
 from cbench_server.spec import DatasetRef, Run, RunSpec, RunState, SystemProgress, SystemRef
+from tests.reports.browsing import Page, start_chromium
 
 
 @pytest.fixture
@@ -31,6 +37,9 @@ def run() -> Run:
                 "num_failed": 1.0,
                 "mean_score": 0.75,
                 "mean_score_with_failures": 0.5,
+                "mean_score_with_failures_stderr": 0.125,
+                "mean_score_with_failures_ci_low": 0.25,
+                "mean_score_with_failures_ci_high": 0.75,
                 "pass_rate": 0.5,
                 "context_compression": 0.494,
                 "compression_ratio": 0.25,
@@ -110,3 +119,21 @@ def rows() -> list[EvalRow]:
             primary_score="answer_retained",
         ),
     ]
+
+
+@pytest.fixture(scope="session")
+def chrome(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
+    """One Chromium for all tests of the page."""
+    binary = which("chromium") or which("google-chrome")
+    driver = which("chromedriver")
+    if not binary or not driver:
+        pytest.skip("chromium and chromedriver are not installed")
+    browser = start_chromium(binary, driver, tmp_path_factory.mktemp("profile"))
+    yield browser
+    browser.quit()
+
+
+@pytest.fixture
+def page(chrome: Chrome, tmp_path: Path) -> Page:
+    """Reports open in it."""
+    return Page(chrome, tmp_path)

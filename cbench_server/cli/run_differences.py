@@ -1,0 +1,27 @@
+"""What else differs between two runs that are compared."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from cbench_server.spec import Run
+
+_DATA = ("upload", "split", "revision", "files")
+
+
+def run_differences(a: Run, b: Run) -> Iterator[str]:
+    """Yield a note for everything but the systems that may explain a difference."""
+    ours, theirs = _datasets(a), _datasets(b)
+    for label in [label for label in ours if label in theirs]:
+        one, other = ours[label], theirs[label]
+        if any(one.get(name) != other.get(name) for name in _DATA):
+            yield f"{label} was read from different data: the same id may name another example."
+        if one.get("evaluators") != other.get("evaluators"):
+            yield f"{label} was scored by different evaluators, versions or settings."
+    if a.spec.reader != b.spec.reader:
+        yield "The runs had different readers."
+    if a.config.get("tokenizer") != b.config.get("tokenizer"):
+        yield "The runs counted tokens differently."
+
+
+def _datasets(run: Run) -> dict[str, dict[str, Any]]:
+    return {str(each.get("label")): each for each in run.config.get("datasets", [])}

@@ -1,0 +1,179 @@
+"""What a policy may speak about, measured on a run or against a baseline."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cbench_server.comparison.comparing import compare
+from cbench_server.comparison.policies import Policy
+from cbench_server.comparison.values import Axis
+from cbench_server.errors import InvalidInput
+from cbench_server.metrics.estimate import Estimate
+from cbench_server.reports import numbers
+from cbench_server.results import EvalRow
+
+_PERCENTILES = {"p50 latency": 50, "p95 latency": 95, "p99 latency": 99}
+_AXES: dict[str, Axis] = {
+    "context tokens": "context_tokens",
+    "mean latency": "latency",
+    "cost": "cost_usd",
+}
+_OTHERS = ("pass rate", "failures", "context compression")
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A number with its interval, and what it is about."""
+
+    estimate: Estimate
+    words: str
+    count: str
+
+
+class Measures:
+    """Measures the rows of one system, and how they differ from those of a baseline."""
+
+    def __init__(
+        self,
+        rows: Sequence[EvalRow],
+        baseline: Sequence[EvalRow] | None = None,
+        threshold: float = 0.7,
+    ) -> None:
+        self._rows = rows
+        self._baseline = baseline
+        self._threshold = threshold
+
+    def value(self, policy: Policy) -> Quantity:
+        """Measure a quantity on the rows."""
+        estimate = self._measure(policy, self._rows)
+        return Quantity(estimate, policy.metric, _count(self._rows))
+
+    def change(self, policy: Policy) -> Quantity:
+        """Measure how a quantity differs from the baseline's, or changes relative to it."""
+        if self._baseline is None:
+            raise InvalidInput(
+                f'the policy "{policy.text}" needs a baseline: name one with --baseline'
+            )
+        words = f"{policy.metric} against the baseline"
+        if policy.metric in _PERCENTILES or policy.metric in _OTHERS:
+            count = f"{_count(self._rows)} against {_count(self._baseline)}"
+            return Quantity(self._far_ends(policy, self._baseline), words, count)
+        for side in (self._rows, self._baseline):
+            self._measure(policy, side)
+        field = None if policy.metric in (*_AXES, "score") else policy.metric
+        sides = {"the run": self._rows, "the baseline": self._baseline}
+        pair = compare(sides, score_field=field).pairs[0]
+        count = f"{pair.examples:,} pairs"
+        if policy.metric in _AXES:
+            cost = next(each for each in pair.costs if each.axis == _AXES[policy.metric])
+            change = cost.change if policy.is_relative else _scaled(cost.change, cost.mean_b)
+            return Quantity(change, words, count)
+        difference = pair.difference
+        if policy.is_relative:
+            if not pair.mean_b:
+                raise InvalidInput(
+                    f"the baseline's {policy.metric} is 0, so that nothing can be a share of it. "
+                    'Write "points" instead of "%".'
+                )
+            difference = _scaled(difference, 1 / pair.mean_b)
+        return Quantity(difference, words, count)
+
+    def _far_ends(self, policy: Policy, baseline: Sequence[EvalRow]) -> Estimate:
+        """Set the far ends of two intervals against each other: rather too wide than too narrow."""
+        ours, theirs = self._measure(policy, self._rows), self._measure(policy, baseline)
+
+        def apart(one: float | None, other: float | None) -> float | None:
+            if one is None or other is None or (policy.is_relative and not other):
+                return None
+            return one / other - 1 if policy.is_relative else one - other
+
+        value = apart(ours.value, theirs.value)
+        if value is None:
+            raise InvalidInput(
+                f"the baseline's {policy.metric} is 0, so that nothing can be a share of it. "
+                'Write a difference instead of "%".'
+            )
+        low, high = apart(ours.low, theirs.high), apart(ours.high, theirs.low)
+        return Estimate(value, None, low, high)
+
+    def _measure(self, policy: Policy, rows: Sequence[EvalRow]) -> Estimate:
+        estimate = _measure(policy.metric, rows, self._threshold)
+        if estimate.value is None:
+            raise InvalidInput(_unknown(policy, rows))
+        return estimate
+
+
+def _scaled(estimate: Estimate, factor: float) -> Estimate:
+    parts = (estimate.value, estimate.stderr, estimate.low, estimate.high)
+    return Estimate(*(None if part is None else part * factor for part in parts))
+
+
+def _measure(metric: str, rows: Sequence[EvalRow], threshold: float) -> Estimate:
+    from cbench_server.metrics.columns import Columns
+    from cbench_server.metrics.frame import Frame
+
+    named = _PERCENTILES.keys() | _AXES.keys() | {*_OTHERS, "score"}
+    field = None if metric in named else metric
+    columns = Columns([field])
+    for row in rows:
+        columns.add(row)
+    frame = Frame(columns)
+    answered_or_late = frame.has_answer | frame.timed_out
+    if metric in _PERCENTILES:
+        return frame.percentiles(frame.latency, answered_or_late, _PERCENTILES[metric])[0]
+    if metric == "mean latency":
+        return frame.mean(frame.latency, answered_or_late)
+    if metric == "failures":
+        return frame.mean(frame.failed_by_system, frame.everything)
+    if metric == "context compression":
+        return frame.ratio(frame.context_out, frame.context_in, frame.has_context, saved=True)
+    if metric == "context tokens":
+        return frame.mean(frame.context_out, frame.has_context)
+    if metric == "cost":
+        prices = frame.cost_usd()
+        return frame.mean(prices, prices == prices)
+    scores, has_score = frame.scores_and_presence(field)
+    if not has_score.any():
+        return Estimate()
+    if metric == "pass rate":
+        return frame.mean(scores >= threshold, has_score | frame.failed_by_system)
+    counted = frame.with_failures_as_zero(scores)
+    in_unit = frame.is_in_unit(scores, has_score)
+    return frame.mean(counted, counted == counted, in_unit=in_unit)
+
+
+def _unknown(policy: Policy, rows: Sequence[EvalRow]) -> str:
+    scores = sorted({name for row in rows for name in row.scores})
+    known = ", ".join([*scores, "score", *_OTHERS, *_PERCENTILES, *_AXES])
+    return (
+        f'no row has "{policy.metric}", of which the policy "{policy.text}" speaks. Known: {known}'
+    )
+
+
+def _count(rows: Sequence[EvalRow]) -> str:
+    return f"{len(rows):,} row{'' if len(rows) == 1 else 's'}"
+
+
+def write_value(value: float | None, policy: Policy) -> str:
+    """Write a value in the unit of its quantity."""
+    if value is None:
+        return numbers.MISSING
+    if policy.metric.endswith("latency"):
+        return numbers.seconds(value)
+    if policy.metric in ("failures", "pass rate", "context compression"):
+        return numbers.share(value)
+    if policy.metric == "context tokens":
+        return f"{value:,.1f}"
+    return numbers.plain(value) if policy.metric == "cost" else numbers.score(value)
+
+
+def write_change(value: float | None, policy: Policy) -> str:
+    """Write a difference from the baseline, or a change relative to it."""
+    if value is None:
+        return numbers.MISSING
+    if policy.is_relative:
+        return numbers.change(value)
+    if policy.metric.endswith("latency"):
+        return ("-" if value < 0 else "+") + numbers.seconds(abs(value))
+    if policy.metric in ("context tokens", "cost"):
+        return f"{value:+.4g}"
+    return f"{value * 100:+.1f} points"

@@ -1,0 +1,93 @@
+"""What a comparison says, in words that claim no more than it shows."""
+
+from cbench_server.comparison.values import PairedDifference
+
+
+def sentence(pair: PairedDifference) -> str:
+    """Say which of the two is better, or that nothing can be claimed and what it would take."""
+    if pair.wins == pair.losses == 0:
+        claim = f"{pair.a} and {pair.b} score the same on all {pair.examples:,} examples"
+        return _with_tokens(claim, pair, pair.a)
+    if not pair.is_claimed:
+        return _no_claim(pair)
+    value, low, high = pair.difference.value, pair.difference.low, pair.difference.high
+    assert value is not None
+    assert low is not None
+    assert high is not None
+    better, worse = (pair.a, pair.b) if value > 0 else (pair.b, pair.a)
+    ends = (low, high) if value > 0 else (-high, -low)
+    claim = (
+        f"{better} is better than {worse} on {pair.score} by {amount(abs(value), pair)} "
+        f"(95% CI {number(ends[0], pair)} to {number(ends[1], pair)}, {p_text(pair)})"
+    )
+    return _with_tokens(claim, pair, better)
+
+
+def _no_claim(pair: PairedDifference) -> str:
+    value, low, high = pair.difference.value, pair.difference.low, pair.difference.high
+    assert value is not None
+    measured = f"{pair.a} against {pair.b} on {pair.score}: {signed(value, pair)}"
+    if low is not None and high is not None:
+        measured += f" (95% CI {number(low, pair)} to {number(high, pair)}, {p_text(pair)})"
+    wanted = amount(pair.effect, pair)
+    if pair.more_examples is None:
+        return f"{measured}. No difference can be claimed; {pair.examples:,} examples are too few."
+    if pair.more_examples == 0:
+        return (
+            f"{measured}. No difference can be claimed; one of {wanted} would probably have shown."
+        )
+    more = about(pair.more_examples)
+    return (
+        f"{measured}. No difference can be claimed; about {more:,} more examples would be needed "
+        f"to see {wanted}."
+    )
+
+
+def _with_tokens(claim: str, pair: PairedDifference, who: str) -> str:
+    """Add how many context tokens the better one uses; of equals, the first."""
+    changes = (cost.change.value for cost in pair.costs if cost.axis == "context_tokens")
+    change = next(changes, None)
+    if change is None or change <= -1:
+        return f"{claim}."
+    if who != pair.a:
+        change = 1 / (1 + change) - 1
+    if abs(change) < 0.005:
+        return f"{claim}, with as many context tokens."
+    subject = "" if pair.is_claimed else f"{who} "
+    less = "fewer" if change < 0 else "more"
+    return f"{claim} and {subject}uses {abs(change):.0%} {less} context tokens."
+
+
+def number(value: float, pair: PairedDifference) -> str:
+    """Write a difference without its unit: points have one decimal, other scores three."""
+    text = f"{value * 100:.1f}" if pair.in_points else f"{value:.3g}"
+    return text.removeprefix("-") if not float(text) else text
+
+
+def amount(value: float, pair: PairedDifference) -> str:
+    """Write a difference with its unit."""
+    text = number(value, pair)
+    if not pair.in_points:
+        return text
+    text = text.removesuffix(".0")
+    return f"{text} point" if text == "1" else f"{text} points"
+
+
+def signed(value: float, pair: PairedDifference) -> str:
+    """Write a difference with its unit and sign."""
+    return ("+" if value > 0 else "") + amount(value, pair)
+
+
+def p_text(pair: PairedDifference) -> str:
+    """Write p, and what it was corrected for."""
+    p = pair.p_adjusted
+    text = "p<0.001" if p < 0.001 else f"p={p:.3f}" if p < 0.0995 else f"p={p:.2f}"
+    if pair.comparisons > 1:
+        text += f" after Holm for {pair.comparisons} comparisons"
+    return text
+
+
+def about(count: int) -> int:
+    """Round to one digit, or to two where the first is 1: more would pretend to know."""
+    digits = 2 if str(count)[0] == "1" else 1
+    return round(count, digits - len(str(count))) if count >= 10 else count

@@ -1,0 +1,83 @@
+"""Summaries: what varies together, what is kept of a row, and when numpy is loaded."""
+
+import random
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from cbench_server.metrics import METRICS, MeanScore, PassAtK, summarize
+from cbench_server.metrics.columns import Columns
+from cbench_server.results import EvalRow
+
+
+def row(score: float, ordinal: int, **values: Any) -> EvalRow:
+    return EvalRow(
+        "a", ordinal, {"f1": score}, 10, 5, ordinal=ordinal, primary_score="f1", **values
+    )
+
+
+def test_repeats_of_an_example_are_one_witness() -> None:
+    scores = [random.Random(1).random() for _ in range(30)]
+    once = MeanScore().compute([row(score, place) for place, score in enumerate(scores)])
+    thrice = MeanScore().compute(
+        [row(score, place, repeat=r) for place, score in enumerate(scores) for r in range(3)]
+    )
+    assert thrice["mean_score_stderr"] == pytest.approx(once["mean_score_stderr"])
+    assert thrice["mean_score_ci_low"] == pytest.approx(once["mean_score_ci_low"])
+
+
+def test_groups_of_different_datasets_are_different_groups() -> None:
+    def errors(**values: Any) -> float:
+        rows = [
+            row(float(place % 7), place, group=str(place % 4), dataset="ab"[place % 2], **values)
+            for place in range(40)
+        ]
+        found = MeanScore().compute(rows)["mean_score_stderr"]
+        assert found is not None
+        return found
+
+    apart = [
+        row(float(place % 7), place, group=f"{place % 4}{'ab'[place % 2]}") for place in range(40)
+    ]
+    assert errors() == pytest.approx(MeanScore().compute(apart)["mean_score_stderr"])
+
+
+def test_pass_at_k_respects_groups() -> None:
+    rows = [
+        row(float(place % 10 < 5), place, group=str(place // 10), repeat=repeat)
+        for place in range(100)
+        for repeat in range(2)
+    ]
+    values = PassAtK().compute(rows)
+    # Every group has the same share, so that nothing varies between them.
+    assert values["pass_at_1"] == 0.5
+    assert values["pass_at_1_stderr"] == pytest.approx(0.0)
+
+
+def test_a_metric_with_a_score_field_reads_that_score_beside_others() -> None:
+    rows = [
+        EvalRow("a", place, {"f1": 0.5, "em": float(place % 2)}, 1, 1, primary_score="f1")
+        for place in range(4)
+    ]
+    both = summarize(rows, [MeanScore(), METRICS["pass-rate"](score_field="em")])
+    assert (both["a"]["mean_score"], both["a"]["pass_rate"]) == (0.5, 0.5)
+
+
+def test_a_row_costs_less_than_a_hundred_bytes() -> None:
+    columns = Columns()
+    for place in range(1000):
+        columns.add(row(0.5, place, latency=0.1))
+    arrays = [each for each in vars(columns).values() if hasattr(each, "itemsize")]
+    arrays += columns.scores.values()
+    assert sum(each.itemsize * len(each) for each in arrays) <= 100 * 1000
+
+
+def test_metrics_are_known_without_loading_numpy() -> None:
+    program = (
+        "import sys, cbench_server.daemon, cbench_server.comparison; "
+        "from cbench_server.metrics import METRICS; "
+        "assert METRICS and 'numpy' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
