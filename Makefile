@@ -4,16 +4,16 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format protos release-protos golden bench docs clean base dev stubs-tools
+.PHONY: help demo test lint format protos release-protos conformance golden bench docs clean base dev stubs-tools
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
 
-demo: base ## evaluate two example systems and three controls, and show the table
+demo: base ## evaluate three example systems and three controls, and show the tables
 	@$(BIN)/python scripts/demo.py
 
 test: dev stubs-tools ## run every test, and name what was skipped
-	@$(BIN)/python -m pytest -rs
+	@$(BIN)/python -m pytest -rs -n auto --maxprocesses 4 --dist loadfile
 
 lint: dev stubs-tools ## check format, types, contract, stubs and docs
 	@$(BIN)/python scripts/lint.py
@@ -27,6 +27,9 @@ protos: stubs-tools ## regenerate the Python stubs from protos/
 
 release-protos: ## record protos/ as the released contract that `make lint` compares with
 	@$(PYTHON) scripts/buf.py build protos --exclude-source-info -o protos/released.binpb
+
+conformance: base ## check every SDK whose toolchain is here against the contract
+	@$(BIN)/python scripts/conformance.py
 
 golden: dev ## rewrite the golden files and the output shown in the README; review the diff
 	@CBENCH_GOLDEN=1 $(BIN)/python -m pytest tests/reports tests/cli tests/test_readme.py

@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,7 @@ async def running_daemon(
     from cbench_server.rpc.server import RpcServer, ServerSecurity
     from cbench_server.scoring import Scoring
     from cbench_server.storage.sqlite import SqliteStore
+    from cbench_server.storage.summary_program import summarize_apart
     from cbench_server.storage.uploads import UploadStore
     from cbench_server.workers import WorkerPool
 
@@ -93,6 +95,9 @@ async def running_daemon(
             finder,
             uploads,
             Limits(settings.max_runs, settings.max_queued),
+            summarize_apart=None
+            if own_runs_only
+            else partial(summarize_apart, home, settings.imports),
         )
         server = RpcServer(
             BenchService(orchestrator, registry, attachments, uploads.writer),

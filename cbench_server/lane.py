@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -13,6 +13,7 @@ from cbench_server.digests import call_id
 from cbench_server.errors import CallFailed, RunFailed
 from cbench_server.permits import AdaptiveLimit, ByteBudget
 from cbench_server.plan import ExampleSource, Plan
+from cbench_server.recordings import Place
 from cbench_server.results import EvalRow
 from cbench_server.row_parts import carried, primary_score, text_size, usage_metadata
 from cbench_server.runstore import SpooledExample
@@ -65,6 +66,8 @@ class Item:
     identity: str = ""
     sent: Example = field(default_factory=dict)
     called_at: float = 0.0
+    recorded: Sequence[Place] = ()
+    """Where its answer may be stored already."""
 
 
 class Lane:
@@ -145,6 +148,8 @@ class Lane:
                 break
             stop = page[-1].ordinal + 1
             done = await self._runner.source.completed(self.name, start, stop)
+            recordings = self._plan.recordings
+            recorded = await recordings.find(self.name, page) if recordings else {}
             if self._all_fed:
                 break
             now = self._runner.clock()
@@ -152,7 +157,9 @@ class Lane:
                 size = text_size(spooled.example)
                 for repeat in range(self._plan.repeats):
                     if (spooled.ordinal, repeat) not in done:
-                        self._items.append(Item(self, spooled, repeat, now, size))
+                        item = Item(self, spooled, repeat, now, size)
+                        item.recorded = recorded.get(spooled.ordinal, ())
+                        self._items.append(item)
             start = stop
             self.pump()
             while len(self._items) > _PAGE // 2 and not self._all_fed:
@@ -209,6 +216,9 @@ class Lane:
         item.sent = {name: value for name, value in spooled.example.items() if name not in withheld}
         item.identity = call_id(self._plan.run_id, self.name, spooled.ordinal, item.repeat)
         item.called_at = self._runner.clock()
+        if item.recorded:
+            self._spawn(self._recall(item))
+            return
         if self._start_call is not None and self._patience.is_calm:
             self._quick[item.identity] = item
             is_started = self._start_call(
@@ -266,6 +276,31 @@ class Lane:
             self._answered.append((item, reply))
             self._score_soon()
 
+    async def _recall(self, item: Item) -> None:
+        """Take the answer from the store, where it is, and score it."""
+        recordings = self._plan.recordings
+        assert recordings is not None
+        recorded = await recordings.read(self.name, item.recorded, item.repeat)
+        if recorded is None:
+            await self._call(item)
+            return
+        self._call_ended()
+        spooled = item.spooled
+        row = replace(
+            recorded,
+            example_id=spooled.example["id"],
+            dataset=spooled.dataset,
+            index=spooled.index,
+            ordinal=spooled.ordinal,
+            group=str(spooled.example.get("group") or ""),
+            queue_time=0.0,
+            reused=True,
+        )
+        if recorded.processed is None:
+            self._emit(row, item)
+        else:
+            await self._score_recorded(item, row, recorded.processed)
+
     # Scoring: an answer becomes a row.
 
     def _score_soon(self) -> None:
@@ -322,6 +357,24 @@ class Lane:
             self._plan.datasets[item.spooled.dataset].evaluators, item.spooled.example, processed
         )
         self._emit(self._scored_row(item, reply, scored, counts, replied_at, attempts), item)
+
+    async def _score_recorded(self, item: Item, row: EvalRow, processed: Example) -> None:
+        """Score an answer that was given before; what it took to give it stands."""
+        started = self._runner.clock()
+        example = item.spooled.example
+        dataset = self._plan.datasets[item.spooled.dataset]
+        self._hold(item, text_size(processed))
+        scored = await self._runner.scoring.score_row(dataset.evaluators, example, processed)
+        scored_row = replace(
+            row,
+            scores=scored.scores,
+            primary_score=primary_score(dataset.primary_score, scored.scores),
+            scoring_time=self._runner.clock() - started,
+            details=scored.details,
+            evaluator_failures=scored.failures,
+            carried=carried(processed, example),
+        )
+        self._emit(scored_row, item)
 
     def _hold(self, item: Item, size: int) -> None:
         self._runner.budget.hold(size)

@@ -5,7 +5,7 @@ import logging
 import platform
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol
@@ -25,7 +25,14 @@ from cbench_server.errors import (
 from cbench_server.events import RowScored, RunFinished, StateChanged, StoredEvent
 from cbench_server.metrics.summarize import Summarizer
 from cbench_server.plan import DatasetPlan, Plan
+from cbench_server.recordings import (
+    ParentRows,
+    Recordings,
+    earlier_answers,
+    system_identity,
+)
 from cbench_server.registry import Registry
+from cbench_server.rescoring import RescoredSpool, describe_rescoring, recorded_callers
 from cbench_server.resolving import (
     EvaluatorFinder,
     ResolvedDataset,
@@ -35,20 +42,34 @@ from cbench_server.resolving import (
     resolve_datasets,
     resolve_evaluators,
     resolve_metrics,
+    with_registered_names,
 )
 from cbench_server.results import EvalRow, Failure, Summary
 from cbench_server.runner import Runner
 from cbench_server.runstore import RunStore
 from cbench_server.scoring import Scoring
-from cbench_server.spec import ModelRef, Run, RunSpec, RunState, SystemProgress, SystemRef
+from cbench_server.spec import (
+    EvaluatorRef,
+    ModelRef,
+    Run,
+    RunSpec,
+    RunState,
+    SystemProgress,
+    SystemRef,
+)
 from cbench_server.spooling import Spool
+from cbench_server.summarizing import new_summarizer, read_back
 from cbench_server.systems.caller import Caller
+from cbench_server.systems.memory_caller import MemoryCaller
 from cbench_server.tokens import get_tokenizer
 from cbench_server.version import __version__
 
 log = logging.getLogger(__name__)
 
 _CANCEL_POLL_S = 1.0
+_SUMMARIZED_HERE = 50_000
+
+AnyCaller = Caller | MemoryCaller
 
 
 class SystemFinder(Protocol):
@@ -59,6 +80,12 @@ class SystemFinder(Protocol):
 
         A reader, if given, answers for those that return no response.
         """
+        ...
+
+    async def find_memory_systems(
+        self, ref: SystemRef, reader: ModelRef | None
+    ) -> list[MemoryCaller]:
+        """Do the same for memory systems."""
         ...
 
 
@@ -78,12 +105,14 @@ class _Live:
 
     run: Run
     lock: AbstractContextManager[bool]
-    callers: list[Caller] = field(default_factory=list)
+    callers: list[AnyCaller] = field(default_factory=list)
     runner: Runner | None = None
     task: asyncio.Task[None] | None = None
     is_cancelled: bool = False
     summarizer: Summarizer | None = None
-    """Takes rows as they are stored; None where earlier rows must be read back."""
+    """Takes rows as they are stored; None where rows must be read back."""
+    summarized: int = 0
+    """Rows it has taken."""
 
 
 class Orchestrator:
@@ -99,8 +128,11 @@ class Orchestrator:
         uploads: Uploads,
         limits: Limits | None = None,
         clock: Callable[[], float] = time.time,
+        summarize_apart: Callable[[str], Awaitable[Summary]] | None = None,
     ) -> None:
+        """`summarize_apart` summarises a long stored run where it takes no memory of ours."""
         self.store = store
+        self._summarize_apart = summarize_apart
         self._registry = registry
         self._scoring = scoring
         self._systems = systems
@@ -122,6 +154,7 @@ class Orchestrator:
     async def start(self, spec: RunSpec, request_id: str = "") -> Run:
         """Accept a run and begin it, having made sure that everything it names is there."""
         self._check_open()
+        spec = with_registered_names(spec, self._registry)
         if request_id and (known := await self.store.find_request(request_id)):
             if spec_digest(known.spec) != spec_digest(spec):
                 raise AlreadyExists(
@@ -138,18 +171,63 @@ class Orchestrator:
         plans = await resolve_evaluators(spec, datasets, self._evaluators)
         resolve_metrics(spec, self._registry)
         get_tokenizer(spec.tokenizer or None)
-        callers = await self._connect(spec)
-        names = tuple(caller.description.name for caller in callers)
-        run = Run(
+        callers, identities = await self._connect(spec)
+        config = await asyncio.to_thread(describe_config, spec, callers, datasets, plans)
+        run = self._new_run(spec, request_id, [caller.description.name for caller in callers])
+        return await self._accept(
+            replace(run, config={**config, "identities": identities}), callers
+        )
+
+    async def rescore(
+        self,
+        run_id: str,
+        evaluators: Sequence[EvaluatorRef] = (),
+        *,
+        references_upload: str = "",
+        labels: Mapping[str, str] | None = None,
+        request_id: str = "",
+    ) -> Run:
+        """Score the answers of a run that is over anew, in a run of its own.
+
+        Without evaluators, those of the run are used. References replace the
+        fields of the examples with the same id.
+        """
+        self._check_open()
+        parent = await self.store.get_run(run_id)
+        if not parent.state.is_final:
+            raise WrongState(f'run "{run_id}" is {parent.state}; wait until it is over.')
+        if not parent.completed_rows:
+            raise WrongState(f'run "{run_id}" has no rows, so there is nothing to score.')
+        spec = replace(parent.spec, labels=dict(labels or {}), reuse=False)
+        if evaluators:
+            spec = replace(spec, evaluators=tuple(evaluators), replace_evaluators=True)
+        if request_id and (known := await self.store.find_request(request_id)):
+            return known
+        if references_upload:
+            self._uploads.count(references_upload)
+        datasets = resolve_datasets(spec, self._registry, self._uploads, is_read=False)
+        plans = await resolve_evaluators(spec, datasets, self._evaluators)
+        run = replace(
+            self._new_run(spec, request_id, parent.systems),
+            parent_run_id=run_id,
+            total_rows=parent.completed_rows,
+            config=describe_rescoring(parent, plans, references_upload, self._clock()),
+        )
+        return await self._accept(run, [])
+
+    def _new_run(self, spec: RunSpec, request_id: str, systems: Sequence[str]) -> Run:
+        return Run(
             run_id=new_run_id(self._clock()),
             spec=spec,
             state=RunState.QUEUED,
             create_time=self._clock(),
             request_id=request_id,
-            systems=names,
-            progress={name: SystemProgress() for name in names},
-            config=await asyncio.to_thread(describe_config, spec, callers, datasets, plans),
+            systems=tuple(systems),
+            progress={name: SystemProgress() for name in systems},
         )
+
+    async def _accept(self, run: Run, callers: list[AnyCaller]) -> Run:
+        """Store a run and begin it, unless the same request made one already."""
         lock = self._lock(run.run_id)
         stored = await self.store.create_run(run)
         if stored.run_id != run.run_id:
@@ -290,14 +368,17 @@ class Orchestrator:
 
     async def _work(self, live: _Live) -> None:
         run, spec = live.run, live.run.spec
-        datasets = resolve_datasets(spec, self._registry, self._uploads)
+        is_rescored = bool(run.parent_run_id)
+        datasets = resolve_datasets(spec, self._registry, self._uploads, is_read=not is_rescored)
         plans = await resolve_evaluators(spec, datasets, self._evaluators)
-        if not live.callers:
+        if is_rescored:
+            live.callers = [*recorded_callers(run)]
+        elif not live.callers:
             live.callers = await self._reconnect(live)
         await self.store.append(
             run.run_id, [StateChanged(RunState.RUNNING)], update={"state": RunState.RUNNING}
         )
-        spool = Spool(self.store, run.run_id, _openers(spec, datasets), len(live.callers))
+        spool, recordings = await self._sources(live, datasets)
         plan = Plan(
             run_id=run.run_id,
             callers=live.callers,
@@ -311,10 +392,13 @@ class Orchestrator:
             failure_budget=parse_failure_budget(spec.max_failures),
             already_failed=run.failed_rows,
             already_completed=run.completed_rows,
+            recordings=recordings,
+            query_budget=spec.query_budget,
+            generation=len(live.run.config.get("resumptions", [])),
         )
         live.runner = Runner(plan, spool, self._scoring)
         if run.completed_rows == 0:
-            live.summarizer = self._summarizer(run)
+            live.summarizer = new_summarizer(run, self._registry)
         try:
             async with asyncio.TaskGroup() as group:
                 filling = group.create_task(spool.fill())
@@ -328,6 +412,26 @@ class Orchestrator:
         if not self._draining:
             await self._finish(live, RunState.SUCCEEDED)
 
+    async def _sources(
+        self, live: _Live, datasets: Sequence[ResolvedDataset]
+    ) -> tuple[Spool, Recordings | None]:
+        """Say where the run's examples come from, and the answers that need not be asked for."""
+        run, readers = live.run, len(live.callers)
+        if run.parent_run_id:
+            await self.store.get_run(run.parent_run_id)
+            upload = run.config["rescoring"]["references_upload"]
+            spool = RescoredSpool(
+                self.store,
+                run,
+                lambda: self._uploads.iterate(upload) if upload else iter(()),
+                get_tokenizer(run.spec.tokenizer or None),
+                readers,
+            )
+            return spool, ParentRows(self.store, run.parent_run_id)
+        recordings = await earlier_answers(self.store, run) if run.spec.reuse else None
+        sources = _openers(run.spec, datasets)
+        return Spool(self.store, run.run_id, sources, readers), recordings
+
     async def _consume(self, live: _Live) -> None:
         assert live.runner is not None
         async for batch in live.runner.events():
@@ -339,6 +443,9 @@ class Orchestrator:
             if live.summarizer is not None:
                 for row in rows:
                     live.summarizer.add(row)
+                live.summarized += len(rows)
+                if self._summarize_apart and live.summarized > _SUMMARIZED_HERE:
+                    live.summarizer = None
 
     async def _append(
         self, run_id: str, batch: Sequence[StoredEvent], update: Mapping[str, Any]
@@ -375,7 +482,7 @@ class Orchestrator:
             timing[system] = timing.get(system, 0.0) + seconds
         summary: Summary = {}
         try:
-            summary = (live.summarizer or await self._read_back(stored)).result()
+            summary = await self._summarize(live, stored)
         except Exception as error:
             log.exception("run %s cannot be summarised", stored.run_id)
             state = RunState.FAILED
@@ -391,26 +498,30 @@ class Orchestrator:
         finished = replace(stored, **changes, last_seq=stored.last_seq + 1)
         await self.store.append(stored.run_id, [RunFinished(finished)], update=changes)
 
-    async def _read_back(self, run: Run) -> Summarizer:
-        """Summarise the rows of a run from the store."""
-        summarizer = self._summarizer(run)
-        for system in run.systems:
-            async for page in self.store.iterate_rows(run.run_id, system):
-                for row in page:
-                    summarizer.add(row)
-        return summarizer
-
-    def _summarizer(self, run: Run) -> Summarizer:
-        return Summarizer(resolve_metrics(run.spec, self._registry), run.systems)
+    async def _summarize(self, live: _Live, run: Run) -> Summary:
+        if self._summarize_apart and run.completed_rows > _SUMMARIZED_HERE:
+            return await self._summarize_apart(run.run_id)
+        summarizer = live.summarizer or await read_back(self.store, run, self._registry)
+        # Resampling a long run takes a second, in which others want to be served.
+        return await asyncio.to_thread(summarizer.result)
 
     # Reaching systems.
 
-    async def _connect(self, spec: RunSpec) -> list[Caller]:
-        """Reach every system of the spec; names must differ."""
-        callers: list[Caller] = []
+    async def _connect(self, spec: RunSpec) -> tuple[list[AnyCaller], dict[str, str]]:
+        """Reach every system of the spec, with its identity; names must differ."""
+        callers: list[AnyCaller] = []
+        identities: dict[str, str] = {}
         try:
             for ref in spec.systems:
-                callers.extend(await self._systems.find_systems(ref, spec.reader))
+                found: Sequence[AnyCaller]
+                if spec.kind == "memory":
+                    found = await self._systems.find_memory_systems(ref, spec.reader)
+                else:
+                    found = await self._systems.find_systems(ref, spec.reader)
+                callers.extend(found)
+                for caller in found:
+                    identity = system_identity(caller.description, ref.options, spec)
+                    identities[caller.description.name] = identity
             names = [caller.description.name for caller in callers]
             if repeated := sorted({name for name in names if names.count(name) > 1}):
                 raise InvalidSpec(
@@ -420,16 +531,16 @@ class Orchestrator:
         except BaseException:
             await _close_all(callers)
             raise
-        return callers
+        return callers, identities
 
-    async def _reconnect(self, live: _Live) -> list[Caller]:
+    async def _reconnect(self, live: _Live) -> list[AnyCaller]:
         """Reach the systems of a resumed run, waiting for those that are away."""
         run = live.run
         deadline = time.monotonic() + run.spec.wait_timeout
         announced = False
         while True:
             try:
-                callers = await self._connect(run.spec)
+                callers, _ = await self._connect(run.spec)
                 break
             except SystemUnreachable as error:
                 if not announced:
@@ -463,6 +574,7 @@ class Orchestrator:
         }
         config = {**run.config, "resumptions": [*run.config.get("resumptions", []), resumption]}
         await self.store.append(run.run_id, [], update={"config": config})
+        live.run = replace(run, config=config)
         return callers
 
 
@@ -474,7 +586,7 @@ def new_run_id(now: float) -> str:
 
 def describe_config(
     spec: RunSpec,
-    callers: Sequence[Caller],
+    callers: Sequence[AnyCaller],
     datasets: Sequence[ResolvedDataset],
     plans: Mapping[str, DatasetPlan],
 ) -> dict[str, Any]:
@@ -489,17 +601,8 @@ def describe_config(
         "datasets": [
             {
                 **dataset.describe(),
-                "primary_score": plans[dataset.ref.label].primary_score,
+                **plans[dataset.ref.label].describe(),
                 "is_official_metric": dataset.record.official if dataset.record else False,
-                "withheld_fields": sorted(plans[dataset.ref.label].reference_fields),
-                "evaluators": [
-                    {
-                        "name": evaluator.name,
-                        "version": str(getattr(evaluator, "version", "")),
-                        "options": dict(getattr(evaluator, "options", None) or {}),
-                    }
-                    for evaluator in plans[dataset.ref.label].evaluators
-                ],
             }
             for dataset in datasets
         ],
@@ -553,6 +656,6 @@ def _log_death(task: asyncio.Task[None]) -> None:
         log.error("%s stopped and can be resumed", task.get_name(), exc_info=error)
 
 
-async def _close_all(callers: Sequence[Caller]) -> None:
+async def _close_all(callers: Sequence[AnyCaller]) -> None:
     for caller in callers:
         await caller.close()

@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
+from cbench_server.recordings import Recordings
 from cbench_server.runstore import SpooledExample
 from cbench_server.systems.caller import Caller
+from cbench_server.systems.memory_caller import MemoryCaller
 from cbench_server.tokens import Tokenizer
 from cbench_server.types import Evaluator
 
@@ -18,6 +20,21 @@ class DatasetPlan:
     reference_fields: frozenset[str] = frozenset()
     """Withheld from systems."""
     primary_score: str = ""
+
+    def describe(self) -> dict[str, Any]:
+        """Record how rows are scored."""
+        return {
+            "primary_score": self.primary_score,
+            "withheld_fields": sorted(self.reference_fields),
+            "evaluators": [
+                {
+                    "name": evaluator.name,
+                    "version": str(getattr(evaluator, "version", "")),
+                    "options": dict(getattr(evaluator, "options", None) or {}),
+                }
+                for evaluator in self.evaluators
+            ],
+        }
 
 
 @dataclass(frozen=True)
@@ -39,7 +56,7 @@ class Plan:
     """Everything a run needs, resolved."""
 
     run_id: str
-    callers: Sequence[Caller]
+    callers: Sequence[Caller | MemoryCaller]
     datasets: Mapping[str, DatasetPlan]
     tokenizer: Tokenizer
     text_fields: frozenset[str] | None = None
@@ -50,6 +67,12 @@ class Plan:
     failure_budget: FailureBudget = field(default_factory=FailureBudget)
     already_failed: int = 0
     already_completed: int = 0
+    recordings: Recordings | None = None
+    """Where answers are looked for before a system is called."""
+    query_budget: int | None = None
+    """The most remembered tokens a memory system may hand to a model for one question."""
+    generation: int = 0
+    """How often the run was taken up again, so that scopes of memory are never used twice."""
 
 
 class ExampleSource(Protocol):

@@ -1,4 +1,4 @@
-"""The one place where names are resolved: name -> dataset, evaluator, metric, system, reporter.
+"""The one place where names are resolved: name -> dataset, evaluator, metric, system and so on.
 
 Built-ins and what installed packages offer through entry points are looked up
 when a kind is first asked for, so importing this module costs nothing.
@@ -7,18 +7,20 @@ when a kind is first asked for, so importing this module costs nothing.
 import inspect
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
 from cbench_server.errors import InvalidInput, UnknownName
-from cbench_server.types import Evaluator, Example, Metric, System
+from cbench_server.types import Evaluator, Example, MemorySystem, Metric, System
 
 if TYPE_CHECKING:
     from cbench_server.datasets import DatasetRecord
+    from cbench_server.reports.report import Reporter
 
 _log = logging.getLogger(__name__)
 
-KINDS = ("dataset", "evaluator", "metric", "system", "reporter")
+KINDS = ("dataset", "evaluator", "metric", "system", "memory_system", "reporter")
 
 
 class Registry:
@@ -41,14 +43,18 @@ class Registry:
 
     def get(self, kind: str, name: str) -> Any:
         """Return the component of that name, or raise UnknownName."""
+        return self._components(kind)[self.name_of(kind, name)]
+
+    def name_of(self, kind: str, name: str) -> str:
+        """Return the name that a component asked for by another one is registered under."""
         components = self._components(kind)
         if name in components:
-            return components[name]
+            return name
         wanted = _canonical(name)
         for known, component in components.items():
-            if _canonical(known) == wanted:
-                return component
-        raise UnknownName(kind, name, components)
+            if wanted in map(_canonical, (known, *getattr(component, "aliases", ()))):
+                return known
+        raise UnknownName(kind.replace("_", " "), name, components)
 
     def list(self, kind: str) -> list[str]:
         """Return the names of a kind: built-ins, installed ones, then registered ones."""
@@ -79,8 +85,20 @@ class Registry:
         """Make a built-in or registered system, likewise."""
         return cast(System, self._create("system", name, options))
 
+    def create_memory_system(
+        self, name: str, options: Mapping[str, Any]
+    ) -> MemorySystem | Callable[[], MemorySystem]:
+        """Return a function that makes a memory system for each conversation.
+
+        An object that is registered in place of a class is returned as it is.
+        """
+        made = cast(MemorySystem, self._create("memory_system", name, options))
+        factory = self.get("memory_system", name)
+        return partial(factory, **options) if _is_factory(factory) else made
+
     def _create(self, kind: str, name: str, options: Mapping[str, Any]) -> Any:
         factory = self.get(kind, name)
+        kind = kind.replace("_", " ")
         # An object in place of a class or function is used as it is.
         if not _is_factory(factory):
             _check_options(kind, name, options, {}, takes_any=False)
@@ -105,7 +123,8 @@ def _canonical(name: str) -> str:
 
 def _is_factory(component: Any) -> bool:
     return inspect.isclass(component) or (
-        callable(component) and not isinstance(component, Evaluator | Metric | System)
+        callable(component)
+        and not isinstance(component, Evaluator | Metric | System | MemorySystem)
     )
 
 
@@ -169,6 +188,14 @@ def _builtin(kind: str) -> Mapping[str, Any]:
         from cbench_server.systems import BUILTINS
 
         return BUILTINS
+    if kind == "memory_system":
+        from cbench_server.systems import MEMORY_BUILTINS
+
+        return MEMORY_BUILTINS
+    if kind == "reporter":
+        from cbench_server.reports.reporters import REPORTERS
+
+        return REPORTERS
     return {}
 
 
@@ -227,3 +254,13 @@ def get_metric(name: str) -> Any:
 def register_system(name: str, system: Callable[..., System] | System) -> None:
     """Register a system's class, or a function or object in its place."""
     registry.register("system", name, system)
+
+
+def register_reporter(name: str, reporter: "Reporter") -> None:
+    """Register a function that writes a report, for `cbench export --format NAME`."""
+    registry.register("reporter", name, reporter)
+
+
+def register_memory_system(name: str, system: Callable[..., MemorySystem] | MemorySystem) -> None:
+    """Register a memory system's class, or a function or object in its place."""
+    registry.register("memory_system", name, system)

@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from cbench_server.datasets.record import DEFAULT_REFERENCE_FIELDS, DatasetRecord
 from cbench_server.datasets.shuffle import shuffled
 from cbench_server.errors import InvalidSpec
 from cbench_server.lane import MAX_CONCURRENCY
+from cbench_server.memory_examples import questions
 from cbench_server.plan import DatasetPlan, FailureBudget
 from cbench_server.registry import Registry
 from cbench_server.runstore import SpooledExample
@@ -18,7 +19,11 @@ from cbench_server.tokens import Tokenizer
 from cbench_server.types import Evaluator, Example, Metric
 
 DEFAULT_EVALUATORS = ("answer-quality", "context-retention")
-DEFAULT_METRICS = ("mean-score", "pass-rate", "compression-ratio", "cost-of-pass", "latency")
+DEFAULT_METRICS = (
+    *("mean-score", "pass-rate", "pass-at-k", "compression-ratio", "cost-of-pass", "latency"),
+)
+MEMORY_METRICS = ("per-qa-type", "token-efficiency")
+_ALWAYS = ("context-retention",)
 
 
 class Uploads(Protocol):
@@ -51,11 +56,27 @@ class ResolvedDataset:
     uploads: Uploads
     seed: int = 0
     data_dir: str = ""
+    is_memory: bool = False
+    question_types: tuple[str, ...] = ()
 
     def open(
         self, first_ordinal: int, tokenizer: Tokenizer, text_fields: frozenset[str] | None
     ) -> Iterator[SpooledExample]:
-        """Read it from its start."""
+        """Read it from its start; in a memory run, question by question."""
+        if self.is_memory:
+            return prepare(
+                questions(
+                    self.examples(),
+                    label=self.ref.label,
+                    where=self.ref.where,
+                    question_types=self.question_types,
+                    max_conversations=self.ref.max_examples,
+                ),
+                label=self.ref.label,
+                first_ordinal=first_ordinal,
+                tokenizer=tokenizer,
+                text_fields=text_fields,
+            )
         return prepare(
             self.examples(),
             label=self.ref.label,
@@ -71,7 +92,10 @@ class ResolvedDataset:
         if self.record is None:
             examples = self.uploads.iterate(self.ref.upload)
         else:
-            examples = self.record.examples(self.ref.config, **self._options())
+            options: dict[str, Any] = self._options()
+            if self.record.hub is not None:
+                options["skip_bad_lines"] = self.ref.skip_bad_lines
+            examples = self.record.examples(self.ref.config, **options)
         return shuffled(examples, self.seed) if self.ref.shuffle else examples
 
     def _options(self) -> dict[str, str]:
@@ -115,7 +139,7 @@ def check_spec(spec: RunSpec) -> None:
         raise InvalidSpec("the run names no system. Give one with --system, --proxy or --builtin.")
     if not spec.datasets:
         raise InvalidSpec("the run names no dataset. Give one with --dataset.")
-    _check_served(spec)
+    _check_kind(spec)
     at_least_one = {
         "repeats": spec.repeats,
         "max_concurrency": 1 if spec.max_concurrency is None else spec.max_concurrency,
@@ -143,12 +167,21 @@ def check_spec(spec: RunSpec) -> None:
     parse_failure_budget(spec.max_failures)
 
 
-def _check_served(spec: RunSpec) -> None:
-    """Refuse what the contract has room for and this version does not do; never ignore it."""
-    asked = {"kind = memory": spec.kind == "memory", "reuse": spec.reuse}
-    for name, is_asked in asked.items():
-        if is_asked:
-            raise InvalidSpec(f"this version does not serve {name}; leave it out of the spec.")
+def _check_kind(spec: RunSpec) -> None:
+    """Refuse what has no meaning in this kind of run."""
+    if spec.query_budget is not None and spec.query_budget < 1:
+        raise InvalidSpec(f"query_budget must be at least 1, not {spec.query_budget}.")
+    meaningless = {"query_budget": spec.query_budget, "question_types": spec.question_types}
+    if spec.kind == "memory":
+        # A memory system is told the turns and the question, and nothing else of an example.
+        meaningless = {
+            "expose_reference_fields": spec.expose_reference_fields,
+            "text_fields": spec.text_fields,
+            "reuse": spec.reuse,
+        }
+    for name, value in meaningless.items():
+        if value:
+            raise InvalidSpec(f"{name} means nothing in a {spec.kind} run; leave it out.")
 
 
 def parse_failure_budget(text: str) -> FailureBudget:
@@ -164,18 +197,47 @@ def parse_failure_budget(text: str) -> FailureBudget:
     )
 
 
-def resolve_datasets(spec: RunSpec, registry: Registry, uploads: Uploads) -> list[ResolvedDataset]:
-    """Find every dataset, so that an unknown name fails before anything runs."""
+def with_registered_names(spec: RunSpec, registry: Registry) -> RunSpec:
+    """Give datasets the names they are registered under, so that rows of all runs agree on them."""
+    return replace(
+        spec, datasets=tuple(_with_registered_name(ref, registry) for ref in spec.datasets)
+    )
+
+
+def _with_registered_name(ref: DatasetRef, registry: Registry) -> DatasetRef:
+    if ref.upload:
+        return ref
+    name = registry.name_of("dataset", ref.name)
+    config = ref.config and registry.dataset(name).config_of(ref.config)
+    return replace(ref, name=name, config=config)
+
+
+def resolve_datasets(
+    spec: RunSpec, registry: Registry, uploads: Uploads, *, is_read: bool = True
+) -> list[ResolvedDataset]:
+    """Find every dataset, so that an unknown name fails before anything runs.
+
+    Unless `is_read`, its examples need not be there.
+    """
     resolved = []
     for ref in spec.datasets:
         record = None
-        if ref.upload:
-            uploads.count(ref.upload)
-        else:
+        if not ref.upload:
             record = registry.dataset(ref.name)
-        dataset = ResolvedDataset(ref, record, uploads, spec.seed, registry.data_dir)
-        # Nothing is read yet, but what cannot be read is refused.
-        dataset.examples()
+        elif is_read:
+            uploads.count(ref.upload)
+        dataset = ResolvedDataset(
+            ref,
+            record,
+            uploads,
+            spec.seed,
+            registry.data_dir,
+            is_memory=spec.kind == "memory",
+            question_types=spec.question_types,
+        )
+        if is_read:
+            # Nothing is read yet, but what cannot be read is refused.
+            dataset.examples()
         resolved.append(dataset)
     return resolved
 
@@ -191,7 +253,8 @@ async def resolve_evaluators(
         if not spec.replace_evaluators:
             wanted = dataset.record.evaluators if dataset.record else DEFAULT_EVALUATORS
             taken = {evaluator.name for evaluator in named}
-            names = [*wanted, *(name for name in ("context-retention",) if name not in wanted)]
+            always = ("abstention", *_ALWAYS) if spec.kind == "memory" else _ALWAYS
+            names = [*wanted, *(name for name in always if name not in wanted)]
             own = [await finder.find(EvaluatorRef(name)) for name in names if name not in taken]
         if not own and not named:
             raise InvalidSpec("no evaluator is left: name one with --evaluator.")
@@ -208,9 +271,13 @@ def resolve_metrics(spec: RunSpec, registry: Registry) -> list[Metric]:
     """Build the metrics, with the spec's score field and threshold where they take them."""
     refs = list(spec.metrics) or [MetricRef(name) for name in DEFAULT_METRICS]
     if not spec.metrics:
+        if spec.kind == "memory":
+            refs += [MetricRef(name) for name in MEMORY_METRICS]
         if len(spec.datasets) > 1:
             refs.append(MetricRef("per-dataset"))
-        refs.append(MetricRef("pareto-rank"))
+        # What a memory costs is what it makes a model read.
+        cost = {"cost_field": "mean_input_tokens"} if spec.kind == "memory" else {}
+        refs.append(MetricRef("pareto-rank", cost))
     settings: dict[str, Any] = {"threshold": spec.threshold}
     if spec.score_field:
         settings["score_field"] = spec.score_field

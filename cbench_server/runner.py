@@ -2,7 +2,8 @@
 
 A `Runner` takes a `Plan` and yields batches of events. Each system has a lane
 of its own (lane.py), which reads the examples by its own cursor, keeps a
-bounded number of calls in flight, scores the answers and emits rows. Asking
+bounded number of calls in flight, scores the answers and emits rows. A memory
+system's lane (memory_lane.py) goes from conversation to conversation. Asking
 for the next batch says that the last one is safe: only then do its rows stop
 counting as unsettled, so that a crash repeats at most a lane's window of calls.
 """
@@ -14,11 +15,13 @@ from collections.abc import AsyncIterator, Callable
 from cbench_server.errors import RunFailed
 from cbench_server.events import RowScored, StateChanged, StoredEvent
 from cbench_server.lane import Item, Lane
+from cbench_server.memory_lane import MemoryLane
 from cbench_server.permits import ByteBudget
 from cbench_server.plan import ExampleSource, Plan
 from cbench_server.results import EvalRow, Failure
 from cbench_server.scoring import Scoring
 from cbench_server.spec import RunState
+from cbench_server.systems.memory_caller import MemoryCaller
 
 
 class Runner:
@@ -38,7 +41,10 @@ class Runner:
         self.budget = ByteBudget()
         self.timing: dict[str, float] = {}
         """Wall-clock seconds each system took, once its lane has ended."""
-        self._lanes = [Lane(self, caller) for caller in plan.callers]
+        self._lanes = [
+            MemoryLane(self, caller) if isinstance(caller, MemoryCaller) else Lane(self, caller)
+            for caller in plan.callers
+        ]
         self._ready: list[tuple[StoredEvent, Item | None]] = []
         self._wake = asyncio.Event()
         self._waiting: dict[str, str] = {}

@@ -140,6 +140,14 @@ class RunStore(Protocol):
         """Return rows by system in the run's order, then by ordinal and repeat."""
         ...
 
+    async def read_row(self, run_id: str, system: str, ordinal: int, repeat: int) -> EvalRow | None:
+        """Return one row with its processed output, None if it is not stored."""
+        ...
+
+    async def example_digests(self, run_id: str, limit: int) -> list[str]:
+        """Return the digests of the first examples of a run, in order; none of an unknown run."""
+        ...
+
     def iterate_rows(self, run_id: str, system: str) -> AsyncIterator[list[EvalRow]]:
         """Yield all rows of a system in that order, in pages, without processed outputs."""
         ...

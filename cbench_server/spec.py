@@ -106,6 +106,8 @@ class RunSpec:
     wait_timeout: float = 600.0
     replace_evaluators: bool = False
     reference_fields: tuple[str, ...] = ()
+    query_budget: int | None = None
+    question_types: tuple[str, ...] = ()
 
 
 class RunState(StrEnum):

@@ -78,7 +78,13 @@ class Metric(Protocol):
 
 @runtime_checkable
 class MemorySystem(Protocol):
-    """A system that is fed a conversation and then asked about it."""
+    """A system that is fed a conversation and then asked about it.
+
+    A method may also name a `scope` parameter, by which one object keeps many
+    conversations apart, and `query` may name `budget`, the most tokens of
+    remembered text to hand to a model, and `asked_at`. An awaited twin
+    (`areset`, `aingest`, `aquery`) is used instead where there is one.
+    """
 
     @property
     def name(self) -> str: ...
@@ -87,10 +93,20 @@ class MemorySystem(Protocol):
         """Forget everything."""
         ...
 
-    def ingest(self, turns: list[dict[str, Any]]) -> None:
-        """Remember turns, which come in order of time."""
+    def ingest(self, turns: list[dict[str, Any]]) -> object:
+        """Remember turns, which come in order of time.
+
+        A turn has `role` and `content` and, where they are known, `speaker`,
+        `time` and `session`. A long conversation comes in several calls. What
+        is returned may say the `stored_bytes`.
+        """
         ...
 
-    def query(self, question: str) -> str:
-        """Answer from what is remembered."""
+    def query(self, question: str) -> str | Mapping[str, Any]:
+        """Answer from what is remembered.
+
+        A system may return a dict instead: a `response`, the `context` it was
+        drawn from, or only the context if it leaves answering to a reader;
+        further `context_tokens`, `stored_bytes`, `usage` and `metadata`.
+        """
         ...

@@ -11,6 +11,7 @@ PROGRAMS = (
     "code_execution.py",
     "orchestration.py",
     "memory.py",
+    "dataset_streaming.py",
     "durability.py",
 )
 

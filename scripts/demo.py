@@ -1,7 +1,8 @@
-"""What `make demo` does: a daemon, two systems of our own, three controls, one table.
+"""What `make demo` does: a daemon and two runs, with every evaluator that needs no model.
 
-Everything it starts is stopped again, whatever happens; what it leaves is the
-run, in .demo/home.
+The first compares compressors with controls, the second scores the responses of a program on
+every kind of dataset. Everything it starts is stopped again, whatever happens; what it leaves
+are the runs, in .demo/home, and a report on the first.
 """
 
 import os
@@ -9,17 +10,24 @@ import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
 DEMO = ROOT / ".demo"
-SYSTEMS = ("extractive.py", "keyword_windows.py")
+COMPRESSORS = ("extractive.py", "keyword_windows.py")
 CONTROLS = ("identity", "truncate-tail", "random-drop")
-DATASETS = ("long-notes", "mini-qa")
+RETRIEVAL = ("long-notes", "mini-qa")
+RESPONDERS = ("rules_of_thumb.py",)
+TASKS = (
+    *("mini-qa", "mini-summaries", "mini-choice", "mini-code"),
+    *("mini-maths", "mini-nli", "mini-instructions"),
+)
+EXAMPLES_OF_A_TASK = 20
 DRAIN_SECONDS = 30
+REPORT = ".demo/report.html"
 
 
 def main() -> int:
@@ -28,32 +36,43 @@ def main() -> int:
     os.environ["CBENCH_HOME"] = str(DEMO / "home")
     with daemon() as address:
         say(f"a daemon listens on {address}; its log is in .demo/daemon.log")
-        say(f"starting {' and '.join(SYSTEMS)}, each in a process of its own\n")
-        code = run_cbench(run_command(address))
+        say(f"first, {' and '.join(COMPRESSORS)} shorten texts, beside {len(CONTROLS)} controls\n")
+        code = run_cbench(run_command(address, COMPRESSORS, CONTROLS, RETRIEVAL))
+        if code == 0:
+            report = ["report", "last", "--server", address, "-o", REPORT]
+            code = run_cbench(report, stdout=subprocess.DEVNULL)
+        if code == 0:
+            say(f"\nthen {' and '.join(RESPONDERS)} answers {len(TASKS)} kinds of questions\n")
+            print(flush=True)
+            command = run_command(address, RESPONDERS, (), TASKS)
+            code = run_cbench([*command, "-n", str(EXAMPLES_OF_A_TASK)])
     if code == 0:
         say(WHAT_NEXT)
     return code
 
 
-def run_command(address: str) -> list[str]:
+def run_command(
+    address: str, programs: Sequence[str], builtins: Sequence[str], datasets: Sequence[str]
+) -> list[str]:
     """Return the command a person would type."""
     command = ["run", "--server", address]
-    for program in SYSTEMS:
+    for program in programs:
         command += ["--launch", f"{shlex.quote(sys.executable)} examples/python/{program}"]
-    for name in CONTROLS:
+    for name in builtins:
         command += ["--builtin", name]
-    for name in DATASETS:
+    for name in datasets:
         command += ["--dataset", name]
     return command
 
 
-WHAT_NEXT = """
-The run is stored in .demo/home. Look at it, or run one of your own:
+WHAT_NEXT = f"""
+The compressors' report is {REPORT}: open it in a browser.
+The runs are stored in .demo/home. Look at them, or run one of your own:
 
   export CBENCH_HOME=$PWD/.demo/home PATH=$PWD/.venv/bin:$PATH
   cbench runs
   cbench show last --rows 5
-  cbench show last --example long-notes-001 --system extractive
+  cbench show last --example mini-code-001
   cbench run --launch "python examples/python/extractive.py" --option ratio=0.1 --dataset long-notes
 """
 
@@ -87,9 +106,9 @@ def daemon() -> Iterator[str]:
             process.wait()
 
 
-def run_cbench(arguments: list[str]) -> int:
+def run_cbench(arguments: list[str], stdout: int | None = None) -> int:
     """Run `cbench` and return its exit code, leaving it the time to end well."""
-    with subprocess.Popen([BIN / "cbench", *arguments], cwd=ROOT) as process:
+    with subprocess.Popen([BIN / "cbench", *arguments], cwd=ROOT, stdout=stdout) as process:
         while True:
             try:
                 return process.wait()

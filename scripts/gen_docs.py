@@ -44,6 +44,7 @@ FAILURE_REASONS = {
     "RESULT_TOO_LARGE": "the system's result does not fit into a message",
     "STREAM_GARBLED": "a stream carried something that is not the contract",
     "SYSTEM_CHANGED": "a resumed run finds other systems than it was made with; the run ends",
+    "ROW_GONE": "a run is scored anew from another that has been deleted; the run ends",
     "SYSTEM_GONE": "the system stayed away longer than the run waits; the run ends",
     "UNAVAILABLE": "the connection failed; tried again",
     "UNDECODABLE_RESPONSE": "the answer is not a valid message, such as invalid UTF-8",
@@ -128,6 +129,10 @@ def api() -> str:
         "cbench_server": [name for name in cbench_server.__all__ if name != "__version__"],
         "cbench_server.types": ["System", "Evaluator", "Metric", "MemorySystem", "Assessment"],
         "cbench_server.evaluators": sorted(each.__name__ for each in EVALUATORS.values()),
+        "cbench_server.comparison": [
+            *("compare", "compare_two", "Comparison", "PairedDifference", "CostChange", "Flip"),
+            *("Front", "FrontPoint", "Estimate"),
+        ],
         "cbench_server.metrics": sorted(each.__name__ for each in METRICS.values()),
         "cbench_server.metrics.quality": ["f1_score", "exact_match", "recall_score"],
         "cbench_server.registry": ["registry", *sorted(_functions_of("cbench_server.registry"))],

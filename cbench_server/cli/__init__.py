@@ -6,7 +6,8 @@ import sys
 import threading
 from collections.abc import Sequence
 
-from cbench_server.cli.exits import INTERRUPTED, complain, report
+from cbench_server.cli.exits import INTERRUPTED, complain
+from cbench_server.cli.exits import report as report_error
 from cbench_server.cli.parser import load_handler, parse
 
 
@@ -28,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
     except Exception as error:
-        return report(error)
+        return report_error(error)
 
 
 def _end(number: int, _: object) -> None:

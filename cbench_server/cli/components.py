@@ -72,8 +72,17 @@ def systems(args: argparse.Namespace) -> int:
             rows = tuple((each.name, each.version, target, each.description) for each in shown)
             print(draw(Grid(header, rows, frozenset({1, 2, 3}))))
         return OK
-    found = _components(args).systems
-    listed = [(info.name, info.version, info.location, info.description) for info in found]
+    components = _components(args)
+    found = [*components.systems, *components.memory_systems]
+    listed = [
+        (
+            info.name,
+            info.version,
+            info.location if place < len(components.systems) else f"{info.location}, memory",
+            info.description,
+        )
+        for place, info in enumerate(found)
+    ]
     _print(args, found, header, listed, {1, 2, 3})
     return OK
 

@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from cbench_client._gen.cbench.v1 import bench_pb2
@@ -22,7 +23,7 @@ def show_dataset(args: argparse.Namespace) -> int:
     asked = registered_dataset(args.dataset, None)
     with connect(args) as client:
         known = {info.name: info for info in client.components().datasets}
-        info = known.get(asked["name"]) or known.get(asked["name"].replace("_", "-"))
+        info = known.get(asked["name"]) or known.get(_registered_name(asked["name"]))
         if info is None:
             raise UnknownName("dataset", asked["name"], known)
         example, trouble = _first_example(info.name, asked["config"])
@@ -35,6 +36,13 @@ def show_dataset(args: argparse.Namespace) -> int:
     else:
         print(f"\n{_example(example, info.reference_fields)}")
     return OK
+
+
+def _registered_name(name: str) -> str:
+    with suppress(UnknownName):
+        return registry.name_of("dataset", name)
+    # The daemon may have one that this machine has not.
+    return name.replace("_", "-")
 
 
 def _first_example(name: str, config: str) -> tuple[dict[str, Any] | None, str]:
@@ -65,6 +73,7 @@ def _card(info: bench_pb2.DatasetInfo) -> str:
         "Score": f"{info.primary_score}{official}",
         "Licence": info.licence,
         "Source": info.source,
+        "Cite": info.citation,
         "Data": "comes with cbench-server"
         if info.embedded
         else "here"

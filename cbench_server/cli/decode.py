@@ -82,6 +82,8 @@ def row_of(message: bench_pb2.EvalRow) -> EvalRow:
             note.evaluator: _failure(note.failure) for note in notes if note.HasField("failure")
         },
         processed=wire.fields_from_proto(message.processed) if message.processed else None,
+        ingest_time=message.ingest_time.ToNanoseconds() / 1e9,
+        stored_bytes=_optional(message, "stored_bytes"),
     )
 
 

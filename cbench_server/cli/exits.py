@@ -13,7 +13,8 @@ INTERRUPTED = 130
 
 EXIT_CODES = {
     OK: "done; failed rows and low scores are results, not errors",
-    FAILED: "the run failed or was cancelled, or something could not be reached or used",
+    FAILED: "the run failed or was cancelled, a gate did not hold, or something could not be "
+    "reached or used",
     USAGE: "bad usage or bad input, such as an unknown name or a broken line in a file",
     INTERRUPTED: "interrupted with Ctrl-C; rows are kept",
 }

@@ -67,6 +67,15 @@ def add_run(commands: Subparsers) -> None:
     run_flags.add_run(commands, add_server_flags)
 
 
+def add_memory(commands: Subparsers) -> None:
+    """Add `cbench memory`, which is followed by `run`."""
+    from cbench_server.cli import run_flags
+
+    parser = command(commands, "memory", "", "Evaluate memory systems on conversations")
+    actions = parser.add_subparsers(metavar="ACTION", dest="action")
+    run_flags.add_memory_run(actions, add_server_flags)
+
+
 def add_runs(commands: Subparsers) -> None:
     """Add `cbench runs`, alone or followed by `list` or `delete`."""
     parser = command(commands, "runs", "runs:list_runs", "List stored runs, or delete some")

@@ -1,4 +1,4 @@
-"""The flags of `cbench run` for a judge, and the evaluator they make."""
+"""The flags for a judge, and the evaluator they make."""
 
 import argparse
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from cbench_server.cli.exits import UsageError
 from cbench_server.cli.values import number, positive_int
 
-_NAME = "llm-judge"
+_JUDGES = {"process": "llm-judge", "memory": "memory-judge"}
 # What each flag is called as an option of the judge.
 _SETTINGS = {
     "judge_model": "model",
@@ -24,13 +24,14 @@ def add_judge_flags(parser: Any) -> None:
     group.add_argument(
         "--judge-url",
         metavar="URL",
-        help="an OpenAI-compatible endpoint whose model rates every response, from 1 to 5",
+        help="an OpenAI-compatible endpoint whose model judges every response",
     )
     group.add_argument("--judge-model", metavar="MODEL", help="its model (default: --model)")
     group.add_argument(
         "--judge-pack",
         metavar="NAME",
-        help="what the judge is asked: correctness or helpfulness (default: correctness)",
+        help="what the judge is asked: correctness or helpfulness, or memory-qa in a memory run "
+        "(default: the first)",
     )
     group.add_argument(
         "--judge-repeats",
@@ -84,4 +85,4 @@ def judge_evaluators(args: argparse.Namespace) -> list[dict[str, Any]]:
     options |= {_SETTINGS[name]: value for name, value in given.items()}
     if args.judge_price is not None:
         options["input_price"], options["output_price"] = args.judge_price
-    return [{"name": _NAME, "options": options}]
+    return [{"name": _JUDGES[args.kind], "options": options}]

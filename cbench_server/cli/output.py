@@ -7,10 +7,12 @@ from itertools import islice
 from cbench_client import BenchClient
 from cbench_server.cli.decode import row_of
 from cbench_server.cli.exits import FAILED, OK
+from cbench_server.cli.report import print_page
 from cbench_server.cli.screen import draw, print_json, print_parts
 from cbench_server.reports.csv_report import to_csv
 from cbench_server.reports.json_report import run_to_dict, to_json
 from cbench_server.reports.markdown import to_markdown
+from cbench_server.reports.reporters import examples_of
 from cbench_server.reports.table import RowFacts, to_table
 from cbench_server.results import EvalRow
 from cbench_server.spec import Run, RunState
@@ -29,9 +31,11 @@ def print_run(client: BenchClient, run: Run, output: str, *, with_rows: bool = T
     if output == "table":
         print_parts([to_table(run, row_facts(client, run), draw)])
     elif output == "markdown":
-        print_parts([to_markdown(run.summary, run.timing, _examples(run))])
+        print_parts([to_markdown(run.summary, run.timing, examples_of(run))])
     elif output == "csv":
         print_parts(to_csv(rows))
+    elif output == "html":
+        print_page(client, run)
     elif output == "json" and with_rows:
         print_parts(to_json(run, rows()))
     elif output == "json":
@@ -54,9 +58,3 @@ def row_facts(client: BenchClient, run: Run) -> RowFacts:
 def exit_code(run: Run) -> int:
     """Failed rows are results; only a run that did not get to its end is a failure."""
     return OK if run.state is RunState.SUCCEEDED else FAILED
-
-
-def _examples(run: Run) -> int:
-    """Return how many examples each system was given."""
-    per_system = [progress.completed for progress in run.progress.values()]
-    return max(per_system, default=0) // run.spec.repeats

@@ -38,7 +38,13 @@ Subparsers = Any  # argparse keeps the type to itself
 
 def build_parser() -> Parser:
     """Build the whole tree."""
-    from cbench_server.cli import flags
+    from cbench_server.cli import (
+        comparison_flags,
+        conformance_flags,
+        flags,
+        report_flags,
+        rescore_flags,
+    )
 
     parser = Parser(
         prog="cbench",
@@ -51,14 +57,21 @@ def build_parser() -> Parser:
     parser.set_defaults(handler="", parser=parser)
     commands = parser.add_subparsers(metavar="COMMAND", dest="command")
     flags.add_run(commands)
+    flags.add_memory(commands)
     flags.add_runs(commands)
     flags.add_show(commands)
     flags.add_watch(commands)
     flags.add_cancel(commands)
     flags.add_resume(commands)
     flags.add_score(commands)
+    rescore_flags.add_rescore(commands, flags.add_server_flags)
+    comparison_flags.add_compare(commands, flags.add_server_flags)
+    comparison_flags.add_gate(commands, flags.add_server_flags)
+    report_flags.add_report(commands, flags.add_server_flags)
+    report_flags.add_export(commands, flags.add_server_flags)
     flags.add_components(commands)
     flags.add_doctor(commands)
+    conformance_flags.add_conformance(commands)
     return parser
 
 

@@ -1,4 +1,4 @@
-"""`cbench run`."""
+"""`cbench run` and `cbench memory run`."""
 
 import argparse
 import sys
@@ -33,6 +33,8 @@ _ASK_AGAIN_S = 0.5
 def run(args: argparse.Namespace) -> int:
     """Evaluate, follow, print."""
     check_systems(args)
+    if not args.datasets and args.kind == "memory":
+        args.datasets = ["locomo"]
     if not args.datasets:
         raise UsageError("name at least one --dataset. List them with: cbench datasets")
     tls = system_tls(args)
@@ -85,11 +87,13 @@ def _dataset(client: BenchClient, args: argparse.Namespace, text: str) -> dict[s
         "where": dict(args.where),
         "split": args.split,
         "revision": args.revision,
+        "skip_bad_lines": args.skip_bad_lines,
     }
     if not is_file(text, FILE_SUFFIXES):
         return {**registered_dataset(text, args.max_examples), **selection}
     # What is chosen among all examples is chosen by the daemon, so it gets all of them.
-    count = None if args.shuffle or args.where else args.max_examples
+    is_chosen_there = args.shuffle or args.where or args.question_types
+    count = None if is_chosen_there else args.max_examples
     sent = upload(client, Path(text), count, skip_bad_lines=args.skip_bad_lines)
     return {**sent, **selection, "max_examples": args.max_examples}
 

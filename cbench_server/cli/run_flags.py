@@ -1,5 +1,6 @@
-"""The flags of `cbench run`."""
+"""The flags of `cbench run` and `cbench memory run`."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from cbench_server.cli.judge_flags import add_judge_flags
@@ -8,6 +9,7 @@ from cbench_server.cli.values import (
     AppendSystem,
     duration,
     label,
+    names,
     number,
     option,
     owned_option,
@@ -17,7 +19,7 @@ from cbench_server.cli.values import (
 
 DEFAULT_MODEL = "claude-haiku-4-5-20251001"
 
-OUTPUTS = ("table", "json", "jsonl", "csv", "markdown")
+OUTPUTS = ("table", "json", "jsonl", "csv", "markdown", "html")
 
 _EXAMPLES = """\
 examples:
@@ -25,6 +27,24 @@ examples:
   cbench run --builtin identity --builtin truncate-head --dataset long-notes
   cbench run --launch "python my_system.py" --dataset my-examples.jsonl --output csv > rows.csv
 """
+
+_MEMORY_EXAMPLES = """\
+examples:
+  cbench memory run --builtin bm25 --builtin last-n --dataset mini-memory
+  cbench memory run --system localhost:50061 --dataset locomo -n 2 --qa-types temporal
+  cbench memory run --builtin full-history --reader http://localhost:8080 --budget 4000
+"""
+
+_WHERE = {
+    "--system": (
+        "TARGET[/NAME]",
+        "a system served at HOST:PORT or unix:/PATH, in any language",
+    ),
+    "--proxy": ("URL", "an OpenAI-compatible endpoint, without /v1/chat/completions"),
+    "--builtin": ("NAME", "a built-in or registered system; see: cbench systems"),
+    "--attached": ("NAME", "a system that has attached itself to the daemon"),
+    "--launch": ("COMMAND", "start a system that says where it listens; stop it afterwards"),
+}
 
 
 def add_run(commands: Subparsers, add_server_flags: Any) -> None:
@@ -37,11 +57,68 @@ def add_run(commands: Subparsers, add_server_flags: Any) -> None:
         usage="cbench run --system TARGET --dataset NAME [flags]",
         epilog=f"{_EXAMPLES}\n{exit_code_help()}",
     )
-    _add_systems(parser.add_argument_group("systems, at least one, each flag repeatable"))
-    _add_examples(parser.add_argument_group("examples, at least one --dataset"))
-    _add_scoring(parser.add_argument_group("scoring"))
+    parser.set_defaults(kind="process", budget=None, question_types=())
+    systems = parser.add_argument_group("systems, at least one, each flag repeatable")
+    add_systems(systems, _WHERE)
+    _add_model(systems, "each --proxy")
+    examples = parser.add_argument_group("examples, at least one --dataset")
+    add_examples(examples, "examples")
+    _add_references(examples)
+    add_scoring(parser.add_argument_group("scoring"))
     add_judge_flags(parser)
-    _add_conduct(parser.add_argument_group("conduct of the run"))
+    conduct = parser.add_argument_group("conduct of the run")
+    add_conduct(conduct, "60s")
+    conduct.add_argument(
+        "--reuse",
+        action="store_true",
+        help="take answers from earlier runs where the same version of a system was given the "
+        "same example and options; a system without a version is always asked",
+    )
+    add_output(parser)
+    add_server_flags(parser)
+
+
+def add_memory_run(commands: Subparsers, add_server_flags: Any) -> None:
+    """Add `cbench memory run`."""
+    parser = command(
+        commands,
+        "run",
+        "run:run",
+        "Feed conversations to memory systems and ask about them",
+        usage="cbench memory run --system TARGET --dataset NAME [flags]",
+        epilog=f"{_MEMORY_EXAMPLES}\n{exit_code_help()}",
+    )
+    parser.set_defaults(kind="memory", expose_references=False, reference_fields=[], reuse=False)
+    systems = parser.add_argument_group("memory systems, at least one, each flag repeatable")
+    add_systems(systems, {kind: text for kind, text in _WHERE.items() if kind != "--proxy"})
+    _add_model(systems, "the --reader and the judge")
+    examples = parser.add_argument_group("conversations (default: --dataset locomo)")
+    add_examples(examples, "conversations")
+    examples.add_argument(
+        "--qa-types",
+        metavar="TYPE,...",
+        dest="question_types",
+        type=names,
+        default=(),
+        help="only questions of these types, such as temporal,multi_hop; abstention means those "
+        "without an answer (default: all)",
+    )
+    examples.add_argument(
+        "--budget",
+        metavar="TOKENS",
+        type=positive_int,
+        help="the most remembered text a system may hand to a model for one question "
+        "(default: no limit)",
+    )
+    add_scoring(parser.add_argument_group("scoring"))
+    add_judge_flags(parser)
+    add_conduct(parser.add_argument_group("conduct of the run"), "10m")
+    add_output(parser)
+    add_server_flags(parser)
+
+
+def add_output(parser: Any) -> None:
+    """Add the flags that say what to print."""
     output = parser.add_argument_group("output")
     output.add_argument(
         "--output",
@@ -50,22 +127,12 @@ def add_run(commands: Subparsers, add_server_flags: Any) -> None:
         help="what to print on stdout; jsonl prints rows as they are made (default: table)",
     )
     output.add_argument("--quiet", action="store_true", help="show no progress on stderr")
-    add_server_flags(parser)
 
 
-def _add_systems(group: Any) -> None:
+def add_systems(group: Any, where: Mapping[str, tuple[str, str]]) -> None:
+    """Add the flags that name systems, found in the ways of `where`, and their reader."""
     group.set_defaults(systems=None)
-    for flag, metavar, text in (
-        (
-            "--system",
-            "TARGET[/NAME]",
-            "a system served at HOST:PORT or unix:/PATH, in any language",
-        ),
-        ("--proxy", "URL", "an OpenAI-compatible endpoint, without /v1/chat/completions"),
-        ("--builtin", "NAME", "a control or registered system; see: cbench systems"),
-        ("--attached", "NAME", "a system that has attached itself to the daemon"),
-        ("--launch", "COMMAND", "start a system that says where it listens; stop it afterwards"),
-    ):
+    for flag, (metavar, text) in where.items():
         group.add_argument(flag, metavar=metavar, action=AppendSystem, dest="systems", help=text)
     group.add_argument(
         "--name",
@@ -81,11 +148,6 @@ def _add_systems(group: Any) -> None:
         action="append",
         default=[],
         help="a setting sent with every call, such as ratio=0.3; VALUE is JSON, else text",
-    )
-    group.add_argument(
-        "--model",
-        default=DEFAULT_MODEL,
-        help=f"the model to ask for at each --proxy (default: {DEFAULT_MODEL})",
     )
     group.add_argument(
         "--reader",
@@ -111,7 +173,16 @@ def _add_systems(group: Any) -> None:
     )
 
 
-def _add_examples(group: Any) -> None:
+def _add_model(group: Any, where: str) -> None:
+    group.add_argument(
+        "--model",
+        default=DEFAULT_MODEL,
+        help=f"the model to ask for at {where} (default: {DEFAULT_MODEL})",
+    )
+
+
+def add_examples(group: Any, things: str) -> None:
+    """Add the flags that choose examples, or other `things`."""
     group.add_argument(
         "--dataset",
         metavar="NAME[:CONFIG]|FILE",
@@ -126,12 +197,12 @@ def _add_examples(group: Any) -> None:
         "--max-examples",
         metavar="N",
         type=positive_int,
-        help="at most this many examples of each dataset (default: all)",
+        help=f"at most this many {things} of each dataset (default: all)",
     )
     group.add_argument(
         "--shuffle",
         action="store_true",
-        help="take the examples in an order drawn by --seed; reads each dataset to its end first",
+        help=f"take the {things} in an order drawn by --seed; reads each dataset to its end first",
     )
     group.add_argument(
         "--where",
@@ -139,7 +210,7 @@ def _add_examples(group: Any) -> None:
         type=label,
         action="append",
         default=[],
-        help="only examples whose FIELD, as text, is VALUE; repeatable, all must hold",
+        help=f"only {things} whose FIELD, as text, is VALUE; repeatable, all must hold",
     )
     group.add_argument("--split", metavar="NAME", help="another split than the dataset's usual one")
     group.add_argument(
@@ -148,8 +219,11 @@ def _add_examples(group: Any) -> None:
     group.add_argument(
         "--skip-bad-lines",
         action="store_true",
-        help="leave out the lines of a FILE that cannot be read, and say which",
+        help="leave out the lines of a file that cannot be read, and say which",
     )
+
+
+def _add_references(group: Any) -> None:
     group.add_argument(
         "--expose-references",
         action="store_true",
@@ -165,7 +239,8 @@ def _add_examples(group: Any) -> None:
     )
 
 
-def _add_scoring(group: Any) -> None:
+def add_scoring(group: Any) -> None:
+    """Add the flags that say how rows are scored."""
     group.add_argument(
         "--evaluator",
         metavar="NAME[@HOST:PORT]",
@@ -212,7 +287,8 @@ def _add_scoring(group: Any) -> None:
     )
 
 
-def _add_conduct(group: Any) -> None:
+def add_conduct(group: Any, timeout: str) -> None:
+    """Add the flags that say how the run goes about it; `timeout` is the usual one of a call."""
     group.add_argument(
         "--max-workers",
         metavar="N",
@@ -229,7 +305,7 @@ def _add_conduct(group: Any) -> None:
         "--timeout",
         metavar="TIME",
         type=duration,
-        help="how long a system has for one example, such as 30s or 2m (default: 60s)",
+        help=f"how long a system has for one call, such as 30s or 2m (default: {timeout})",
     )
     group.add_argument(
         "--wait",

@@ -40,6 +40,10 @@ def build_spec(
         "tokenizer": args.tokenizer,
         "seed": args.seed,
         "labels": dict(args.labels),
+        "kind": args.kind,
+        "query_budget": args.budget,
+        "question_types": args.question_types,
+        "reuse": args.reuse,
     }
     if args.reader:
         spec["reader"] = {

@@ -52,6 +52,14 @@ def label(text: str) -> tuple[str, str]:
     return key, value
 
 
+def names(text: str) -> tuple[str, ...]:
+    """Read names with commas between them."""
+    found = tuple(name.strip() for name in text.split(",") if name.strip())
+    if not found:
+        raise argparse.ArgumentTypeError(f'"{text}" names nothing; write it as one,two.')
+    return found
+
+
 def option(text: str) -> tuple[str, str, Any]:
     """Read `key=value` or `OWNER.key=value` into (owner, key, value).
 

@@ -2,7 +2,7 @@
 
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
 
@@ -15,8 +15,16 @@ _CHUNK = 1 << 20
 _decode = json.JSONDecoder().raw_decode
 
 
-def iterate_json(path: Path) -> Iterator[Example]:
-    """Iterate the objects of a file, holding one of them (and as much again) in memory."""
+def iterate_json(
+    path: Path,
+    *,
+    skip_bad_lines: bool = False,
+    on_bad_line: Callable[[BadDataset], None] | None = None,
+) -> Iterator[Example]:
+    """Iterate the objects of a file, holding one of them (and as much again) in memory.
+
+    Only lines can be skipped: after a fault in an array nobody knows where the next object begins.
+    """
     try:
         with path.open(encoding="utf-8-sig") as stream:
             start = stream.read(_CHUNK).lstrip()
@@ -27,7 +35,7 @@ def iterate_json(path: Path) -> Iterator[Example]:
         raise BadDataset(f"{path} is not UTF-8: {error.reason}") from error
     except OSError as error:
         raise BadDataset(f"cannot read {path}: {error.strerror or error}") from error
-    yield from iterate_jsonl(path, BadLines(path, skip=False, on_bad_line=None))
+    yield from iterate_jsonl(path, BadLines(path, skip_bad_lines, on_bad_line))
 
 
 def _array(path: Path, stream: IO[str], text: str) -> Iterator[Example]:

@@ -5,7 +5,7 @@ type, is_abstention) and, for systems without a memory, the transcript as `conte
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -28,6 +28,7 @@ _LOCOMO_TYPES = {
 # A line that tells the time has a digit before its first colon, a speaker's name has not.
 _LOCOMO_TIME = re.compile(r"^[^:]*\d:\d\d")
 _LOCOMO_LINE = re.compile(r"(Speaker_\d|[^\W\d][^:]{0,60}(?<!\d)): ?(.*)")
+_ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d")
 _NUMBERED_SPEAKERS = {"Speaker_1": "user", "Speaker_2": "assistant"}
 
 
@@ -73,13 +74,16 @@ def _locomo_pairs(row: Row) -> Iterator[Example]:
         row["questions"], row["answers"], row["category"], strict=True
     ):
         kind = _LOCOMO_TYPES.get(str(code), str(code))
-        # The answer to an adversarial question is that there is none.
-        if as_text(question).strip() and (as_text(answer).strip() or kind == "adversarial"):
+        # The answer to an adversarial question is that there is none; what the source may
+        # give is the trap.
+        is_adversarial = kind == "adversarial"
+        expected = "" if is_adversarial else as_text(answer).strip()
+        if as_text(question).strip() and (expected or is_adversarial):
             yield {
                 "question": question.strip(),
-                "answer": as_text(answer).strip(),
+                "answer": expected,
                 "type": kind,
-                "is_abstention": kind == "adversarial",
+                "is_abstention": is_adversarial,
             }
 
 
@@ -90,6 +94,7 @@ LOCOMO = hub_dataset(
     description="Conversations of two friends over months, with about 200 questions each.",
     family="memory",
     reference_fields=_REFERENCE_FIELDS,
+    evaluators=("answer-quality", "abstention"),
     official=False,
     licence="CC BY-NC 4.0",
     citation="Maharana et al. 2024, arXiv:2402.17753",
@@ -119,16 +124,20 @@ def _longmemeval(row: Row, index: int) -> Example | None:
 
 def _longmemeval_turns(row: Row) -> Iterator[Example]:
     sessions = row["haystack_sessions"]
-    ids = row.get("haystack_session_ids") or [*map(str, range(len(sessions)))]
-    dates = row.get("haystack_dates") or [""] * len(sessions)
-    for session, name, date in zip(sessions, ids, dates, strict=True):
+    times = [iso_time(date) for date in row.get("haystack_dates") or [""] * len(sessions)]
+    dated = [*zip(times, sessions, strict=True)]
+    if all(_ISO.fullmatch(time) for time in times):
+        # One variant of the source has them in no order.
+        dated.sort(key=lambda pair: pair[0])
+    # Numbered: the source's own ids begin with "answer" where the answer is.
+    for number, (time, session) in enumerate(dated, 1):
         for turn in session:
             if content := as_text(turn["content"]).strip():
                 yield {
                     "role": turn["role"],
                     "content": content,
-                    "time": iso_time(date),
-                    "session": name,
+                    "time": time,
+                    "session": str(number),
                 }
 
 
@@ -149,6 +158,7 @@ LONGMEMEVAL = hub_dataset(
     description="Questions about dozens of chats with an assistant, some without an answer.",
     family="memory",
     reference_fields=_REFERENCE_FIELDS,
+    evaluators=("answer-quality", "abstention"),
     official=False,
     size=500,
     licence="MIT",
@@ -158,7 +168,7 @@ LONGMEMEVAL = hub_dataset(
 RECORDS = (LOCOMO, LONGMEMEVAL)
 
 
-def transcript(turns: list[dict[str, Any]]) -> str:
+def transcript(turns: Sequence[Mapping[str, Any]]) -> str:
     """Render turns as text, a line each, with times and speakers as far as they are known."""
     return "\n".join(
         f"{'[' + turn['time'] + '] ' if turn.get('time') else ''}"

@@ -1,6 +1,8 @@
 """The local mirror: `<org>/<name>/<config>/<split>` with one of a few endings, in one folder."""
 
 import hashlib
+import itertools
+import logging
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,9 +12,13 @@ from cbench_server.datasets.json_file import iterate_json
 from cbench_server.errors import BadDataset
 from cbench_server.types import Example
 
+_log = logging.getLogger(__name__)
+
 SUFFIXES = (".jsonl", ".jsonl.gz", ".parquet")
 
 VARIABLE = "CBENCH_DATA_DIR"
+
+_BAD_LINES_NAMED = 5
 
 
 def named_folder(data_dir: str | Path | None) -> Path | None:
@@ -51,6 +57,15 @@ def text_names(home: Path) -> list[str]:
     return [path.relative_to(home).as_posix() for path in home.rglob("*.txt")]
 
 
-def iterate_mirrored(path: Path) -> Iterator[Example]:
-    """Iterate the rows of a file of the mirror."""
-    return iterate_file(path) if path.name.endswith(SUFFIXES) else iterate_json(path)
+def iterate_mirrored(path: Path, *, skip_bad_lines: bool = False) -> Iterator[Example]:
+    """Iterate the rows of a file of the mirror; lines that are skipped are named in the log."""
+    iterate = iterate_file if path.name.endswith(SUFFIXES) else iterate_json
+    count = itertools.count(1)
+
+    def met(error: BadDataset) -> None:
+        if (number := next(count)) <= _BAD_LINES_NAMED:
+            _log.warning("left out: %s", error)
+        elif number == _BAD_LINES_NAMED + 1:
+            _log.warning("left out: further lines of %s", path)
+
+    return iterate(path, skip_bad_lines=skip_bad_lines, on_bad_line=met)

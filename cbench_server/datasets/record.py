@@ -60,6 +60,7 @@ class DatasetRecord:
     checks the config. `official` says whether `primary_score` is the
     benchmark's own metric; otherwise it is a proxy, and tables mark it.
     `size` is the number of examples of the default config, None when unknown.
+    `aliases` are further names it answers to.
     """
 
     name: str
@@ -79,9 +80,10 @@ class DatasetRecord:
     source: str = ""
     split: str = ""
     revision: str = ""
+    aliases: tuple[str, ...] = ()
     hub: HubSource | None = None
-    """Set if the examples come from a mirror or the hub: then `load` takes `split`, `revision`
-    and `data_dir`."""
+    """Set if the examples come from a mirror or the hub: then `load` takes `split`, `revision`,
+    `data_dir` and `skip_bad_lines`."""
 
     def is_available(self, data_dir: str | Path | None = None) -> bool:
         """Whether the default config can be loaded without a network.
@@ -95,10 +97,16 @@ class DatasetRecord:
         return self.load(self.config_of(config), **options)
 
     def config_of(self, asked: str) -> str:
-        """Return the config asked for, or the default one; NotFound lists the known ones."""
-        if asked and asked not in self.configs:
-            raise NotFound(_unknown_config(self, asked))
-        return asked or self.default_config
+        """Return the config asked for, or the default one; NotFound lists the known ones.
+
+        As in names, `_` is accepted for `-`, and here the other way round as well.
+        """
+        if not asked or asked in self.configs:
+            return asked or self.default_config
+        for config in self.configs:
+            if config.replace("_", "-") == asked.replace("_", "-"):
+                return config
+        raise NotFound(_unknown_config(self, asked))
 
 
 def hub_dataset(

@@ -1,5 +1,7 @@
 """Software engineering: issues of real repositories and the patches that closed them."""
 
+from typing import Any
+
 from cbench_server.datasets.record import DatasetRecord, hub_dataset
 from cbench_server.datasets.sources import Part, Row, each
 from cbench_server.types import Example
@@ -15,7 +17,7 @@ def _swebench(row: Row, index: int) -> Example:
     }
 
 
-def _record(name: str, repository: str, description: str, size: int) -> DatasetRecord:
+def _record(name: str, repository: str, description: str, size: int, **more: Any) -> DatasetRecord:
     return hub_dataset(
         name,
         Part(repository=repository),
@@ -26,6 +28,7 @@ def _record(name: str, repository: str, description: str, size: int) -> DatasetR
         size=size,
         licence="MIT; issues and patches under each project's licence",
         citation="Jimenez et al. 2024, arXiv:2310.06770",
+        **more,
     )
 
 
@@ -46,6 +49,7 @@ SWEBENCH_LITE = _record(
     "princeton-nlp/SWE-bench_Lite",
     "The smaller SWE-bench issues; scored on the patch's text.",
     300,
+    aliases=("swe-agent-traces",),
 )
 
 RECORDS = (SWEBENCH, SWEBENCH_VERIFIED, SWEBENCH_LITE)

@@ -64,11 +64,12 @@ class Access:
     dataset: str
     folder: Path | None
     revision: str = ""
+    skip_bad_lines: bool = False
 
     def rows(self, part: Part) -> Iterator[Row]:
         """Iterate the rows of a part."""
         if (path := self._find(part)) is not None:
-            return mirror.iterate_mirrored(path)
+            return mirror.iterate_mirrored(path, skip_bad_lines=self.skip_bad_lines)
         if part.is_optional and self._is_mirrored(part.repository):
             return iter(())
         revision = self.revision or part.revision
@@ -159,10 +160,11 @@ class HubSource:
         split: str = "",
         revision: str = "",
         data_dir: str | Path | None = None,
+        skip_bad_lines: bool = False,
     ) -> Iterator[Example]:
         """Iterate the examples; what is wrong with the arguments is said before the first."""
         parts = self._of_split(config, split)
-        access = Access(self.name, mirror.mirror_folder(data_dir), revision)
+        access = Access(self.name, mirror.mirror_folder(data_dir), revision, skip_bad_lines)
         rows = itertools.chain.from_iterable(access.rows(part) for part in parts)
         return self._mapped(rows, access)
 

@@ -1,5 +1,6 @@
 """The evaluators that exist; the registry registers `EVALUATORS`."""
 
+from cbench_server.evaluators.abstention import Abstention
 from cbench_server.evaluators.answer_quality import AnswerQuality
 from cbench_server.evaluators.code_execution import CodeExecution
 from cbench_server.evaluators.context_retention import ContextRetention
@@ -14,6 +15,7 @@ from cbench_server.evaluators.score_info import ScoreInfo
 from cbench_server.evaluators.summarization_quality import SummarizationQuality
 
 EVALUATORS = {
+    Abstention.name: Abstention,
     AnswerQuality.name: AnswerQuality,
     CodeExecution.name: CodeExecution,
     ContextRetention.name: ContextRetention,
@@ -28,6 +30,7 @@ EVALUATORS = {
 
 __all__ = [
     "EVALUATORS",
+    "Abstention",
     "AnswerQuality",
     "CodeExecution",
     "ContextRetention",

@@ -10,7 +10,10 @@ from cbench_server.types import Example, Placement, Scores
 
 
 class AnswerQuality:
-    """Gives `f1`, `exact_match`, `recall` and `contains`, each the best over the references."""
+    """Gives `f1`, `exact_match`, `recall` and `contains`, each the best over the references.
+
+    A question that has no answer (`is_abstention`) is for Abstention to score.
+    """
 
     name = "answer-quality"
     version = "1"
@@ -31,7 +34,7 @@ class AnswerQuality:
 
     def score(self, original: Example, processed: Example) -> Scores:
         expected = references(original)
-        if not expected:
+        if not expected or original.get("is_abstention"):
             return {}
         response = processed.get("response")
         text = "" if response is None else str(response)

@@ -31,6 +31,8 @@ class ContextRetention:
         before, after = original.get("context"), processed.get("context")
         if processed.get("response") is not None or before is None or after is None:
             return {}
+        if original.get("is_abstention"):
+            return {}
         return retention_scores(str(before), str(after), references(original))
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from cbench_server.metrics import METRICS
+from cbench_server.metrics.estimate import base_key
 from cbench_server.reports import numbers
 from cbench_server.results import Summary
 
@@ -32,6 +33,17 @@ def _score(values: Values) -> str:
     return numbers.score(values.get("mean_score_with_failures", values.get("mean_score")))
 
 
+def _interval(values: Values) -> str:
+    key = "mean_score_with_failures"
+    if key not in values:
+        key = "mean_score"
+    return numbers.interval(values.get(f"{key}_ci_low"), values.get(f"{key}_ci_high"))
+
+
+def _passed(values: Values) -> str:
+    return numbers.share(values.get("pass_rate_with_failures", values.get("pass_rate")))
+
+
 def _context(values: Values) -> str:
     saved = values.get("context_compression")
     return numbers.change(None if saved is None else -saved)
@@ -46,7 +58,8 @@ def _tokens(values: Values) -> str:
 
 HEADLINE = (
     Column("Score", ("mean_score_with_failures", "mean_score"), _score),
-    Column("Passed", ("pass_rate",), _one("pass_rate", numbers.share)),
+    Column("95% CI", ("mean_score_with_failures_ci_low", "mean_score_ci_low"), _interval),
+    Column("Passed", ("pass_rate_with_failures", "pass_rate"), _passed),
     Column("Context", ("context_compression",), _context),
     Column("Tokens", ("mean_input_tokens", "mean_output_tokens"), _tokens),
     Column("p50", ("latency_median",), _one("latency_median", numbers.seconds)),
@@ -65,7 +78,7 @@ def headline_columns(summary: Summary, *, all_keys: bool) -> list[Column]:
     shown = {key for column in HEADLINE for key in column.keys}
     if not all_keys:
         shown.update(_BUILTIN_KEYS)
-    for key in ordered_keys(summary):
+    for key in main_keys(summary):
         if key not in shown and not key.startswith(DATASET_PREFIX):
             columns.append(Column(key, (key,), _one(key, numbers.plain)))
     return columns
@@ -81,6 +94,20 @@ def ordered_keys(summary: Mapping[str, Iterable[str]]) -> list[str]:
     return list(dict.fromkeys([*known, *sorted(present.difference(known))]))
 
 
+def main_keys(summary: Mapping[str, Iterable[str]]) -> list[str]:
+    """Return the keys without the standard errors and intervals of others."""
+    keys = ordered_keys(summary)
+    present = set(keys)
+    return [key for key in keys if base_key(key) == key or base_key(key) not in present]
+
+
 def dataset_keys(summary: Summary) -> list[str]:
     """Return the keys of the breakdown by dataset."""
-    return [key for key in ordered_keys(summary) if key.startswith(DATASET_PREFIX)]
+    return [key for key in main_keys(summary) if key.startswith(DATASET_PREFIX)]
+
+
+def type_keys(summary: Summary, score_field: str) -> list[str]:
+    """Return the keys of the breakdown by type of question, for a memory run."""
+    prefix = f"{score_field or 'score'}_"
+    others = {*_BUILTIN_KEYS, f"{prefix}mean"}
+    return [key for key in main_keys(summary) if key.startswith(prefix) and key not in others]

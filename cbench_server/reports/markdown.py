@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from cbench_server.reports.columns import ordered_keys
+from cbench_server.reports.columns import main_keys
 from cbench_server.reports.grid import printable
 from cbench_server.reports.numbers import MISSING, is_missing
 from cbench_server.results import Summary
@@ -15,7 +15,7 @@ _SPECIAL = str.maketrans({character: f"\\{character}" for character in "\\|<>`*[
 def to_markdown(summary: Summary, timing: Mapping[str, float], examples: int) -> str:
     """Render every metric of every system, the time each took, and the number of examples."""
     parts = ["# Evaluation Results"]
-    keys = ordered_keys(summary)
+    keys = main_keys(summary)
     if not summary:
         parts.append("There are no results.")
     elif not keys:
@@ -40,8 +40,15 @@ def _table(summary: Summary, keys: list[str]) -> str:
         _line(["---", *("---:" for _ in keys)]),
     ]
     for system, values in summary.items():
-        lines.append(_line([escape(system), *(_number(values.get(key)) for key in keys)]))
+        lines.append(_line([escape(system), *(_estimate(values, key) for key in keys)]))
     return "\n".join(lines)
+
+
+def _estimate(values: Mapping[str, float | None], key: str) -> str:
+    """Write a value, and its 95 % interval where there is one."""
+    low, high = values.get(f"{key}_ci_low"), values.get(f"{key}_ci_high")
+    text = _number(values.get(key))
+    return text if low is None or high is None else f"{text} ({_number(low)} to {_number(high)})"
 
 
 def _number(value: float | None) -> str:

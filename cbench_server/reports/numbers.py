@@ -15,6 +15,13 @@ def score(value: float | None) -> str:
     return MISSING if value is None or is_missing(value) else f"{value:.3f}"
 
 
+def interval(low: float | None, high: float | None) -> str:
+    """The two ends of an interval of scores: `0.80–0.94`."""
+    if low is None or high is None or is_missing(low) or is_missing(high):
+        return MISSING
+    return f"{low:.2f}–{high:.2f}"
+
+
 def share(value: float | None) -> str:
     """A percentage: `61.3%`."""
     return MISSING if value is None or is_missing(value) else f"{value * 100:.1f}%"

@@ -1,10 +1,15 @@
 """A run as a person meets it first: the table, then what to know about it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cbench_server.reports import numbers
-from cbench_server.reports.columns import DATASET_PREFIX, dataset_keys, headline_columns
+from cbench_server.reports.columns import (
+    DATASET_PREFIX,
+    dataset_keys,
+    headline_columns,
+    type_keys,
+)
 from cbench_server.reports.grid import Grid, printable, to_text
 from cbench_server.spec import Run, RunState
 
@@ -49,13 +54,39 @@ def by_dataset(run: Run) -> Grid | None:
     return Grid(("System", *(key.removeprefix(DATASET_PREFIX) for key in keys)), rows)
 
 
+def by_type(run: Run) -> Grid | None:
+    """Build the breakdown by type of question, where there is one."""
+    keys = _type_keys(run)
+    if not keys:
+        return None
+    rows = tuple(
+        (system, *(numbers.score(run.summary.get(system, {}).get(key)) for key in keys))
+        for system in run.systems
+    )
+    prefix = f"{run.spec.score_field or 'score'}_"
+    return Grid(("System", *(key.removeprefix(prefix) for key in keys)), rows)
+
+
+def _type_keys(run: Run) -> list[str]:
+    return type_keys(run.summary, run.spec.score_field) if run.spec.kind == "memory" else []
+
+
+def _without(grid: Grid, titles: Sequence[str]) -> Grid:
+    """Leave out columns that have a table of their own."""
+    kept = [place for place, title in enumerate(grid.header) if title not in titles]
+    rows = tuple(tuple(row[place] for place in kept) for row in grid.rows)
+    return Grid(tuple(grid.header[place] for place in kept), rows)
+
+
 def to_table(run: Run, facts: RowFacts, draw: Callable[[Grid], str] = to_text) -> str:
     """Render a run: tables, then lines."""
     parts = []
     if run.completed_rows:
-        parts.append(draw(headline(run, facts)))
+        parts.append(draw(_without(headline(run, facts), _type_keys(run))))
         if breakdown := by_dataset(run):
             parts.append("Mean score by dataset\n" + draw(breakdown))
+        if breakdown := by_type(run):
+            parts.append("Mean score by type of question\n" + draw(breakdown))
     parts.append("\n".join(map(printable, notes(run, facts))))
     return "\n\n".join(parts) + "\n"
 
@@ -65,6 +96,7 @@ def notes(run: Run, facts: RowFacts) -> list[str]:
     lines = [*_score_notes(run, facts)]
     if run.spec.expose_reference_fields:
         lines.append("References were exposed: systems could see the expected answers.")
+    lines += _origin_notes(run)
     lines.append(state_line(run))
     if run.failed_rows:
         lines.append(_failed_line(run, facts.failures))
@@ -73,6 +105,16 @@ def notes(run: Run, facts: RowFacts) -> list[str]:
     else:
         lines.append(f"Look closer with: cbench show {run.run_id}")
     return lines
+
+
+def _origin_notes(run: Run) -> list[str]:
+    """Say which answers were not given in this run."""
+    if run.parent_run_id:
+        return [f"Answers were scored anew from {run.parent_run_id}; no system was called."]
+    reused = sum(progress.reused for progress in run.progress.values())
+    if not reused:
+        return []
+    return [f"{reused:,} of {run.completed_rows:,} answers were taken from earlier runs."]
 
 
 def state_line(run: Run) -> str:

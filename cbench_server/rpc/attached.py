@@ -17,9 +17,10 @@ from cbench_server.systems.caller import Reply, SystemDescription
 from cbench_server.types import Assessment, Example, Scores
 
 
-async def _ask(
+async def ask(
     attachment: Attachment, call: gateway_pb2.Call, timeout: float
 ) -> gateway_pb2.CallResult:
+    """Have a call made; raise CallFailed if there is no result in time."""
     call.timeout.FromNanoseconds(round(timeout * 1e9))
     try:
         async with asyncio.timeout(timeout):
@@ -29,7 +30,8 @@ async def _ask(
         raise CallFailed(failure) from None
 
 
-def _undecodable(name: str, error: object) -> CallFailed:
+def undecodable(name: str, error: object) -> CallFailed:
+    """Say that an attached process sent what makes no sense."""
     return CallFailed(Failure("system", "UNDECODABLE_RESPONSE", f'"{name}" sent {error}'))
 
 
@@ -73,7 +75,7 @@ class AttachedCaller:
         except Unencodable as error:
             raise CallFailed(Failure("dataset", error.reason, str(error))) from error
         started = time.monotonic()
-        result = await _ask(attachment, call, timeout)
+        result = await ask(attachment, call, timeout)
         return self._reply(result, example, time.monotonic() - started)
 
     def _reply(self, result: gateway_pb2.CallResult, example: Example, latency: float) -> Reply:
@@ -88,10 +90,10 @@ class AttachedCaller:
                 usage = wire.usage_from_proto(result.converse.usage)
                 return Reply(with_replies(example, replies), latency, usage or None)
         except Unencodable as error:
-            raise _undecodable(self._name, f"what cannot be decoded: {error}") from error
+            raise undecodable(self._name, f"what cannot be decoded: {error}") from error
         if kind == "failure":
             raise call_failed(wire.failure_from_proto(result.failure))
-        raise _undecodable(self._name, f'a result of kind "{kind}"')
+        raise undecodable(self._name, f'a result of kind "{kind}"')
 
     async def wait_connected(self, timeout: float) -> bool:
         """Wait until the system is attached."""
@@ -133,7 +135,7 @@ class AttachedEvaluator:
         call = gateway_pb2.Call(call_id=f"score-{id(self):x}-{self._calls}")
         call.score.CopyFrom(score_request(self.name, original, processed, self._options))
         try:
-            result = await _ask(attachment, call, self._timeout)
+            result = await ask(attachment, call, self._timeout)
         except CallFailed as error:
             raise EvaluatorBroken(f'evaluator "{self.name}": {error}') from error
         if result.WhichOneof("result") != "score":

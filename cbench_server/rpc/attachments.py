@@ -148,6 +148,10 @@ class Attachments:
         """Return the attachment that offers a system and takes calls."""
         return self._find("systems", name)
 
+    def memory_system(self, name: str) -> Attachment | None:
+        """Return the attachment that offers a memory system and takes calls."""
+        return self._find("memory_systems", name)
+
     def evaluator(self, name: str) -> Attachment | None:
         """Return the attachment that offers an evaluator and takes calls."""
         return self._find("evaluators", name)
@@ -160,11 +164,11 @@ class Attachments:
                 return attachment
         return None
 
-    async def wait_for_system(self, name: str, timeout: float) -> bool:
-        """Wait until a system is attached."""
+    async def wait_for_system(self, name: str, timeout: float, kind: str = "systems") -> bool:
+        """Wait until a system, or one of `memory_systems`, is attached."""
         try:
             async with asyncio.timeout(timeout), self._changed:
-                await self._changed.wait_for(lambda: self.system(name) is not None)
+                await self._changed.wait_for(lambda: self._find(kind, name) is not None)
         except TimeoutError:
             return False
         return True

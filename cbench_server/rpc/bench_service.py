@@ -136,6 +136,18 @@ class BenchService(bench_pb2_grpc.BenchServicer):
         run = await self._orchestrator.resume(request.run_id)
         return bench_pb2.ResumeRunResponse(run=convert.run_to_proto(run))
 
+    async def Rescore(
+        self, request: bench_pb2.RescoreRequest, context: Any
+    ) -> bench_pb2.RescoreResponse:
+        run = await self._orchestrator.rescore(
+            request.run_id,
+            [convert.evaluator_ref(each) for each in request.evaluators],
+            references_upload=request.references_upload,
+            labels=dict(request.labels),
+            request_id=request.request_id,
+        )
+        return bench_pb2.RescoreResponse(run=convert.run_to_proto(run))
+
     async def DeleteRun(
         self, request: bench_pb2.DeleteRunRequest, context: Any
     ) -> bench_pb2.DeleteRunResponse:
@@ -168,14 +180,15 @@ class BenchService(bench_pb2_grpc.BenchServicer):
                 description=str(getattr(metric, "description", "") or ""),
                 keys=list(getattr(metric, "keys", ())),
             )
-        for name in self._registry.list("system"):
-            system = self._registry.get("system", name)
-            response.systems.add(
-                name=name,
-                version=str(getattr(system, "version", "") or ""),
-                description=str(getattr(system, "description", "") or ""),
-                location="builtin",
-            )
+        for kind in ("system", "memory_system"):
+            for name in self._registry.list(kind):
+                system = self._registry.get(kind, name)
+                getattr(response, f"{kind}s").add(
+                    name=name,
+                    version=str(getattr(system, "version", "") or ""),
+                    description=str(getattr(system, "description", "") or ""),
+                    location="builtin",
+                )
         for attachment in self._attachments.all:
             for kind in ("systems", "memory_systems", "evaluators"):
                 for info in getattr(attachment.hello, kind):
@@ -218,3 +231,4 @@ def _dataset_info(registry: Registry, name: str, info: bench_pb2.DatasetInfo) ->
     info.official_metric = record.official
     info.licence = record.licence
     info.source = f"{record.source}@{record.revision}" if record.revision else record.source
+    info.citation = record.citation

@@ -54,7 +54,9 @@ def spec_from_proto(message: bench_pb2.RunSpec) -> RunSpec:
             MetricRef(metric.name, wire.fields_from_proto(metric.options))
             for metric in message.metrics
         ),
-        row_timeout=_seconds(message, "row_timeout", 60.0),
+        row_timeout=_seconds(
+            message, "row_timeout", 600.0 if message.kind == bench_pb2.RUN_KIND_MEMORY else 60.0
+        ),
         max_concurrency=message.max_concurrency if message.HasField("max_concurrency") else None,
         expose_reference_fields=message.expose_reference_fields,
         labels=dict(message.labels),
@@ -71,6 +73,8 @@ def spec_from_proto(message: bench_pb2.RunSpec) -> RunSpec:
         wait_timeout=_seconds(message, "wait_timeout", 600.0),
         replace_evaluators=message.replace_evaluators,
         reference_fields=tuple(message.reference_fields),
+        query_budget=message.query_budget if message.HasField("query_budget") else None,
+        question_types=tuple(message.question_types),
     )
 
 
@@ -152,6 +156,8 @@ def spec_to_proto(spec: RunSpec) -> bench_pb2.RunSpec:
         reuse=spec.reuse,
         replace_evaluators=spec.replace_evaluators,
         reference_fields=spec.reference_fields,
+        query_budget=spec.query_budget,
+        question_types=spec.question_types,
     )
     _set_seconds(message.row_timeout, spec.row_timeout)
     _set_seconds(message.wait_timeout, spec.wait_timeout)
@@ -303,6 +309,10 @@ def row_to_proto(row: EvalRow, message: bench_pb2.EvalRow, *, processed: bool) -
     _set_seconds(message.scoring_time, row.scoring_time)
     if row.reader_time:
         _set_seconds(message.reader_time, row.reader_time)
+    if row.ingest_time:
+        _set_seconds(message.ingest_time, row.ingest_time)
+    if row.stored_bytes is not None:
+        message.stored_bytes = row.stored_bytes
     if row.usage:
         wire.usage_to_proto(row.usage, message.usage)
     if row.reader_usage:

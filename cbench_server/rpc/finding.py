@@ -1,5 +1,6 @@
 """From references to systems and evaluators, wherever they are."""
 
+import asyncio
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
@@ -15,13 +16,18 @@ from cbench_server.errors import InvalidSpec, SystemUnreachable, UnknownName
 from cbench_server.evaluator_making import EvaluatorMaker
 from cbench_server.registry import Registry
 from cbench_server.rpc.attached import AttachedCaller, AttachedEvaluator
+from cbench_server.rpc.attached_memory import attached_memory
 from cbench_server.rpc.attachments import Attachments
 from cbench_server.rpc.convert import description_from_info
 from cbench_server.rpc.remote_caller import RemoteCaller
+from cbench_server.rpc.remote_memory import remote_memory
 from cbench_server.spec import EvaluatorRef, ModelRef, SystemRef
 from cbench_server.systems.caller import Caller, RenamedCaller, SystemDescription
 from cbench_server.systems.chat import ChatClient
 from cbench_server.systems.in_process import InProcessCaller
+from cbench_server.systems.in_process_memory import InProcessMemoryCaller
+from cbench_server.systems.memory_caller import MemoryCaller, RenamedMemoryCaller
+from cbench_server.systems.memory_reader import MemoryReaderCaller
 from cbench_server.systems.openai_proxy import OpenAIProxy
 from cbench_server.systems.reader import ReaderCaller
 from cbench_server.types import Evaluator
@@ -52,12 +58,7 @@ class Finder:
         """Return the systems a reference means; a reader answers for those that do not."""
         callers = await self._locate(ref)
         if ref.name:
-            if len(callers) > 1:
-                names = ", ".join(caller.description.name for caller in callers)
-                raise InvalidSpec(
-                    f'{ref.target} serves {names}; to name one of them "{ref.name}", '
-                    f"say which: {ref.target}/{callers[0].description.name}"
-                )
+            _check_single(ref, [caller.description for caller in callers])
             callers = [RenamedCaller(callers[0], ref.name)]
         if reader is None:
             return callers
@@ -65,6 +66,45 @@ class Finder:
         return [
             ReaderCaller(caller, client, system_prompt=reader.system_prompt) for caller in callers
         ]
+
+    async def find_memory_systems(
+        self, ref: SystemRef, reader: ModelRef | None
+    ) -> list[MemoryCaller]:
+        """Return the memory systems a reference means; a reader answers for those that do not."""
+        callers = await self._locate_memory(ref)
+        if ref.name:
+            _check_single(ref, [caller.description for caller in callers])
+            callers = [RenamedMemoryCaller(callers[0], ref.name)]
+        if reader is None:
+            return callers
+        client = await self._chat(reader)
+        return [
+            MemoryReaderCaller(caller, client, system_prompt=reader.system_prompt)
+            for caller in callers
+        ]
+
+    async def _locate_memory(self, ref: SystemRef) -> list[MemoryCaller]:
+        if ref.builtin:
+            # In a thread, since making the first one may mean to import a good deal.
+            system = await asyncio.to_thread(
+                self._registry.create_memory_system, ref.builtin, ref.options
+            )
+            return [InProcessMemoryCaller(system, executor=self._executor, location="builtin")]
+        if ref.proxy is not None:
+            raise InvalidSpec(
+                "a model behind a proxy remembers nothing. Let it answer from what a baseline "
+                f"remembers: --builtin full-history --reader {ref.proxy.base_url}"
+            )
+        if ref.options:
+            raise InvalidSpec(
+                f'memory system "{ref.attached or ref.target}" takes no options over the wire; '
+                "set them where it is served."
+            )
+        if ref.attached:
+            return [attached_memory(self._attachments, ref.attached)]
+        if host := host_of_target(ref.target):
+            await check_dialable(host)
+        return await remote_memory(ref.target, ref.served_name, *self._security(ref))
 
     async def _locate(self, ref: SystemRef) -> list[Caller]:
         if ref.builtin:
@@ -147,11 +187,16 @@ class Finder:
         finally:
             await connection.close()
 
-    def _open(self, ref: SystemRef) -> SystemConnection:
+    def _security(self, ref: SystemRef) -> tuple[Tls | None, str | None]:
+        """Return how to secure the connection, and the token to send."""
         tls = None
         if ref.tls is not None:
             tls = Tls(ref.tls.ca_pem.encode() or None, server_name=ref.tls.server_name or None)
         token = self._credentials.secret(ref.credential, ref.target) if ref.credential else None
+        return tls, token
+
+    def _open(self, ref: SystemRef) -> SystemConnection:
+        tls, token = self._security(ref)
         try:
             return SystemConnection(ref.target, tls=tls, token=token)
         except ClientError as error:
@@ -180,6 +225,15 @@ class Finder:
         except ClientError as error:
             raise SystemUnreachable(str(error)) from error
         return evaluator
+
+
+def _check_single(ref: SystemRef, found: Sequence[SystemDescription]) -> None:
+    if len(found) > 1:
+        names = ", ".join(description.name for description in found)
+        raise InvalidSpec(
+            f'{ref.target} serves {names}; to name one of them "{ref.name}", '
+            f"say which: {ref.target}/{found[0].name}"
+        )
 
 
 def _remote_caller(

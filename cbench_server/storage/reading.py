@@ -179,6 +179,33 @@ def _checked_event(record: tuple[Any, ...]) -> tuple[bytes, codec.Buffer | None]
     return head, None if body is None else codec.unpack(body)
 
 
+def read_row(
+    connection: sqlite3.Connection, run_id: str, system: str, ordinal: int, repeat: int
+) -> EvalRow | None:
+    """Return one row with its processed output."""
+    row = connection.execute(sql.FIND_RUN, {"run_id": run_id}).fetchone()
+    number = system_numbers(connection, row[0]).get(system) if row else None
+    if number is None:
+        return None
+    key = {"run": row[0], "system": number, "ordinal": ordinal, "repeat": repeat}
+    record = connection.execute(sql.READ_ROW, key).fetchone()
+    if record is None:
+        return None
+    found, _ = checked_row(run_id, record)
+    if found.processed is not None and found.carried:
+        fill_carried(found, read_original(connection, run_id, row[0], ordinal)[0])
+    return found
+
+
+def example_digests(connection: sqlite3.Connection, run_id: str, limit: int) -> list[str]:
+    """Return the digests of the first examples of a run."""
+    row = connection.execute(sql.FIND_RUN, {"run_id": run_id}).fetchone()
+    if row is None:
+        return []
+    parameters = {"run": row[0], "most": limit}
+    return [digest for (digest,) in connection.execute(sql.READ_DIGESTS, parameters).fetchall()]
+
+
 def read_completed(
     connection: sqlite3.Connection, run_id: str, system: str, start: int, stop: int
 ) -> set[tuple[int, int]]:

@@ -211,6 +211,14 @@ class SqliteStore:
             original=original,
         )
 
+    async def read_row(self, run_id: str, system: str, ordinal: int, repeat: int) -> EvalRow | None:
+        """See RunStore."""
+        return await self._read(reading.read_row, run_id, system, ordinal, repeat)
+
+    async def example_digests(self, run_id: str, limit: int) -> list[str]:
+        """See RunStore."""
+        return await self._read(reading.example_digests, run_id, limit)
+
     async def iterate_rows(self, run_id: str, system: str) -> AsyncIterator[list[EvalRow]]:
         """See RunStore."""
         token = None

@@ -164,10 +164,25 @@ READ_ROWS = {
     for processed in (False, True)
 }
 
+READ_ROW = _sql(
+    select(*events.c).where(
+        _of_run(events.c.run),
+        events.c.system == bindparam("system"),
+        events.c.ordinal == bindparam("ordinal"),
+        events.c.repeat == bindparam("repeat"),
+    )
+)
+
 INSERT_EXAMPLE = _sql(sqlite.insert(examples).on_conflict_do_nothing())
 READ_EXAMPLES = _sql(
     select(*examples.c)
     .where(_of_run(examples.c.run), examples.c.ordinal >= bindparam("start"))
+    .order_by(examples.c.ordinal)
+)
+
+READ_DIGESTS = _sql(
+    select(examples.c.digest)
+    .where(_of_run(examples.c.run), examples.c.ordinal < bindparam("most"))
     .order_by(examples.c.ordinal)
 )
 

@@ -8,12 +8,14 @@ import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from cbench_server.errors import CallFailed
 from cbench_server.results import Failure
 from cbench_server.systems.caller import Reply, SystemDescription
 from cbench_server.types import Example, System
+
+T = TypeVar("T")
 
 INLINE_CHARACTERS = 64 * 1024
 _MAX_MESSAGE = 1000
@@ -61,27 +63,12 @@ class InProcessCaller:
         """Make one attempt; raise CallFailed where the system raises, stalls or returns no dict."""
         work = _Work(self._system, example)
         if work.is_async:
-            return await self._within(timeout, asyncio.ensure_future(work.arun()))
+            return await within(timeout, asyncio.ensure_future(work.arun()), self._description.name)
         if self._inline and len(_text(example.get("context"))) < INLINE_CHARACTERS:
             return work.run()
         loop = asyncio.get_running_loop()
-        return await self._within(timeout, loop.run_in_executor(self._executor, work.run))
-
-    async def _within(self, timeout: float, answer: asyncio.Future[Reply]) -> Reply:
-        # Not asyncio.timeout: it would wait for a system that ignores being cancelled.
-        try:
-            await asyncio.wait({answer}, timeout=timeout)
-        except asyncio.CancelledError:
-            _abandon(answer)
-            raise
-        if not answer.done():
-            _abandon(answer)
-            message = f'system "{self._description.name}" did not answer within {timeout:g}s'
-            raise CallFailed(Failure("system", "DEADLINE_EXCEEDED", message))
-        if answer.cancelled():
-            message = "CancelledError: the system cancelled its own call"
-            raise CallFailed(Failure("system", "EXCEPTION", message))
-        return answer.result()
+        answer = loop.run_in_executor(self._executor, work.run)
+        return await within(timeout, answer, self._description.name)
 
     async def wait_connected(self, timeout: float) -> bool:
         """Return True: what is in the process is there."""
@@ -108,14 +95,14 @@ class _Work:
     def run(self) -> Reply:
         given = self._copy()
         started = time.perf_counter()
-        with _exceptions_as_failures():
+        with exceptions_as_failures():
             returned = self._method(given)
         return self._reply(returned, time.perf_counter() - started)
 
     async def arun(self) -> Reply:
         given = self._copy()
         started = time.perf_counter()
-        with _exceptions_as_failures():
+        with exceptions_as_failures():
             returned = await self._method(given)
         return self._reply(returned, time.perf_counter() - started)
 
@@ -172,10 +159,29 @@ def copy_plain(value: Any) -> Any:
     return copy.deepcopy(value)
 
 
+async def within(timeout: float, answer: asyncio.Future[T], name: str) -> T:
+    """Wait for an answer; raise CallFailed if system `name` is late or cancels its own call."""
+    # Not asyncio.timeout: it would wait for a system that ignores being cancelled.
+    try:
+        await asyncio.wait({answer}, timeout=timeout)
+    except asyncio.CancelledError:
+        _abandon(answer)
+        raise
+    if not answer.done():
+        _abandon(answer)
+        message = f'system "{name}" did not answer within {timeout:g}s'
+        raise CallFailed(Failure("system", "DEADLINE_EXCEEDED", message))
+    if answer.cancelled():
+        message = "CancelledError: the system cancelled its own call"
+        raise CallFailed(Failure("system", "EXCEPTION", message))
+    return answer.result()
+
+
 # Exceptions are turned where they arise: a StopIteration cannot cross a future
 # (its waiter would never wake), and a SystemExit would stop the event loop.
 @contextmanager
-def _exceptions_as_failures() -> Iterator[None]:
+def exceptions_as_failures() -> Iterator[None]:
+    """Turn what a system raises into CallFailed."""
     try:
         yield
     except CallFailed:
@@ -200,7 +206,7 @@ def _text(content: object) -> str:
     return "" if content is None else str(content)
 
 
-def _abandon(answer: asyncio.Future[Reply]) -> None:
+def _abandon(answer: asyncio.Future[T]) -> None:
     """Stop caring: ask it to stop, and take its exception so that nobody logs it."""
     answer.cancel()
     answer.add_done_callback(lambda done: done.cancelled() or done.exception())

@@ -39,25 +39,19 @@ class ReaderCaller:
         if "response" in processed or not isinstance(processed.get("context"), str):
             return reply
         started = time.perf_counter()
-        answer = await self._read(processed["context"], example.get("question"), timeout)
+        answer = await read_context(
+            self._client,
+            self._system_prompt,
+            processed["context"],
+            example.get("question"),
+            timeout,
+        )
         return replace(
             reply,
             processed={**processed, "response": answer.content},
             reader_time=time.perf_counter() - started,
             reader_usage=answer.usage,
         )
-
-    async def _read(self, context: str, question: object, timeout: float) -> ChatReply:
-        asked = {"context": context, "question": question}
-        try:
-            async with asyncio.timeout(timeout):
-                return await self._client.complete(messages_for(asked, self._system_prompt))
-        except TimeoutError:
-            message = f"the reader did not answer within {timeout:g}s"
-            raise CallFailed(Failure("reader", "DEADLINE_EXCEEDED", message)) from None
-        except CallFailed as error:
-            failure = replace(error.failure, origin="reader")
-            raise CallFailed(failure, error.retry_delay) from None
 
     async def wait_connected(self, timeout: float) -> bool:
         """Wait for the system; a reader that is away shows when it is asked."""
@@ -66,3 +60,19 @@ class ReaderCaller:
     async def close(self) -> None:
         """Let go of the system."""
         await self._caller.close()
+
+
+async def read_context(
+    client: ChatClient, system_prompt: str, context: str, question: object, timeout: float
+) -> ChatReply:
+    """Have a model answer a question from a context; raise CallFailed with the reader to blame."""
+    asked = {"context": context, "question": question}
+    try:
+        async with asyncio.timeout(timeout):
+            return await client.complete(messages_for(asked, system_prompt))
+    except TimeoutError:
+        message = f"the reader did not answer within {timeout:g}s"
+        raise CallFailed(Failure("reader", "DEADLINE_EXCEEDED", message)) from None
+    except CallFailed as error:
+        failure = replace(error.failure, origin="reader")
+        raise CallFailed(failure, error.retry_delay) from None

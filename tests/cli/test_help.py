@@ -52,7 +52,12 @@ def test_no_help_loads_anything_heavy() -> None:
 @pytest.mark.parametrize("words", _COMMANDS[1:], ids=" ".join)
 def test_every_command_leads_somewhere(words: list[str]) -> None:
     parser = build_parser()
-    filled = {"delete": ["x"], "show": ["x"], "score": ["--evaluator", "x", "a", "b"]}
+    filled = {
+        "memory": ["run"],
+        "delete": ["x"],
+        "show": ["x"],
+        "score": ["--evaluator", "x", "a", "b"],
+    }
     alone = {"runs", "list", "run", "datasets", "evaluators", "metrics", "systems", "doctor"}
     last = words[-1]
     args = parser.parse_args([*words, *filled.get(last, [] if last in alone else ["x"])])

@@ -58,6 +58,7 @@ class Unreliable:
     """Misbehaves by the number in the example's id, one way each."""
 
     name = "unreliable"
+    version = "1"
     max_concurrency = 16
 
     async def process(self, example: dict[str, Any]) -> Any:

@@ -18,8 +18,8 @@ _PLAIN = (
     "attempts",
     "reused",
 )
-_OPTIONAL = ("context_tokens_in", "context_tokens_out")
-_SECONDS = ("latency", "queue_time", "scoring_time", "reader_time")
+_OPTIONAL = ("context_tokens_in", "context_tokens_out", "stored_bytes")
+_SECONDS = ("latency", "queue_time", "scoring_time", "reader_time", "ingest_time")
 _USAGES = ("usage", "reader_usage")
 
 

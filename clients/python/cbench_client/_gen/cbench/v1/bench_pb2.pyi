@@ -42,7 +42,7 @@ RUN_STATE_CANCELLED: RunState
 RUN_STATE_WAITING: RunState
 
 class RunSpec(_message.Message):
-    __slots__ = ("systems", "datasets", "evaluators", "metrics", "row_timeout", "max_concurrency", "expose_reference_fields", "labels", "kind", "repeats", "max_failures", "reader", "score_field", "threshold", "tokenizer", "text_fields", "seed", "reuse", "wait_timeout", "replace_evaluators", "reference_fields")
+    __slots__ = ("systems", "datasets", "evaluators", "metrics", "row_timeout", "max_concurrency", "expose_reference_fields", "labels", "kind", "repeats", "max_failures", "reader", "score_field", "threshold", "tokenizer", "text_fields", "seed", "reuse", "wait_timeout", "replace_evaluators", "reference_fields", "query_budget", "question_types")
     class LabelsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -71,6 +71,8 @@ class RunSpec(_message.Message):
     WAIT_TIMEOUT_FIELD_NUMBER: _ClassVar[int]
     REPLACE_EVALUATORS_FIELD_NUMBER: _ClassVar[int]
     REFERENCE_FIELDS_FIELD_NUMBER: _ClassVar[int]
+    QUERY_BUDGET_FIELD_NUMBER: _ClassVar[int]
+    QUESTION_TYPES_FIELD_NUMBER: _ClassVar[int]
     systems: _containers.RepeatedCompositeFieldContainer[SystemRef]
     datasets: _containers.RepeatedCompositeFieldContainer[DatasetRef]
     evaluators: _containers.RepeatedCompositeFieldContainer[EvaluatorRef]
@@ -92,7 +94,9 @@ class RunSpec(_message.Message):
     wait_timeout: _duration_pb2.Duration
     replace_evaluators: bool
     reference_fields: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, systems: _Optional[_Iterable[_Union[SystemRef, _Mapping]]] = ..., datasets: _Optional[_Iterable[_Union[DatasetRef, _Mapping]]] = ..., evaluators: _Optional[_Iterable[_Union[EvaluatorRef, _Mapping]]] = ..., metrics: _Optional[_Iterable[_Union[MetricRef, _Mapping]]] = ..., row_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., max_concurrency: _Optional[int] = ..., expose_reference_fields: bool = ..., labels: _Optional[_Mapping[str, str]] = ..., kind: _Optional[_Union[RunKind, str]] = ..., repeats: _Optional[int] = ..., max_failures: _Optional[str] = ..., reader: _Optional[_Union[ModelRef, _Mapping]] = ..., score_field: _Optional[str] = ..., threshold: _Optional[float] = ..., tokenizer: _Optional[str] = ..., text_fields: _Optional[_Iterable[str]] = ..., seed: _Optional[int] = ..., reuse: bool = ..., wait_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., replace_evaluators: bool = ..., reference_fields: _Optional[_Iterable[str]] = ...) -> None: ...
+    query_budget: int
+    question_types: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, systems: _Optional[_Iterable[_Union[SystemRef, _Mapping]]] = ..., datasets: _Optional[_Iterable[_Union[DatasetRef, _Mapping]]] = ..., evaluators: _Optional[_Iterable[_Union[EvaluatorRef, _Mapping]]] = ..., metrics: _Optional[_Iterable[_Union[MetricRef, _Mapping]]] = ..., row_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., max_concurrency: _Optional[int] = ..., expose_reference_fields: bool = ..., labels: _Optional[_Mapping[str, str]] = ..., kind: _Optional[_Union[RunKind, str]] = ..., repeats: _Optional[int] = ..., max_failures: _Optional[str] = ..., reader: _Optional[_Union[ModelRef, _Mapping]] = ..., score_field: _Optional[str] = ..., threshold: _Optional[float] = ..., tokenizer: _Optional[str] = ..., text_fields: _Optional[_Iterable[str]] = ..., seed: _Optional[int] = ..., reuse: bool = ..., wait_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., replace_evaluators: bool = ..., reference_fields: _Optional[_Iterable[str]] = ..., query_budget: _Optional[int] = ..., question_types: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class SystemRef(_message.Message):
     __slots__ = ("name", "target", "attached", "builtin", "proxy", "options", "served_name", "tls", "credential")
@@ -354,7 +358,7 @@ class SystemSummary(_message.Message):
     def __init__(self, system: _Optional[str] = ..., metrics: _Optional[_Mapping[str, float]] = ..., elapsed: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., undefined_metrics: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class EvalRow(_message.Message):
-    __slots__ = ("system", "example_id", "dataset", "index", "scores", "input_tokens", "output_tokens", "latency", "usage", "attempts", "failure", "metadata", "repeat", "primary_score", "processed", "context_tokens_in", "context_tokens_out", "queue_time", "scoring_time", "reused", "evaluator_notes", "group", "original", "reader_time", "reader_usage", "ordinal")
+    __slots__ = ("system", "example_id", "dataset", "index", "scores", "input_tokens", "output_tokens", "latency", "usage", "attempts", "failure", "metadata", "repeat", "primary_score", "processed", "context_tokens_in", "context_tokens_out", "queue_time", "scoring_time", "reused", "evaluator_notes", "group", "original", "reader_time", "reader_usage", "ordinal", "ingest_time", "stored_bytes")
     class ScoresEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -402,6 +406,8 @@ class EvalRow(_message.Message):
     READER_TIME_FIELD_NUMBER: _ClassVar[int]
     READER_USAGE_FIELD_NUMBER: _ClassVar[int]
     ORDINAL_FIELD_NUMBER: _ClassVar[int]
+    INGEST_TIME_FIELD_NUMBER: _ClassVar[int]
+    STORED_BYTES_FIELD_NUMBER: _ClassVar[int]
     system: str
     example_id: _example_pb2.ExampleId
     dataset: str
@@ -428,7 +434,9 @@ class EvalRow(_message.Message):
     reader_time: _duration_pb2.Duration
     reader_usage: _system_pb2.Usage
     ordinal: int
-    def __init__(self, system: _Optional[str] = ..., example_id: _Optional[_Union[_example_pb2.ExampleId, _Mapping]] = ..., dataset: _Optional[str] = ..., index: _Optional[int] = ..., scores: _Optional[_Mapping[str, float]] = ..., input_tokens: _Optional[int] = ..., output_tokens: _Optional[int] = ..., latency: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., usage: _Optional[_Union[_system_pb2.Usage, _Mapping]] = ..., attempts: _Optional[int] = ..., failure: _Optional[_Union[_failure_pb2.Failure, _Mapping]] = ..., metadata: _Optional[_Mapping[str, _example_pb2.Value]] = ..., repeat: _Optional[int] = ..., primary_score: _Optional[str] = ..., processed: _Optional[_Mapping[str, _example_pb2.Value]] = ..., context_tokens_in: _Optional[int] = ..., context_tokens_out: _Optional[int] = ..., queue_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., scoring_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., reused: bool = ..., evaluator_notes: _Optional[_Iterable[_Union[EvaluatorNote, _Mapping]]] = ..., group: _Optional[str] = ..., original: _Optional[_Union[_example_pb2.Example, _Mapping]] = ..., reader_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., reader_usage: _Optional[_Union[_system_pb2.Usage, _Mapping]] = ..., ordinal: _Optional[int] = ...) -> None: ...
+    ingest_time: _duration_pb2.Duration
+    stored_bytes: int
+    def __init__(self, system: _Optional[str] = ..., example_id: _Optional[_Union[_example_pb2.ExampleId, _Mapping]] = ..., dataset: _Optional[str] = ..., index: _Optional[int] = ..., scores: _Optional[_Mapping[str, float]] = ..., input_tokens: _Optional[int] = ..., output_tokens: _Optional[int] = ..., latency: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., usage: _Optional[_Union[_system_pb2.Usage, _Mapping]] = ..., attempts: _Optional[int] = ..., failure: _Optional[_Union[_failure_pb2.Failure, _Mapping]] = ..., metadata: _Optional[_Mapping[str, _example_pb2.Value]] = ..., repeat: _Optional[int] = ..., primary_score: _Optional[str] = ..., processed: _Optional[_Mapping[str, _example_pb2.Value]] = ..., context_tokens_in: _Optional[int] = ..., context_tokens_out: _Optional[int] = ..., queue_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., scoring_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., reused: bool = ..., evaluator_notes: _Optional[_Iterable[_Union[EvaluatorNote, _Mapping]]] = ..., group: _Optional[str] = ..., original: _Optional[_Union[_example_pb2.Example, _Mapping]] = ..., reader_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., reader_usage: _Optional[_Union[_system_pb2.Usage, _Mapping]] = ..., ordinal: _Optional[int] = ..., ingest_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., stored_bytes: _Optional[int] = ...) -> None: ...
 
 class EvaluatorNote(_message.Message):
     __slots__ = ("evaluator", "details", "failure")
@@ -608,7 +616,7 @@ class ListComponentsResponse(_message.Message):
     def __init__(self, datasets: _Optional[_Iterable[_Union[DatasetInfo, _Mapping]]] = ..., evaluators: _Optional[_Iterable[_Union[_evaluator_pb2.EvaluatorInfo, _Mapping]]] = ..., metrics: _Optional[_Iterable[_Union[MetricInfo, _Mapping]]] = ..., systems: _Optional[_Iterable[_Union[_system_pb2.SystemInfo, _Mapping]]] = ..., memory_systems: _Optional[_Iterable[_Union[_system_pb2.SystemInfo, _Mapping]]] = ..., server_version: _Optional[str] = ...) -> None: ...
 
 class DatasetInfo(_message.Message):
-    __slots__ = ("name", "description", "embedded", "evaluators", "reference_fields", "family", "configs", "size", "available", "primary_score", "official_metric", "licence", "source")
+    __slots__ = ("name", "description", "embedded", "evaluators", "reference_fields", "family", "configs", "size", "available", "primary_score", "official_metric", "licence", "source", "citation")
     NAME_FIELD_NUMBER: _ClassVar[int]
     DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
     EMBEDDED_FIELD_NUMBER: _ClassVar[int]
@@ -622,6 +630,7 @@ class DatasetInfo(_message.Message):
     OFFICIAL_METRIC_FIELD_NUMBER: _ClassVar[int]
     LICENCE_FIELD_NUMBER: _ClassVar[int]
     SOURCE_FIELD_NUMBER: _ClassVar[int]
+    CITATION_FIELD_NUMBER: _ClassVar[int]
     name: str
     description: str
     embedded: bool
@@ -635,7 +644,8 @@ class DatasetInfo(_message.Message):
     official_metric: bool
     licence: str
     source: str
-    def __init__(self, name: _Optional[str] = ..., description: _Optional[str] = ..., embedded: bool = ..., evaluators: _Optional[_Iterable[str]] = ..., reference_fields: _Optional[_Iterable[str]] = ..., family: _Optional[str] = ..., configs: _Optional[_Iterable[str]] = ..., size: _Optional[int] = ..., available: bool = ..., primary_score: _Optional[str] = ..., official_metric: bool = ..., licence: _Optional[str] = ..., source: _Optional[str] = ...) -> None: ...
+    citation: str
+    def __init__(self, name: _Optional[str] = ..., description: _Optional[str] = ..., embedded: bool = ..., evaluators: _Optional[_Iterable[str]] = ..., reference_fields: _Optional[_Iterable[str]] = ..., family: _Optional[str] = ..., configs: _Optional[_Iterable[str]] = ..., size: _Optional[int] = ..., available: bool = ..., primary_score: _Optional[str] = ..., official_metric: bool = ..., licence: _Optional[str] = ..., source: _Optional[str] = ..., citation: _Optional[str] = ...) -> None: ...
 
 class MetricInfo(_message.Message):
     __slots__ = ("name", "description", "keys")

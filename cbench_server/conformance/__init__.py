@@ -1,0 +1,12 @@
+"""Does a process keep the contract? Cases as data, run against any language over real sockets.
+
+`cases` reads them, `runner` carries them out, `operations` is the language they
+are written in. Raw messages are used throughout: a client library would hide
+the faults that are looked for.
+"""
+
+import os
+
+# Read when gRPC is loaded. Some cases are about handshakes that fail, and
+# it would log every one of them.
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")

@@ -1,0 +1,89 @@
+"""What came of the cases: as a table, as JSON, as JUnit XML."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+from xml.etree import ElementTree
+
+from cbench_server.conformance.runner import Result
+from cbench_server.reports.grid import Grid, printable
+
+_COLUMNS = ("passed", "failed", "known", "skipped")
+
+
+def as_grid(results: Sequence[Result]) -> Grid:
+    """Count by the first two parts of the name; a surprise counts as failed.
+
+    A group of which nothing applies has no line of its own.
+    """
+    groups: dict[str, Counter[str]] = {}
+    for result in results:
+        group = "/".join(result.case.name.split("/")[:2])
+        status = "failed" if result.is_bad else result.status
+        groups.setdefault(group, Counter())[status] += 1
+    total: Counter[str] = sum(groups.values(), Counter())
+    rows = [
+        (group, *(str(counts[column] or "") for column in _COLUMNS))
+        for group, counts in [*groups.items(), ("all", total)]
+        if group == "all" or counts.keys() - {"skipped"}
+    ]
+    header = ("cases", "passed", "failed", "known to fail", "not applicable")
+    return Grid(header, tuple(rows))
+
+
+def as_lines(results: Sequence[Result]) -> list[str]:
+    """Say of every case that did not pass what was wrong, and why cases were left out."""
+    lines = [
+        f"{'FAILED' if result.is_bad else 'known '}  {result.case.name}: {printable(result.why)}"
+        for result in results
+        if result.is_bad or result.status == "known"
+    ]
+    left_out = Counter(result.why for result in results if result.status == "skipped")
+    return lines + [f"{count} not applicable: {why}" for why, count in left_out.items()]
+
+
+def as_document(results: Sequence[Result], sdk: str, version: str) -> dict[str, Any]:
+    """Return what `--output json` prints."""
+    return {
+        "cbench": version,
+        "sdk": sdk,
+        "passed": not any(result.is_bad for result in results),
+        "counts": dict(Counter(result.status for result in results)),
+        "cases": [
+            {
+                "name": result.case.name,
+                "says": result.case.says,
+                "status": result.status,
+                "why": result.why,
+                "seconds": round(result.seconds, 3),
+            }
+            for result in results
+        ],
+    }
+
+
+def as_junit(results: Sequence[Result], sdk: str) -> bytes:
+    """Return a JUnit report: known failures are skipped, with the reason."""
+    suite = ElementTree.Element(
+        "testsuite",
+        name=f"cbench conformance of {sdk or 'a process'}",
+        tests=str(len(results)),
+        failures=str(sum(result.is_bad for result in results)),
+        skipped=str(sum(result.status in ("known", "skipped") for result in results)),
+        time=f"{sum(result.seconds for result in results):.3f}",
+    )
+    for result in results:
+        area, _, name = result.case.name.rpartition("/")
+        case = ElementTree.SubElement(
+            suite,
+            "testcase",
+            classname=area.replace("/", "."),
+            name=name,
+            time=f"{result.seconds:.3f}",
+        )
+        if result.is_bad:
+            ElementTree.SubElement(case, "failure", message=printable(result.why))
+        elif result.status != "passed":
+            ElementTree.SubElement(case, "skipped", message=printable(result.why))
+    document: bytes = ElementTree.tostring(suite, encoding="utf-8", xml_declaration=True)
+    return document

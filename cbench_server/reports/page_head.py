@@ -1,0 +1,146 @@
+"""What the page shows above its rows, as plain data: every number is computed and worded here."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from cbench_server.comparison import Comparison
+from cbench_server.metrics.estimate import base_key
+from cbench_server.reports import numbers
+from cbench_server.reports.columns import Column, Values, headline_columns
+from cbench_server.reports.distributions import score_distributions, stage_times
+from cbench_server.reports.json_report import iso_time
+from cbench_server.reports.page_comparison import page_comparison
+from cbench_server.reports.table import by_dataset, headline, notes, state_line
+from cbench_server.reports.tally import Tally
+from cbench_server.spec import Run
+from cbench_server.version import __version__
+
+Cell = dict[str, Any]
+
+
+def page_head(run: Run, found: Tally, comparison: Comparison | None) -> dict[str, Any]:
+    """Collect everything but the rows."""
+    return {
+        "version": __version__,
+        "run": _run(run),
+        "systems": _systems(run, comparison),
+        "threshold": run.spec.threshold,
+        "references": _references(run),
+        "notes": _notes(run, found),
+        "headline": _headline(run, found),
+        "comparison": page_comparison(comparison) if comparison else None,
+        "datasets": _datasets(run),
+        "distributions": score_distributions(found, run.systems),
+        "times": stage_times(found, run.systems),
+        "failures": _failures(found),
+    }
+
+
+def _systems(run: Run, comparison: Comparison | None) -> list[str]:
+    """Name the run's own systems, whose numbers the rows use, then those compared with."""
+    compared = comparison.systems if comparison else ()
+    return list(dict.fromkeys([*run.systems, *compared]))
+
+
+def _run(run: Run) -> dict[str, Any]:
+    took = None if run.end_time is None else max(0.0, run.end_time - run.create_time)
+    return {
+        "id": run.run_id,
+        "state": str(run.state),
+        "created": iso_time(run.create_time),
+        "took": numbers.seconds(took),
+        "rows": run.completed_rows,
+        "failed": run.failed_rows,
+        "datasets": [ref.label for ref in run.spec.datasets],
+        "labels": run.spec.labels,
+        "parent": run.parent_run_id,
+    }
+
+
+def _notes(run: Run, found: Tally) -> list[str]:
+    """Say what the table needs to be read right; commands are for a terminal."""
+    lines = [line for line in notes(run, found.facts) if ": cbench " not in line]
+    return [line for line in lines if run.failure or line != state_line(run)]
+
+
+def _references(run: Run) -> list[str]:
+    """Name the fields that hold expected answers, as the run kept them from its systems."""
+    datasets = run.config.get("datasets", [])
+    return sorted({name for each in datasets for name in each.get("withheld_fields", [])})
+
+
+def _headline(run: Run, found: Tally) -> dict[str, Any]:
+    grid = headline(run, found.facts)
+    columns = headline_columns(run.summary, all_keys=bool(run.spec.metrics))
+    # Intervals stand in the cells of what they belong to, not in columns of their own.
+    shown = [
+        (title, column)
+        for title, column in zip(grid.header[1:-1], columns, strict=True)
+        if base_key(column.keys[0]) == column.keys[0]
+    ]
+    rows = []
+    for system, line in zip(run.systems, grid.rows, strict=True):
+        values = run.summary.get(system, {})
+        failed = {"text": line[-1]}
+        rows.append([{"text": system}, *(_cell(column, values) for _, column in shown), failed])
+    return {"titles": ["System", *(title for title, _ in shown), grid.header[-1]], "rows": rows}
+
+
+def _cell(column: Column, values: Values) -> Cell:
+    key = next((key for key in column.keys if values.get(key) is not None), column.keys[0])
+    return {
+        "text": column.show(values),
+        "value": values.get(key),
+        **_interval(values, key, lambda bound: column.show({key: bound})),
+    }
+
+
+def _interval(values: Values, key: str, show: Any) -> Cell:
+    low, high = values.get(f"{key}_ci_low"), values.get(f"{key}_ci_high")
+    if low is None or high is None:
+        return {}
+    shown = f"{show(low)} to {show(high)}"
+    # A column of several values, such as tokens before and after, has no interval of its own.
+    return {} if numbers.MISSING in shown else {"low": low, "high": high, "interval": shown}
+
+
+def _datasets(run: Run) -> dict[str, Any] | None:
+    grid = by_dataset(run)
+    if grid is None:
+        return None
+    keys = [f"dataset:{label}" for label in grid.header[1:]]
+    rows = [
+        [{"text": system}, *(_score(run.summary.get(system, {}), key) for key in keys)]
+        for system in run.systems
+    ]
+    return {"titles": list(grid.header), "rows": rows}
+
+
+def _score(values: Values, key: str) -> Cell:
+    value = values.get(key)
+    return {
+        "text": numbers.score(value),
+        "value": value,
+        **_interval(values, key, numbers.score),
+    }
+
+
+def _failures(found: Tally) -> list[dict[str, Any]]:
+    lines = []
+    counted: tuple[tuple[str, Mapping[Any, int]], ...] = (
+        ("row", found.failures),
+        ("evaluator", found.evaluator_failures),
+    )
+    for what, kinds in counted:
+        for kind, number in sorted(kinds.items(), key=lambda item: (-item[1], str(item[0]))):
+            lines.append(
+                {
+                    "what": what,
+                    "system": kind.system,
+                    "origin": kind.origin,
+                    "reason": kind.reason,
+                    "count": number,
+                    "message": found.messages[kind][:500],
+                }
+            )
+    return lines

@@ -1,0 +1,58 @@
+"""Rows as Parquet: typed columns, a score each, written in groups as they are read."""
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from tempfile import TemporaryFile
+from typing import Any
+
+from cbench_server.results import EvalRow
+
+_GROUP_ROWS = 20_000
+_PIECE_BYTES = 1024 * 1024
+_TEXTS = ("system", "dataset", "primary_score", "group")
+_COUNTS = ("index", "repeat", "input_tokens", "output_tokens", "attempts")
+_OPTIONAL_COUNTS = ("context_tokens_in", "context_tokens_out")
+_SECONDS = ("latency", "queue_time", "reader_time", "scoring_time")
+
+
+def to_parquet(read: Callable[[], Iterable[EvalRow]]) -> Iterator[bytes]:
+    """Write rows column by column; a failed row has no scores.
+
+    The rows are read twice, the first time for the names of the scores. An
+    example's id is text here, whatever its type, since a column has one.
+    """
+    import pyarrow
+    import pyarrow.parquet
+
+    scores = sorted({name for row in read() for name in row.scores})
+    schema = pyarrow.schema(
+        [
+            *((name, pyarrow.string()) for name in (*_TEXTS, "example_id")),
+            *((name, pyarrow.int64()) for name in (*_COUNTS, *_OPTIONAL_COUNTS)),
+            *((name, pyarrow.float64()) for name in (*_SECONDS, "score")),
+            *((f"score:{name}", pyarrow.float64()) for name in scores),
+            ("reused", pyarrow.bool_()),
+            ("failure", pyarrow.string()),
+            ("failure_message", pyarrow.string()),
+        ]
+    )
+    with TemporaryFile() as file:
+        with pyarrow.parquet.ParquetWriter(file, schema, compression="zstd") as writer:
+            rows = iter(read())
+            while group := list(islice(rows, _GROUP_ROWS)):
+                records = [_record(row, scores) for row in group]
+                writer.write_table(pyarrow.Table.from_pylist(records, schema=schema))
+        file.seek(0)
+        while piece := file.read(_PIECE_BYTES):
+            yield piece
+
+
+def _record(row: EvalRow, scores: list[str]) -> dict[str, Any]:
+    named = (*_TEXTS, *_COUNTS, *_OPTIONAL_COUNTS, *_SECONDS, "score", "reused")
+    return {
+        **{name: getattr(row, name) for name in named},
+        **{f"score:{name}": row.scores.get(name) for name in scores},
+        "example_id": str(row.example_id),
+        "failure": row.failure.reason if row.failure else None,
+        "failure_message": row.failure.message if row.failure else None,
+    }

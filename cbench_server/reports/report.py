@@ -1,0 +1,91 @@
+"""What a reporter gets: a run, and its rows to read as often as it needs."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from cbench_server.errors import InvalidInput
+from cbench_server.results import EvalResult, EvalRow
+from cbench_server.spec import DatasetRef, Run, RunSpec, RunState, SystemProgress
+
+if TYPE_CHECKING:
+    from cbench_server.comparison import Comparison
+
+Original = dict[str, Any]
+FullRow = tuple[EvalRow, Original | None]
+
+
+@dataclass(frozen=True)
+class Report:
+    """A run to be written down. Rows come from where they are stored, never all at once."""
+
+    run: Run
+    rows: Callable[[], Iterable[EvalRow]]
+    """Reads every row from the first: by system, then in dataset order."""
+    full_rows: Callable[[str], Iterable[FullRow]]
+    """Reads the rows of one system with what it returned, and the original where it is known."""
+    compare: "Callable[[], Comparison | None]" = lambda: None
+    """Compares its systems with each other, or with those of other runs."""
+
+
+class Reporter(Protocol):
+    """Writes a report in one format, piece by piece; text is UTF-8."""
+
+    def __call__(self, report: Report, /) -> Iterable[str | bytes]: ...
+
+
+def report_of(result: EvalResult, examples: Sequence[Original] = ()) -> Report:
+    """Take the result of `evaluate()` for a run that has just succeeded.
+
+    With the `examples` it was given, a page can show them beside what became of them.
+    """
+    originals = dict(enumerate(examples))
+
+    def of_system(system: str) -> Iterable[FullRow]:
+        return ((row, originals.get(row.ordinal)) for row in result.rows if row.system == system)
+
+    def compared() -> "Comparison | None":
+        return compared_sides(
+            {name: [row for row, _ in of_system(name)] for name in run.systems}, run.spec
+        )
+
+    run = _run_of(result)
+    return Report(run, lambda: result.rows, of_system, compared)
+
+
+def compared_sides(sides: Mapping[str, Iterable[EvalRow]], spec: RunSpec) -> "Comparison | None":
+    """Compare the rows of systems; None where there is nothing to compare."""
+    from cbench_server.comparison import compare
+
+    if len(sides) < 2:
+        return None
+    try:
+        return compare(
+            sides, score_field=spec.score_field or None, threshold=spec.threshold, seed=spec.seed
+        )
+    except InvalidInput:
+        return None
+
+
+def _run_of(result: EvalResult) -> Run:
+    systems = tuple(dict.fromkeys([*result.summary, *(row.system for row in result.rows)]))
+    failed = {row.system: 0 for row in result.rows}
+    completed = dict(failed)
+    for row in result.rows:
+        completed[row.system] += 1
+        failed[row.system] += row.failure is not None
+    started = float(result.config.get("started_at", 0.0))
+    labels = sorted({row.dataset for row in result.rows} - {""})
+    return Run(
+        run_id="",
+        spec=RunSpec(systems=(), datasets=tuple(map(DatasetRef, labels))),
+        state=RunState.SUCCEEDED,
+        create_time=started,
+        end_time=started + sum(result.timing.values()),
+        total_rows=len(result.rows),
+        progress={name: SystemProgress(completed[name], failed[name]) for name in completed},
+        summary=result.summary,
+        timing=result.timing,
+        config=result.config,
+        systems=systems,
+    )

@@ -1,0 +1,81 @@
+"""What only the rows can tell, gathered in one reading: scores, times, failures."""
+
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from cbench_server.metrics.accumulate import is_system_failure, is_timeout
+from cbench_server.reports.table import RowFacts
+from cbench_server.results import EvalRow
+
+STAGES = ("queue", "system", "reader", "scoring")
+"""Where a row's time goes, in order."""
+
+
+@dataclass(frozen=True)
+class FailureKind:
+    """Failures that have one cause on one system."""
+
+    system: str
+    origin: str
+    reason: str
+
+
+def _numbers() -> defaultdict[tuple[str, str], "array[float]"]:
+    return defaultdict(lambda: array("d"))
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Sixteen or so bytes a row and score; the rows themselves are not kept."""
+
+    scores: defaultdict[tuple[str, str], "array[float]"] = field(default_factory=_numbers)
+    """Values by system and score, in the order of the rows."""
+    times: defaultdict[tuple[str, str], "array[float]"] = field(default_factory=_numbers)
+    """Seconds by system and stage, of rows that did not fail, and of calls that timed out."""
+    failures: Counter[FailureKind] = field(default_factory=Counter)
+    messages: dict[FailureKind, str] = field(default_factory=dict)
+    """The first message of each kind."""
+    evaluator_failures: Counter[FailureKind] = field(default_factory=Counter)
+    primary: dict[str, set[str]] = field(default_factory=dict)
+    """The scores that counted, by system."""
+
+    @property
+    def facts(self) -> RowFacts:
+        """The part that the text table shows."""
+        reasons: Counter[str] = Counter()
+        for kind, number in self.failures.items():
+            reasons[kind.reason] += number
+        return RowFacts(reasons, {name: tuple(sorted(used)) for name, used in self.primary.items()})
+
+
+def tally(rows: Iterable[EvalRow]) -> Tally:
+    """Read every row once."""
+    found = Tally()
+    for row in rows:
+        for name, value in row.scores.items():
+            found.scores[row.system, name].append(value)
+        if row.failure is None:
+            _add_times(found, row)
+            found.primary.setdefault(row.system, set()).add(row.primary_score)
+        else:
+            kind = FailureKind(row.system, row.failure.origin, row.failure.reason)
+            found.failures[kind] += 1
+            found.messages.setdefault(kind, row.failure.message)
+            if is_system_failure(row) and is_timeout(row):
+                # As in the summary: left out, a system that hangs would look quick.
+                found.times[row.system, "system"].append(row.latency)
+        for failure in row.evaluator_failures.values():
+            kind = FailureKind(row.system, failure.origin, failure.reason)
+            found.evaluator_failures[kind] += 1
+            found.messages.setdefault(kind, failure.message)
+    for used in found.primary.values():
+        used.discard("")
+    return found
+
+
+def _add_times(found: Tally, row: EvalRow) -> None:
+    seconds = (row.queue_time, row.latency, row.reader_time, row.scoring_time)
+    for stage, spent in zip(STAGES, seconds, strict=True):
+        found.times[row.system, stage].append(spent)

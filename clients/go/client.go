@@ -1,0 +1,243 @@
+package cbench
+
+import (
+	"context"
+	"crypto/rand"
+	"iter"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
+
+	pb "github.com/cbench/cbench-server/clients/go/cbenchpb"
+)
+
+// uploadBytes bounds one message of an upload.
+const uploadBytes = 1 << 20
+
+// Client drives one daemon: it starts runs, follows them, and reads their rows.
+// Runs, rows and events are the protocol's own messages. It may be shared by
+// goroutines.
+//
+// Errors are a [*RefusedError] for what the daemon declines and an
+// [*UnreachableError] if it cannot be reached.
+type Client struct {
+	target      string
+	timeout     time.Duration
+	connection  *grpc.ClientConn
+	bench       pb.BenchClient
+	evaluator   pb.EvaluatorClient
+	hasAnswered atomic.Bool
+}
+
+// NewClient makes a client of the daemon at target, such as "127.0.0.1:50051".
+// Nothing is sent before the first request.
+func NewClient(target string, options ...ClientOption) (*Client, error) {
+	s := &settings{timeout: 30 * time.Second}
+	for _, option := range options {
+		option.applyToClient(s)
+	}
+	connection, err := dial(target, s)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{
+		target: target, timeout: s.timeout, connection: connection,
+		bench: pb.NewBenchClient(connection), evaluator: pb.NewEvaluatorClient(connection),
+	}, nil
+}
+
+// Close closes the connection.
+func (c *Client) Close() error { return c.connection.Close() }
+
+// Evaluate starts a run and follows it to its end.
+//
+// A lost connection is taken up again where it broke, until ctx ends: every
+// stored event comes once and in order. Leaving the loop does not stop the run.
+func (c *Client) Evaluate(ctx context.Context, spec *pb.RunSpec, options ...FollowOption) iter.Seq2[*pb.RunEvent, error] {
+	f := newFollower(c, options)
+	f.spec = spec
+	if f.requestID == "" {
+		f.requestID = rand.Text()
+	}
+	return f.events(ctx)
+}
+
+// Watch follows a run to its end; otherwise as [Client.Evaluate].
+func (c *Client) Watch(ctx context.Context, runID string, options ...FollowOption) iter.Seq2[*pb.RunEvent, error] {
+	f := newFollower(c, options)
+	f.runID = runID
+	return f.events(ctx)
+}
+
+// Start starts a run, and returns its id without following it.
+func (c *Client) Start(ctx context.Context, spec *pb.RunSpec, options ...FollowOption) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	for event, err := range c.Evaluate(ctx, spec, append(options, OmitRows())...) {
+		if err != nil {
+			return "", err
+		}
+		if event.GetAccepted() != nil {
+			return event.GetAccepted().GetRunId(), nil
+		}
+	}
+	return "", &RefusedError{Reason: "INTERNAL", Message: c.target + " took the run and never named it."}
+}
+
+// Get gets a run.
+func (c *Client) Get(ctx context.Context, runID string) (*pb.Run, error) {
+	response, err := request(ctx, c, c.bench.GetRun, &pb.GetRunRequest{RunId: runID})
+	return response.GetRun(), err
+}
+
+// List lists runs, newest first, without their configuration. Labels and states
+// narrow the list; nil means any.
+func (c *Client) List(ctx context.Context, labels map[string]string, states ...pb.RunState) iter.Seq2[*pb.Run, error] {
+	return func(yield func(*pb.Run, error) bool) {
+		asked := &pb.ListRunsRequest{Labels: labels, States: states}
+		for {
+			page, err := request(ctx, c, c.bench.ListRuns, asked)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for _, run := range page.GetRuns() {
+				if !yield(run, nil) {
+					return
+				}
+			}
+			if asked.PageToken = page.GetNextPageToken(); asked.PageToken == "" {
+				return
+			}
+		}
+	}
+}
+
+// Rows lists the rows of a run, by system and then in dataset order. What the
+// request leaves out means all rows, without originals and outputs.
+func (c *Client) Rows(ctx context.Context, asked *pb.ListRowsRequest) iter.Seq2[*pb.EvalRow, error] {
+	return func(yield func(*pb.EvalRow, error) bool) {
+		asked := proto.CloneOf(asked)
+		for {
+			page, err := request(ctx, c, c.bench.ListRows, asked)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for _, row := range page.GetRows() {
+				if !yield(row, nil) {
+					return
+				}
+			}
+			if asked.PageToken = page.GetNextPageToken(); asked.PageToken == "" {
+				return
+			}
+		}
+	}
+}
+
+// Cancel asks a run to stop; its rows are kept.
+func (c *Client) Cancel(ctx context.Context, runID string) (*pb.Run, error) {
+	response, err := request(ctx, c, c.bench.CancelRun, &pb.CancelRunRequest{RunId: runID})
+	return response.GetRun(), err
+}
+
+// Resume takes a cancelled or failed run up again where it stopped.
+func (c *Client) Resume(ctx context.Context, runID string) (*pb.Run, error) {
+	response, err := request(ctx, c, c.bench.ResumeRun, &pb.ResumeRunRequest{RunId: runID})
+	return response.GetRun(), err
+}
+
+// Delete deletes a finished run with its rows.
+func (c *Client) Delete(ctx context.Context, runID string) error {
+	_, err := request(ctx, c, c.bench.DeleteRun, &pb.DeleteRunRequest{RunId: runID})
+	return err
+}
+
+// Rescore scores the stored outputs of a run again, as a run of its own; follow
+// it with [Client.Watch].
+func (c *Client) Rescore(ctx context.Context, asked *pb.RescoreRequest) (*pb.Run, error) {
+	response, err := request(ctx, c, c.bench.Rescore, asked)
+	return response.GetRun(), err
+}
+
+// Score scores one pair with an evaluator of the daemon.
+func (c *Client) Score(
+	ctx context.Context, evaluator string, original, processed Example, options map[string]any,
+) (Assessment, error) {
+	asked := &pb.ScoreRequest{Evaluator: evaluator}
+	var err error
+	if asked.Original, err = encodeExample(original); err != nil {
+		return Assessment{}, err
+	}
+	if asked.Processed, err = encodeExample(processed); err != nil {
+		return Assessment{}, err
+	}
+	if asked.Options, err = encodeFields(options, "options.", 0); err != nil {
+		return Assessment{}, err
+	}
+	response, err := request(ctx, c, c.evaluator.Score, asked)
+	if err != nil {
+		return Assessment{}, err
+	}
+	details, err := decodeFields(response.GetDetails(), "details.", 0)
+	return Assessment{Scores: response.GetScores(), Explanation: response.GetExplanation(), Details: details}, err
+}
+
+// Upload stores examples, and returns the digest for [cbenchpb.DatasetRef].Upload
+// and how many there are.
+func (c *Client) Upload(ctx context.Context, examples iter.Seq[Example]) (digest string, count int64, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	wire, err := c.bench.UploadExamples(ctx)
+	if err != nil {
+		return "", 0, c.explained(err, nil)
+	}
+	message, size := &pb.UploadExamplesRequest{}, 0
+	for example := range examples {
+		encoded, err := encodeExample(example)
+		if err != nil {
+			return "", 0, err
+		}
+		message.Examples = append(message.Examples, encoded)
+		if size += proto.Size(encoded); size < uploadBytes {
+			continue
+		}
+		if wire.Send(message) != nil {
+			// Its status comes with the response.
+			break
+		}
+		message, size = &pb.UploadExamplesRequest{}, 0
+	}
+	if len(message.GetExamples()) > 0 {
+		_ = wire.Send(message)
+	}
+	response, err := wire.CloseAndRecv()
+	if err != nil {
+		return "", 0, c.explained(err, wire.Trailer())
+	}
+	return response.GetDigest(), response.GetExampleCount(), nil
+}
+
+// Components lists what a run may name: datasets, evaluators, metrics and systems.
+func (c *Client) Components(ctx context.Context) (*pb.ListComponentsResponse, error) {
+	return request(ctx, c, c.bench.ListComponents, &pb.ListComponentsRequest{})
+}
+
+// request makes one unary request within the client's timeout.
+func request[Q, P any](
+	ctx context.Context, c *Client, method func(context.Context, Q, ...grpc.CallOption) (P, error), message Q,
+) (P, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	var trailer metadata.MD
+	response, err := method(ctx, message, grpc.Trailer(&trailer))
+	if err != nil {
+		return response, c.explained(err, trailer)
+	}
+	c.hasAnswered.Store(true)
+	return response, nil
+}

@@ -1,0 +1,127 @@
+package cbench
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	pb "github.com/cbench/cbench-server/clients/go/cbenchpb"
+)
+
+var evaluatorName = regexp.MustCompile(`^[a-z0-9-]{1,200}$`)
+
+// Evaluator scores what a system made of an example.
+//
+// It is passed to [Serve] and [Attach] like an option. Score is called from
+// many goroutines at once.
+type Evaluator struct {
+	// Name is made of lowercase letters, digits and dashes.
+	Name string
+	// Version changes whenever equal pairs may score differently.
+	Version string
+	// Description is one sentence for `cbench evaluators`.
+	Description string
+	// Scores announces the scores given.
+	Scores []ScoreInfo
+	// RequiredFields are those read from the original example.
+	RequiredFields []string
+	// TakesOptions says that Score reads [Call].Options. Without it a call with
+	// options is refused.
+	TakesOptions bool
+	// MaxConcurrency is how many calls may run at once. Zero means that the
+	// daemon decides, up to 256.
+	MaxConcurrency int
+	// Score compares processed with original and names each score. One that
+	// does not apply is left out, not set to zero.
+	Score func(ctx context.Context, original, processed Example) (Assessment, error)
+}
+
+// ScoreInfo announces one kind of score.
+type ScoreInfo struct {
+	// Name is made of lowercase letters, digits and underscores.
+	Name string
+	// Description is what a reader should make of it, in one sentence.
+	Description string
+	// LowerIsBetter says that a smaller value is better.
+	LowerIsBetter bool
+}
+
+// Assessment is what an evaluator has to say about one pair.
+type Assessment struct {
+	// Scores are the values by name.
+	Scores map[string]float64
+	// Explanation says why, for a person reading one row.
+	Explanation string
+	// Details are what led to the scores, such as the extracted answer.
+	Details map[string]any
+}
+
+func (e Evaluator) addTo(host *host) error {
+	if !evaluatorName.MatchString(e.Name) {
+		return fmt.Errorf("an evaluator has the name %q; a name is made of lowercase letters, digits and dashes", e.Name)
+	}
+	if err := checkConcurrency(e.Name, e.MaxConcurrency); err != nil {
+		return err
+	}
+	if e.Score == nil {
+		return fmt.Errorf("evaluator %q has no Score", e.Name)
+	}
+	info := &pb.EvaluatorInfo{
+		Name: e.Name, Version: e.Version, Description: e.Description, RequiredFields: e.RequiredFields,
+		MaxConcurrency: stated(e.MaxConcurrency),
+	}
+	for _, score := range e.Scores {
+		info.Scores = append(info.Scores, &pb.ScoreInfo{
+			Name: score.Name, Description: score.Description, HigherIsBetter: !score.LowerIsBetter,
+		})
+	}
+	served := &servedEvaluator{newOffer(e.Name, OriginEvaluator, e.MaxConcurrency), e, info}
+	return host.evaluators.add("evaluator", e.Name, served)
+}
+
+type servedEvaluator struct {
+	*offer
+	evaluator Evaluator
+	info      *pb.EvaluatorInfo
+}
+
+func (e *servedEvaluator) score(ctx context.Context, callID string, request *pb.ScoreRequest) (proto.Message, error) {
+	original, err := decodeExample(request.GetOriginal())
+	if err != nil {
+		return nil, invalid(fmt.Errorf("original: %w", err), OriginEvaluator)
+	}
+	processed, err := decodeExample(request.GetProcessed())
+	if err != nil {
+		return nil, invalid(fmt.Errorf("processed: %w", err), OriginEvaluator)
+	}
+	options, err := decodeFields(request.GetOptions(), "options.", 0)
+	if err != nil {
+		return nil, invalid(err, OriginEvaluator)
+	}
+	if len(options) > 0 && !e.evaluator.TakesOptions {
+		names := strings.Join(slices.Sorted(maps.Keys(options)), ", ")
+		return nil, invalid(fmt.Errorf("evaluator %q takes no options, and got: %s", e.evaluator.Name, names), OriginEvaluator)
+	}
+	assessment, err := e.evaluator.Score(withCall(ctx, callID, options), original, processed)
+	if err != nil {
+		return nil, err
+	}
+	for name := range assessment.Scores {
+		if _, err := encodeText(name, "scores"); err != nil {
+			return nil, unencodable(err, "Score", OriginEvaluator)
+		}
+	}
+	if _, err := encodeText(assessment.Explanation, "explanation"); err != nil {
+		return nil, unencodable(err, "Score", OriginEvaluator)
+	}
+	details, err := encodeFields(assessment.Details, "details.", 0)
+	if err != nil {
+		return nil, unencodable(err, "Score", OriginEvaluator)
+	}
+	return &pb.ScoreResponse{Scores: assessment.Scores, Explanation: assessment.Explanation, Details: details}, nil
+}

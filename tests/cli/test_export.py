@@ -1,0 +1,82 @@
+"""`cbench export`: every format, by name or by suffix."""
+
+import csv
+import io
+import json
+import xml.etree.ElementTree as ElementTree
+from functools import partial
+from pathlib import Path
+
+import pyarrow.parquet
+import pytest
+
+from tests.cli.conftest import Cbench, complaint, strict
+
+
+@pytest.fixture
+def stored(cbench: Cbench, daemon_address: str) -> Cbench:
+    """`cbench` with a daemon that has a run of eight rows."""
+    served = partial(cbench, CBENCH_SERVER=daemon_address)
+    finished = served(
+        *("run", "--dataset", "mini-qa", "-n", "4", "--quiet"),
+        *("--builtin", "identity", "--builtin", "truncate-tail"),
+    )
+    assert finished.returncode == 0, finished.stderr
+    return served
+
+
+def test_text_formats_go_to_stdout(stored: Cbench) -> None:
+    markdown = stored("export", "last", "--format", "markdown").stdout
+    assert markdown.startswith("# Evaluation Results")
+    assert "| truncate-tail |" in markdown
+    document = strict(stored("export", "last", "--format", "json").stdout)
+    assert len(document["rows"]) == 8
+    lines = stored("export", "last", "--format", "jsonl").stdout.splitlines()
+    assert [json.loads(line)["system"] for line in lines] == ["identity"] * 4 + [
+        "truncate-tail"
+    ] * 4
+    table = list(csv.DictReader(io.StringIO(stored("export", "last", "--format", "csv").stdout)))
+    assert [row["system"] for row in table] == [json.loads(line)["system"] for line in lines]
+    tests = ElementTree.fromstring(stored("export", "last", "--format", "junit").stdout)
+    assert len(tests.findall(".//testcase")) == 8
+
+
+def test_a_files_suffix_tells_the_format(stored: Cbench, tmp_path: Path) -> None:
+    written = stored("export", "last", "-o", "rows.parquet")
+    assert written.returncode == 0, written.stderr
+    assert written.stdout == ""
+    assert written.stderr.startswith("rows.parquet (")
+    assert pyarrow.parquet.read_table(tmp_path / "rows.parquet").num_rows == 8
+    assert stored("export", "last", "-o", "rows.XML").returncode == 0
+    assert (tmp_path / "rows.XML").read_text().startswith("<?xml")
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint_has"),
+    [
+        (["-o", "rows.xyz"], ['"rows.xyz"', "--format", "parquet"]),
+        ([], ["stdout", "--format", "markdown"]),
+        (["--format", "parket"], ['no reporter "parket"', "parquet"]),
+        (["--format", "csv", "-o", "missing/rows.csv"], ["missing/rows.csv"]),
+    ],
+    ids=["suffix", "nothing", "typo", "folder"],
+)
+def test_what_cannot_be_done_is_said(
+    stored: Cbench, words: list[str], complaint_has: list[str]
+) -> None:
+    refused = stored("export", "last", *words)
+    assert refused.returncode == 2
+    for part in complaint_has:
+        assert part in complaint(refused)
+
+
+def test_a_registered_reporter_is_a_format(cbench: Cbench, tmp_path: Path) -> None:
+    (tmp_path / "shouting.py").write_text(
+        "from cbench_server.registry import register_reporter\n"
+        "register_reporter('shout', lambda report: [report.run.systems[0].upper()])\n"
+    )
+    with_module = partial(cbench, PYTHONPATH=str(tmp_path))
+    made = with_module("run", "--dataset", "mini-qa", "-n", "1", "--builtin", "identity", "--quiet")
+    assert made.returncode == 0, made.stderr
+    shouted = with_module("export", "last", "--format", "shout", "--import", "shouting")
+    assert (shouted.returncode, shouted.stdout) == (0, "IDENTITY"), shouted.stderr

@@ -1,0 +1,125 @@
+"""`cbench memory run`, as a person would type it."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Cbench, complaint, strict
+from tests.systems.conftest import ModelServer, server  # noqa: F401 # a fixture
+
+_SYSTEMS = Path(__file__).parent.parent / "e2e" / "memory_systems.py"
+_CONVERSATION: dict[str, Any] = {
+    "id": "c1",
+    "turns": [
+        {"role": "user", "content": "I moved to Oslo.", "time": "2024-05-01"},
+        {"role": "assistant", "content": "How nice."},
+    ],
+    "qa_pairs": [
+        {"question": "Where did I move?", "answer": "Oslo", "type": "single_hop"},
+        {"question": "When did I move?", "answer": "May", "asked_at": "2024-06-02"},
+        {"question": "What is my dog called?", "answer": "", "is_abstention": True},
+    ],
+}
+
+
+@pytest.fixture
+def given(tmp_path: Path) -> Path:
+    path = tmp_path / "chats.jsonl"
+    path.write_text(json.dumps(_CONVERSATION) + "\n")
+    return path
+
+
+def test_the_embedded_conversations_are_run_without_a_network(cbench: Cbench) -> None:
+    finished = cbench(
+        "memory", "run", "--builtin", "full-history", "--builtin", "bm25", "--dataset",
+        "mini-memory", "-n", 2,
+    )  # fmt: skip
+    assert finished.returncode == 0, finished.stderr
+    assert "full-history" in finished.stdout
+    assert "Mean score by type of question" in finished.stdout
+    assert "Failed" in finished.stdout.splitlines()[0]
+    listed = cbench("runs", "--output", "json")
+    assert strict(listed.stdout)[0]["state"] == "succeeded"
+
+
+def test_a_file_of_conversations_goes_to_a_daemon(
+    cbench: Cbench, given: Path, daemon_address: str
+) -> None:
+    finished = cbench(
+        "memory", "run", "--server", daemon_address, "--builtin", "full-history", "--dataset",
+        given, "--qa-types", "single_hop, abstention", "--output", "jsonl",
+    )  # fmt: skip
+    assert finished.returncode == 0, finished.stderr
+    rows = [json.loads(line) for line in finished.stdout.splitlines()]
+    assert sorted(row["example_id"] for row in rows) == ["c1_0", "c1_2"]
+    assert {row["dataset"] for row in rows} == {"chats"}
+
+
+def test_a_reader_answers_from_the_context_and_is_told_the_date(
+    cbench: Cbench,
+    given: Path,
+    server: ModelServer,  # noqa: F811 # a fixture
+) -> None:
+    server.say("It was Oslo.", prompt_tokens=7, completion_tokens=3)
+    finished = cbench(
+        "memory", "run", "--builtin", "bm25", "--reader", server.url, "--dataset", given,
+        "--output", "json", NO_PROXY="*",
+    )  # fmt: skip
+    assert finished.returncode == 0, finished.stderr
+    rows = {row["example_id"]: row for row in strict(finished.stdout)["rows"]}
+    assert rows["c1_0"]["scores"]["contains"] == 1.0
+    assert rows["c1_0"]["reader_usage"]["prompt_tokens"] == 7
+    assert rows["c1_2"]["scores"] == {"abstention": 0.0}
+    asked = [request["messages"] for request in server.requests]
+    dated = [messages[-1]["content"] for messages in asked if "2024-06-02" in str(messages)]
+    assert dated == ["(Asked at 2024-06-02) When did I move?"]
+    assert any("I moved to Oslo." in messages[0]["content"] for messages in asked)
+
+
+def test_a_judge_is_the_memory_judge(
+    cbench: Cbench,
+    given: Path,
+    server: ModelServer,  # noqa: F811 # a fixture
+    start: Callable[..., str],
+) -> None:
+    server.say("YES\nbecause it is so")
+    finished = cbench(
+        "memory", "run", "--system", start(sys.executable, _SYSTEMS, "notes", "0"), "--dataset",
+        given, "--judge-url", server.url, "--output", "json", NO_PROXY="*",
+    )  # fmt: skip
+    assert finished.returncode == 0, finished.stderr
+    rows = strict(finished.stdout)["rows"]
+    assert [row["scores"]["memory_judge"] for row in rows] == [1.0] * 3
+
+
+def test_what_a_process_under_launch_remembers_is_asked(cbench: Cbench, given: Path) -> None:
+    command = f"{sys.executable} {_SYSTEMS} bare 0"
+    finished = cbench(
+        "memory", "run", "--launch", command, "--dataset", given, "--budget", 100, "--output", "csv"
+    )
+    assert finished.returncode == 0, finished.stderr
+    assert finished.stdout.count("\nbare,chats,c1_") == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--builtin", "bm26"], 'no memory system "bm26"; did you mean "bm25"?'),
+        (["--builtin", "bm25", "--budget", "0"], '"0" is not a whole number from 1 on'),
+        (["--builtin", "bm25", "--qa-types", ","], "names nothing"),
+        (["--proxy", "http://x"], 'unknown flag "--proxy"'),
+        (["--builtin", "bm25", "--option", "k=0"], "k is 0; it is how many turns to return"),
+        ([], "name at least one system"),
+    ],
+    ids=["name", "budget", "types", "proxy", "option", "none"],
+)
+def test_a_mistake_is_one_line_with_the_way_out(
+    cbench: Cbench, given: Path, words: list[str], expected: str
+) -> None:
+    finished = cbench("memory", "run", "--dataset", given, *words)
+    assert finished.returncode != 0
+    assert expected in complaint(finished)

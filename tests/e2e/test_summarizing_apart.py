@@ -1,0 +1,27 @@
+"""A long run is summarised by a program of its own, to the same numbers."""
+
+import asyncio
+
+import pytest
+
+from cbench_client import BenchClient
+from cbench_server.cli.decode import run_of
+from cbench_server.errors import StoreError
+from cbench_server.storage.summary_program import summarize_apart
+
+from .following import run
+from .processes import DaemonProcess, examples, start_system
+
+
+def test_another_program_gives_the_same_summary(daemon: DaemonProcess, client: BenchClient) -> None:
+    with start_system("echo") as system:
+        seen = run(client, {"systems": [{"target": system.address}]}, examples(40))
+    finished = run_of(seen.finished)
+    apart = asyncio.run(summarize_apart(daemon.home, [], finished.run_id))
+    assert apart == finished.summary
+    assert apart["echo"]["num_scored"] == 40
+
+
+def test_what_the_program_complains_of_is_passed_on(daemon: DaemonProcess) -> None:
+    with pytest.raises(StoreError, match="could not be summarised: .*no run"):
+        asyncio.run(summarize_apart(daemon.home, [], "20200101-000000-000000000"))
