@@ -4,13 +4,16 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format protos release-protos conformance golden bench docs clean base dev stubs-tools
+.PHONY: help demo demo-polyglot test lint format protos release-protos conformance report-page golden bench docs clean base dev stubs-tools
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
 
-demo: base ## evaluate three example systems and three controls, and show the tables
+demo: base ## evaluate example systems (Python, and Node where it is) and controls, and show the tables
 	@$(BIN)/python scripts/demo.py
+
+demo-polyglot: base ## the same with Go and Rust, built first: four languages on one Pareto front
+	@$(BIN)/python scripts/demo.py --polyglot
 
 test: dev stubs-tools ## run every test, and name what was skipped
 	@$(BIN)/python -m pytest -rs -n auto --maxprocesses 4 --dist loadfile
@@ -30,6 +33,9 @@ release-protos: ## record protos/ as the released contract that `make lint` comp
 
 conformance: base ## check every SDK whose toolchain is here against the contract
 	@$(BIN)/python scripts/conformance.py
+
+report-page: dev ## rebuild the page of the HTML report from web/report
+	@$(BIN)/python scripts/report_page.py
 
 golden: dev ## rewrite the golden files and the output shown in the README; review the diff
 	@CBENCH_GOLDEN=1 $(BIN)/python -m pytest tests/reports tests/cli tests/test_readme.py

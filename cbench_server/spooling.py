@@ -32,11 +32,20 @@ def prepare(
     """Check, tag, count and digest the examples of one dataset, one at a time."""
     ledger = IdLedger()
     index = 0
+    filters = dict(where or {})
+    unmet = dict(filters)
+    fields: dict[str, None] = {}
     for position, example in enumerate(examples):
         if max_examples is not None and index >= max_examples:
             return
-        if where and any(str(example.get(name)) != value for name, value in where.items()):
-            continue
+        if filters:
+            if index == 0:
+                fields.update(dict.fromkeys(example))
+            held = {name for name, value in filters.items() if str(example.get(name)) == value}
+            for name in held:
+                unmet.pop(name, None)
+            if len(held) < len(filters):
+                continue
         example_id = check_example(example, position, label, ledger)
         whole = {"id": example_id, "dataset": label, **example}
         whole["id"] = example_id
@@ -49,6 +58,20 @@ def prepare(
             field_tokens=count_fields(whole, tokenizer, text_fields),
         )
         index += 1
+    if filters and index == 0:
+        raise BadDataset(_no_match(label, filters, unmet, fields))
+
+
+def _no_match(
+    label: str, filters: Mapping[str, str], unmet: Mapping[str, str], fields: Mapping[str, None]
+) -> str:
+    wanted = ", ".join(f"{name}={value}" for name, value in (unmet or filters).items())
+    unknown = [name for name in filters if name not in fields]
+    if unknown:
+        known = ", ".join(map(str, list(fields)[:20]))
+        return f'dataset "{label}": no example has a field "{unknown[0]}"; there are: {known:.300}'
+    together = "" if unmet else " all at once"
+    return f'dataset "{label}": no example has {wanted}{together}; check --where'
 
 
 def take_chunk(examples: Iterator[SpooledExample], most: int) -> list[SpooledExample]:

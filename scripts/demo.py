@@ -1,10 +1,11 @@
-"""What `make demo` does: a daemon and two runs, with every evaluator that needs no model.
+"""What `make demo` and `make demo-polyglot` do: a daemon and two runs, without any model.
 
-The first compares compressors with controls, the second scores the responses of a program on
-every kind of dataset. Everything it starts is stopped again, whatever happens; what it leaves
-are the runs, in .demo/home, and a report on the first.
+The first compares compressors in several languages with controls, the second scores the
+responses of a program on every kind of dataset. Everything it starts is stopped again,
+whatever happens; what it leaves are the runs, in .demo/home, and a report on the first.
 """
 
+import json
 import os
 import shlex
 import signal
@@ -14,13 +15,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from example_systems import COMPILED, ROOT, WITHOUT_COMPILER, ExampleSystem, NotBuilt, build
+
 BIN = Path(sys.executable).parent
 DEMO = ROOT / ".demo"
-COMPRESSORS = ("extractive.py", "keyword_windows.py")
-CONTROLS = ("identity", "truncate-tail", "random-drop")
-RETRIEVAL = ("long-notes", "mini-qa")
-RESPONDERS = ("rules_of_thumb.py",)
+CONTROLS = ("truncate-tail", "random-drop")
+RETRIEVAL = "long-notes"
+RATIO = 0.05
+RESPONDER = "rules_of_thumb.py"
 TASKS = (
     *("mini-qa", "mini-summaries", "mini-choice", "mini-code"),
     *("mini-maths", "mini-nli", "mini-instructions"),
@@ -30,39 +32,77 @@ DRAIN_SECONDS = 30
 REPORT = ".demo/report.html"
 
 
-def main() -> int:
+def main(systems: Sequence[ExampleSystem]) -> int:
     """Run the demonstration and return its exit code."""
     DEMO.mkdir(exist_ok=True)
     os.environ["CBENCH_HOME"] = str(DEMO / "home")
     with daemon() as address:
         say(f"a daemon listens on {address}; its log is in .demo/daemon.log")
-        say(f"first, {' and '.join(COMPRESSORS)} shorten texts, beside {len(CONTROLS)} controls\n")
-        code = run_cbench(run_command(address, COMPRESSORS, CONTROLS, RETRIEVAL))
+        built = list(those_built(systems))
+        names = ", ".join(system.name for system in built)
+        say(f"first, {names} keep {RATIO:.0%} of each text, beside controls\n")
+        server = ["--server", address]
+        code = run_cbench([*compression(built), *server])
         if code == 0:
-            report = ["report", "last", "--server", address, "-o", REPORT]
-            code = run_cbench(report, stdout=subprocess.DEVNULL)
+            print_front(built, server)
+            code = run_cbench(["report", "last", "-o", REPORT, *server], subprocess.DEVNULL)
         if code == 0:
-            say(f"\nthen {' and '.join(RESPONDERS)} answers {len(TASKS)} kinds of questions\n")
+            say(f"\nthen {RESPONDER} answers {len(TASKS)} kinds of questions\n")
             print(flush=True)
-            command = run_command(address, RESPONDERS, (), TASKS)
-            code = run_cbench([*command, "-n", str(EXAMPLES_OF_A_TASK)])
+            code = run_cbench([*responding(), *server])
     if code == 0:
         say(WHAT_NEXT)
     return code
 
 
-def run_command(
-    address: str, programs: Sequence[str], builtins: Sequence[str], datasets: Sequence[str]
-) -> list[str]:
-    """Return the command a person would type."""
-    command = ["run", "--server", address]
-    for program in programs:
-        command += ["--launch", f"{shlex.quote(sys.executable)} examples/python/{program}"]
-    for name in builtins:
-        command += ["--builtin", name]
-    for name in datasets:
+def those_built(systems: Sequence[ExampleSystem]) -> Iterator[ExampleSystem]:
+    """Build each system, and say which are skipped, and why."""
+    for system in systems:
+        try:
+            build(system, DEMO / f"build-{system.name}.log", say)
+        except NotBuilt as reason:
+            say(f"{system.language} is skipped: {reason}")
+        else:
+            yield system
+
+
+def compression(systems: Sequence[ExampleSystem]) -> list[str]:
+    """Return the command of the first run: all but `identity` have the same budget."""
+    command = ["run", "--dataset", RETRIEVAL]
+    for system in systems:
+        command += ["--launch", system.launch, "--name", system.name]
+    for control in ("identity", *CONTROLS):
+        command += ["--builtin", control]
+    for name in (*(system.name for system in systems), *CONTROLS):
+        command += ["--option", f"{name}.ratio={RATIO}"]
+    return command
+
+
+def responding() -> list[str]:
+    """Return the command of the second run."""
+    program = shlex.join([sys.executable, f"examples/python/{RESPONDER}"])
+    command = ["run", "--launch", program, "-n", str(EXAMPLES_OF_A_TASK)]
+    for name in TASKS:
         command += ["--dataset", name]
     return command
+
+
+def print_front(systems: Sequence[ExampleSystem], server: Sequence[str]) -> None:
+    """Print which systems no other beats on both score and context, by language."""
+    compared = subprocess.run(
+        [BIN / "cbench", "compare", "last", "--output", "json", *server],
+        check=True,
+        stdout=subprocess.PIPE,
+    )
+    fronts = json.loads(compared.stdout)["fronts"]
+    (points,) = (front["points"] for front in fronts if front["axis"] == "context_tokens")
+    language = {system.name: system.language for system in systems}
+    print("\nQuality against context tokens; front 1 is the Pareto front", flush=True)
+    print(f"{'Front':7}{'System':20}{'Language':12}{'Score':>5}{'Context tokens':>16}")
+    for point in sorted(points, key=lambda each: (each["layer"], each["cost"]["value"])):
+        name, score, cost = point["system"], point["quality"]["value"], point["cost"]["value"]
+        spoken = language.get(name, "(control)")
+        print(f"{point['layer']:<7}{name:20}{spoken:12}{score:5.3f}{cost:16,.0f}")
 
 
 WHAT_NEXT = f"""
@@ -73,7 +113,7 @@ The runs are stored in .demo/home. Look at them, or run one of your own:
   cbench runs
   cbench show last --rows 5
   cbench show last --example mini-code-001
-  cbench run --launch "python examples/python/extractive.py" --option ratio=0.1 --dataset long-notes
+  cbench run --launch "python examples/python/lexrank.py" --option ratio=0.1 --dataset long-notes
 """
 
 
@@ -132,6 +172,6 @@ def _end(number: int, _: object) -> None:
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, _end)
     try:
-        sys.exit(main())
+        sys.exit(main((*WITHOUT_COMPILER, *(COMPILED if "--polyglot" in sys.argv else ()))))
     except KeyboardInterrupt:
         sys.exit(128 + signal.SIGINT)

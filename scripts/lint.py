@@ -12,6 +12,7 @@ PYTHON = sys.executable
 STUBS_PYTHON = ".venv-protos/bin/python"
 BUF = [PYTHON, "scripts/buf.py"]
 NO_NPM = 3
+NEEDS_NPM = ("scripts/buf.py", "scripts/report_page.py")
 # Their imports are in .venv-protos only.
 OF_STUBS = ("gen_protos", "check_protos")
 
@@ -28,6 +29,7 @@ CHECKS: dict[str, list[str]] = {
     "stubs": [STUBS_PYTHON, "scripts/check_protos.py"],
     "generated docs": [PYTHON, "scripts/gen_docs.py", "--check"],
     "docs of the command line": [PYTHON, "scripts/gen_cli_docs.py", "--check"],
+    "the report's page": [PYTHON, "scripts/report_page.py", "--check"],
     "paths and registries": [PYTHON, "scripts/check_tracked.py"],
 }
 
@@ -39,7 +41,7 @@ def main() -> int:
         done = subprocess.run(
             command, cwd=ROOT, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         )
-        if done.returncode == NO_NPM and command[:2] == BUF:
+        if done.returncode == NO_NPM and command[1] in NEEDS_NPM:
             skipped.append(name)
             outcome = "skipped"
         else:

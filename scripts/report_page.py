@@ -38,9 +38,8 @@ def _compare(built: Path) -> int:
     names = sorted({path.name for path in (*built.iterdir(), *ASSETS.iterdir())})
     _, different, missing = filecmp.cmpfiles(built, ASSETS, names, shallow=False)
     for name in (*different, *missing):
-        print(
-            f"{ASSETS.relative_to(ROOT) / name} is not what web/report builds; run: python scripts/report_page.py"
-        )
+        stale = ASSETS.relative_to(ROOT) / name
+        print(f"{stale} is not what web/report builds; run: python scripts/report_page.py")
     return 1 if different or missing else 0
 
 

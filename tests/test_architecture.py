@@ -1,4 +1,4 @@
-"""Imports point one way: cli -> daemon -> {rpc, storage, web} -> domain."""
+"""Imports point one way: cli -> daemon -> {rpc, storage, web, conformance} -> domain."""
 
 import ast
 import sys
@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SERVER = ROOT / "cbench_server"
 CLIENT = ROOT / "clients" / "python" / "cbench_client"
 
-ADAPTERS = ("rpc", "storage", "web")
+ADAPTERS = ("rpc", "storage", "web", "conformance")
 ENTRY_POINTS = ("daemon", "cli")
 # What the domain is written in; they import nothing of ours but each other.
 VOCABULARY = ("types", "results", "events", "errors", "spec")
@@ -126,7 +126,7 @@ def test_the_domain_imports_the_client_only_lazily_and_for_its_public_names() ->
         if is_under(each.module, "cbench_client")
         and not (each.path == SERVER / "__init__.py" and each.is_lazy)
     ]
-    assert_none(offenders, "cbench_client is for rpc/ and cli")
+    assert_none(offenders, "cbench_client is for rpc/, conformance/ and cli")
 
 
 def test_only_rpc_and_cli_import_grpc_or_the_client() -> None:
@@ -136,14 +136,15 @@ def test_only_rpc_and_cli_import_grpc_or_the_client() -> None:
         if part_of(each.path) in ("storage", "web", "daemon")
         and is_under(each.module, *GRPC, "cbench_client")
     ]
-    assert_none(offenders, "gRPC belongs to rpc/ and cli")
+    assert_none(offenders, "gRPC belongs to rpc/, conformance/ and cli")
 
 
 def test_only_storage_speaks_sql() -> None:
     offenders = [
         each
         for each in SERVER_IMPORTS
-        if part_of(each.path) in ("rpc", "web", *ENTRY_POINTS) and is_under(each.module, *SQL)
+        if part_of(each.path) in ("rpc", "web", "conformance", *ENTRY_POINTS)
+        and is_under(each.module, *SQL)
     ]
     assert_none(offenders, "SQL belongs to storage/")
 

@@ -1,6 +1,7 @@
-"""`make demo` cleans up after itself, however it ends."""
+"""`make demo` shows every evaluator that needs no model, and cleans up, however it ends."""
 
 import os
+import runpy
 import signal
 import subprocess
 import sys
@@ -8,6 +9,9 @@ import uuid
 from pathlib import Path
 
 import pytest
+
+from cbench_server.datasets import RECORDS
+from cbench_server.evaluators import EVALUATORS
 
 ROOT = Path(__file__).resolve().parent.parent
 MARK = "DEMO_TEST_MARK"
@@ -23,6 +27,15 @@ def marked_processes(mark: str) -> list[str]:
         except OSError:
             continue  # It has ended, or is somebody else's.
     return [line for line in found if line]
+
+
+def test_the_demo_uses_every_evaluator_that_needs_no_model() -> None:
+    demo = runpy.run_path(str(ROOT / "scripts" / "demo.py"))
+    records = {record.name: record for record in RECORDS}
+    used = {e for name in (*demo["RETRIEVAL"], *demo["TASKS"]) for e in records[name].evaluators}
+    without_model = {name for name, kind in EVALUATORS.items() if not hasattr(kind, "asks_model")}
+    # A question without an answer is asked in memory runs only.
+    assert used == without_model - {"abstention"}
 
 
 @pytest.mark.skipif(not Path("/proc").exists(), reason="processes are found through /proc")

@@ -19,6 +19,8 @@ TESTED_HERE = {
     "in_process.py",
     "keyword_windows.py",
     "numbers_kept.py",
+    "topic_notes.py",
+    "rules_of_thumb.py",
 }
 
 Start = Callable[..., str]
@@ -54,6 +56,26 @@ def test_a_compressor_shortens_a_long_context_and_keeps_the_answer(name: str, st
     assert example["answer"] in processed["context"]
 
 
+@pytest.mark.parametrize(
+    ("dataset", "example_id", "response"),
+    [
+        ("mini-choice", "mini-choice-003", "The answer is B."),
+        ("mini-code", "mini-code-006", "math.gcd(*given[0])"),
+        ("mini-maths", "mini-maths-016", "The answer is 3/50."),
+        ("mini-nli", "mini-nli-002", "contradiction"),
+        ("mini-instructions", "mini-instructions-027", '"Here you are: Invent a saying'),
+        ("mini-qa", "mini-qa-001", "learned to bake on a ferry"),
+    ],
+)
+def test_rules_of_thumb_respond_to_every_kind_of_question(
+    dataset: str, example_id: str, response: str, start: Start
+) -> None:
+    address = start(sys.executable, EXAMPLES / "rules_of_thumb.py")
+    (example,) = (each for each in load_dataset(dataset) if each["id"] == example_id)
+    with RemoteSystem(address) as system:
+        assert response in system.process({**example, "answer": ""})["response"]
+
+
 def test_an_evaluator_of_ones_own_is_served(start: Start) -> None:
     address = start(sys.executable, EXAMPLES / "numbers_kept.py")
     with RemoteEvaluator(address) as evaluator:
@@ -85,6 +107,22 @@ def test_a_run_is_followed_from_python(daemon_address: str) -> None:
 
 def test_an_object_is_evaluated_in_process() -> None:
     assert "mean_score: 0.775" in run_example("in_process.py").splitlines()
+
+
+def test_a_memory_is_fed_and_asked(start: Start, daemon_address: str) -> None:
+    address = start(sys.executable, EXAMPLES / "topic_notes.py")
+    spec = {
+        "kind": "memory",
+        "systems": [{"target": address}],
+        "datasets": [{"name": "mini-memory", "max_examples": 2}],
+    }
+    with BenchClient(daemon_address) as client:
+        rows = [event.row for event in client.evaluate(spec) if event.HasField("row")]
+    assert {row.system for row in rows} == {"topic-notes"}
+    assert not any(row.HasField("failure") for row in rows)
+    assert all(0 <= row.context_tokens_out < row.context_tokens_in for row in rows)
+    retained = [row.scores["answer_retained"] for row in rows if "answer_retained" in row.scores]
+    assert sum(retained) > 0
 
 
 def test_an_example_says_how_to_start_it() -> None:

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from cbench_client import BenchClient
@@ -25,22 +26,23 @@ def report(args: argparse.Namespace) -> int:
         page = to_html(report_from(client, run, others=others))
         if args.out == STDOUT:
             write_stdout(page)
-            return OK
-        path = Path(args.out or file_name(run))
-        size = write_file(path, page)
-    print(printable(f"{path} ({size_text(size)}): open it in any browser; it needs no network"))
+        else:
+            _write(page, args.out or file_name(run))
     return OK
 
 
 def print_page(client: BenchClient, run: Run) -> None:
     """Write the page to stdout; nobody can read it on a terminal, so there it becomes a file."""
     page = to_html(report_from(client, run))
-    if not sys.stdout.isatty():
+    if sys.stdout.isatty():
+        _write(page, file_name(run))
+    else:
         write_stdout(page)
-        return
-    path = Path(file_name(run))
-    size = write_file(path, page)
-    print(printable(f"{path} ({size_text(size)}): open it in any browser; it needs no network"))
+
+
+def _write(page: Iterable[str], path: str) -> None:
+    size = size_text(write_file(Path(path), page))
+    print(printable(f"{path} ({size}): open it in any browser; it needs no network"))
 
 
 def file_name(run: Run) -> str:

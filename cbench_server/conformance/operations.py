@@ -66,7 +66,7 @@ async def _wait(stage: Stage, step: dict[str, Any]) -> Facts:
 @operation("cancel", "of")
 async def _cancel(stage: Stage, step: dict[str, Any]) -> Facts:
     for pending in stage.pending.pop(step["of"]):
-        pending.cancel()
+        await pending.cancel()
     return {"reason": ""}
 
 

@@ -1,7 +1,7 @@
 """How a call came out, whichever way it was made, and when that breaks the contract."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Protocol, cast
 
 import grpc
@@ -36,7 +36,9 @@ class Broken(Exception):
 class Pending:
     """A call under way."""
 
-    def __init__(self, result: "asyncio.Future[Facts]", cancel: Callable[[], object]) -> None:
+    def __init__(
+        self, result: "asyncio.Future[Facts]", cancel: Callable[[], Awaitable[None]]
+    ) -> None:
         self.result = result
         self.cancel = cancel
 

@@ -48,8 +48,8 @@ class Stage:
 
     async def __aexit__(self, *exc_info: object) -> None:
         left = [call for calls in self.pending.values() for call in calls if not call.result.done()]
-        for call in left:
-            call.cancel()
+        # A stream that is over has no calls to give up.
+        await asyncio.gather(*(call.cancel() for call in left), return_exceptions=True)
         await self._stack.aclose()
         futures = [call.result for calls in self.pending.values() for call in calls]
         for future in futures:

@@ -97,7 +97,6 @@ class Streamed:
         self._call = channel.stream_stream(method)()
         self._reader = asyncio.create_task(self._read())
         self._writing = asyncio.Lock()
-        self._cancelling: list[asyncio.Task[None]] = []
 
     def message(self, calls: Sequence[tuple[Any, str, float | None]], cancel: list[str]) -> Any:
         """Build a message that starts calls and gives others up."""
@@ -130,10 +129,9 @@ class Streamed:
             for future, (_, call_id, _) in zip(futures, calls, strict=True)
         ]
 
-    def _cancel(self, call_id: str, future: "asyncio.Future[Facts]") -> None:
+    async def _cancel(self, call_id: str, future: "asyncio.Future[Facts]") -> None:
         self._waiting.forget(call_id, future)
-        if not self.ended.done():
-            self._cancelling.append(asyncio.create_task(self.give_up(call_id)))
+        await self.give_up(call_id)
 
     async def give_up(self, call_id: str) -> None:
         """Cancel a call by its id."""
@@ -152,7 +150,7 @@ class Streamed:
         """End the stream and its reader."""
         self._call.cancel()
         self._reader.cancel()
-        await asyncio.gather(self._reader, *self._cancelling, return_exceptions=True)
+        await asyncio.gather(self._reader, return_exceptions=True)
 
     async def _read(self) -> None:
         code, why = "CANCELLED", ""
@@ -199,7 +197,7 @@ class Attached:
         self._send(gateway_pb2.AttachResponse(calls=[call]))
         return Pending(future, functools.partial(self._cancel, call_id, future))
 
-    def _cancel(self, call_id: str, future: "asyncio.Future[Facts]") -> None:
+    async def _cancel(self, call_id: str, future: "asyncio.Future[Facts]") -> None:
         self._waiting.forget(call_id, future)
         self._send(gateway_pb2.AttachResponse(cancel_call_ids=[call_id]))
 

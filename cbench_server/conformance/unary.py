@@ -54,7 +54,7 @@ class Unary:
                 kind, decoded(functools.partial(response_from, kind), data), request
             )
 
-        def give_up() -> None:
+        async def give_up() -> None:
             nonlocal is_given_up
             is_given_up = True
             call.cancel()

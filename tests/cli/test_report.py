@@ -2,7 +2,10 @@
 
 import gzip
 import json
+import os
+import pty
 import re
+import subprocess
 import threading
 from base64 import b64decode
 from collections.abc import Iterator
@@ -13,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Cbench, complaint
+from tests.cli.conftest import CBENCH, Cbench, complaint
 
 
 @pytest.fixture
@@ -79,6 +82,37 @@ def test_run_can_end_in_a_page_on_stdout(cbench: Cbench) -> None:
     assert finished.returncode == 0, finished.stderr
     assert finished.stdout.startswith("<!doctype html>")
     assert finished.stdout.endswith("</html>\n")
+
+
+def _at_a_terminal(environment: dict[str, str], folder: Path, *words: str) -> tuple[int, str, str]:
+    """Run `cbench` with a terminal for its stdout; return exit code, stdout and stderr."""
+    terminal, stdout = pty.openpty()
+    command = [str(CBENCH), *words]
+    done = subprocess.run(
+        command, stdout=stdout, stderr=subprocess.PIPE, cwd=folder, env=environment, check=False
+    )
+    # Little enough to wait in the terminal's own buffer.
+    os.write(stdout, b"\n")
+    shown = os.read(terminal, 65536).decode()
+    os.close(stdout)
+    os.close(terminal)
+    return done.returncode, shown, done.stderr.decode()
+
+
+def test_nobody_gets_a_page_or_a_table_of_bytes_onto_a_terminal(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    run = ("run", "--dataset", "mini-qa", "-n", "2", "--builtin", "identity", "--quiet")
+    code, shown, _ = _at_a_terminal(environment, tmp_path, *run, "--output", "html")
+    [path] = tmp_path.glob("cbench-*.html")
+    assert code == 0
+    assert path.name in shown
+    assert "<!doctype" not in shown
+    code, shown, stderr = _at_a_terminal(
+        environment, tmp_path, "export", "last", "--format", "parquet"
+    )
+    assert (code, shown.strip()) == (2, "")
+    assert "pass -o FILE" in stderr
 
 
 def test_a_file_that_cannot_be_written_is_named(cbench: Cbench, tmp_path: Path) -> None:

@@ -136,3 +136,19 @@ def test_debugging_shows_where_an_error_arose(cbench: Cbench) -> None:
     finished = cbench("show", "last", CBENCH_DEBUG="1")
     assert finished.returncode == 2
     assert "Traceback" in finished.stderr
+
+
+@pytest.mark.parametrize(
+    ("condition", "reason"),
+    [
+        ("topic=x", 'no example has a field "topic"; there are: id, context, question, answer'),
+        ("answer=nobody", "no example has answer=nobody; check --where"),
+    ],
+    ids=["field", "value"],
+)
+def test_a_filter_that_leaves_nothing_is_explained(
+    cbench: Cbench, condition: str, reason: str
+) -> None:
+    run = cbench("run", "--builtin", "identity", "--dataset", "mini-qa", "--where", condition)
+    assert run.returncode == 1
+    assert reason in run.stdout

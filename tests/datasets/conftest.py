@@ -1,4 +1,4 @@
-"""A hub of the tests' own."""
+"""A hub of the tests' own, and the model that tests/systems talks to."""
 
 import shutil
 import zipfile
@@ -7,7 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.systems.conftest import server
+
 from .hub_server import HubServer, serving
+
+__all__ = ["hub", "server"]
 
 FIXTURES = Path(__file__).parent / "fixtures"
 

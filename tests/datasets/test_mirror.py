@@ -91,6 +91,32 @@ def test_a_dataset_without_splits_says_so() -> None:
         load_dataset("longmemeval", data_dir=FIXTURES, split="train")
 
 
+def test_bad_lines_of_a_mirror_are_skipped_when_asked_and_named_in_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "openai/gsm8k/main/test.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_text("".join(f"{json.dumps(_GSM8K)}\n{{bad\n" for _ in range(8)))
+    with pytest.raises(BadDataset, match="test.jsonl, line 2: invalid JSON"):
+        [*load_dataset("gsm8k", data_dir=tmp_path)]
+    assert len([*load_dataset("gsm8k", data_dir=tmp_path, skip_bad_lines=True)]) == 8
+    messages = [record.getMessage() for record in caplog.records]
+    assert [m.partition(", line ")[2].partition(":")[0] for m in messages] == [*"2468", "10", ""]
+    assert messages[-1] == f"left out: further lines of {path}"
+
+
+def test_bad_lines_of_a_file_that_is_read_as_it_is_are_skipped_too(tmp_path: Path) -> None:
+    path = tmp_path / "lines.json"
+    path.write_text('{"a": 1}\n{bad\n{"a": 2}\n')
+    left_out: list[BadDataset] = []
+    found = [*iterate_json(path, skip_bad_lines=True, on_bad_line=left_out.append)]
+    assert found == [{"a": 1}, {"a": 2}]
+    assert [str(error) for error in left_out] == [
+        f"{path}, line 2: invalid JSON: Expecting property name enclosed in double quotes "
+        "at column 2"
+    ]
+
+
 def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(BadDataset, match=r"the data directory .*/nowhere is not there"):
         load_dataset("gsm8k", data_dir=tmp_path / "nowhere")

@@ -11,6 +11,7 @@ import pytest
 from cbench_server.datasets import RECORDS, DatasetRecord, IdLedger, check_example
 from cbench_server.errors import NotFound
 from cbench_server.evaluators import EVALUATORS
+from cbench_server.registry import registry
 
 _HERE = Path(__file__).parent
 FIXTURES = _HERE / "fixtures"
@@ -36,6 +37,7 @@ _WIRED = {
     "ifeval": "ifeval",
     "math-equivalence": "math gsm8k mgsm",
     "nli-label-match": "contract-nli scifact",
+    "abstention": "locomo longmemeval",
 }
 
 
@@ -111,6 +113,16 @@ def test_what_is_shuffled_is_the_same_in_every_process(name: str) -> None:
 def test_an_unknown_config_is_answered_with_the_known_ones() -> None:
     with pytest.raises(NotFound, match=r'"mgsm" has no config "xx"; it has: bn, de, en, es'):
         _BY_NAME["mgsm"].examples("xx", data_dir=FIXTURES)
+
+
+def test_dashes_and_underscores_are_the_same_in_a_config() -> None:
+    assert _BY_NAME["bbh"].config_of("web-of-lies") == "web_of_lies"
+    assert _BY_NAME["longbench"].config_of("repobench_p") == "repobench-p"
+
+
+def test_the_old_name_of_a_dataset_still_finds_it() -> None:
+    assert registry.dataset("swe_agent_traces") is _BY_NAME["swebench-lite"]
+    assert registry.name_of("dataset", "swe-agent-traces") == "swebench-lite"
 
 
 def test_the_configs_are_those_of_the_sources() -> None:

@@ -59,6 +59,9 @@ def test_the_daemon_says_which_datasets_it_has(client: BenchClient) -> None:
     assert all(listed[record.name].available for record in RECORDS)
     assert listed["gsm8k"].source == "openai/gsm8k"
     assert listed["mgsm"].configs[:3] == ["bn", "de", "en"]
+    assert {name: info.citation for name, info in listed.items()} == {
+        record.name: record.citation for record in RECORDS
+    }
 
 
 def test_a_shuffled_run_takes_other_examples_and_the_same_ones_again(client: BenchClient) -> None:
@@ -79,6 +82,18 @@ def test_a_filter_comes_before_the_cap(client: BenchClient) -> None:
     assert _run(client, upload)[1] == ["e1", "e3", "e5"]
 
 
+def test_rows_carry_the_registered_name_whichever_was_asked_for(client: BenchClient) -> None:
+    names = [{"name": "mini_qa"}, {"name": "swe_agent_traces"}, {"name": "bbh"}]
+    names[2]["config"] = "boolean-expressions"
+    spec = {"systems": [{"builtin": "identity"}], "datasets": names}
+    run_id = client.start(spec, request_id="once")
+    for _ in client.watch(run_id):
+        pass
+    labels = {row.dataset for row in client.rows(run_id)}
+    assert labels == {"mini-qa", "swebench-lite", "bbh:boolean_expressions"}
+    assert client.start(spec, request_id="once") == run_id
+
+
 @pytest.mark.parametrize(
     ("dataset", "message"),
     [
@@ -86,8 +101,9 @@ def test_a_filter_comes_before_the_cap(client: BenchClient) -> None:
         ({"name": "longmemeval", "split": "train"}, '"longmemeval" has no splits'),
         ({"name": "mini-qa", "split": "train"}, '"mini-qa" has no split; leave out split "train"'),
         ({"name": "mini-qa", "revision": "v1"}, '"mini-qa" has no revision'),
+        ({"name": "mini-ga"}, 'no dataset "mini-ga"; did you mean "mini-qa"'),
     ],
-    ids=["config", "split", "embedded-split", "embedded-revision"],
+    ids=["config", "split", "embedded-split", "embedded-revision", "name"],
 )
 def test_what_cannot_be_read_is_refused_before_the_run(
     client: BenchClient, dataset: dict[str, Any], message: str

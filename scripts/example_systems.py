@@ -1,0 +1,108 @@
+"""The example systems that `make demo` compares, one language each, and how they are built."""
+
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+CLIENTS = ROOT / "clients"
+NODE = CLIENTS / "node"
+
+Command = tuple[str, ...]
+
+
+class NotBuilt(Exception):
+    """A system cannot take part, for the reason given."""
+
+
+@dataclass(frozen=True)
+class ExampleSystem:
+    """A program that serves one system, and the tools without which it cannot be built."""
+
+    name: str
+    language: str
+    program: Command
+    tools: tuple[str, ...] = ()
+    folder: Path = ROOT
+    build: tuple[Command, ...] = ()
+
+    @property
+    def launch(self) -> str:
+        """The command for `--launch`."""
+        return shlex.join(self.program)
+
+
+WITHOUT_COMPILER = (
+    ExampleSystem("python-lexrank", "Python", (sys.executable, "examples/python/lexrank.py")),
+    ExampleSystem("extractive", "Python", (sys.executable, "examples/python/extractive.py")),
+    ExampleSystem(
+        name="keyword-in-context",
+        language="Node",
+        program=("node", "clients/node/examples/keyword-in-context.js"),
+        tools=("node", "npm"),
+        folder=NODE,
+        build=(
+            ("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"),
+            ("npm", "run", "--silent", "build"),
+        ),
+    ),
+)
+COMPILED = (
+    ExampleSystem(
+        name="go-bm25",
+        language="Go",
+        program=("clients/go/bin/bm25",),
+        tools=("go",),
+        folder=CLIENTS / "go",
+        build=(("go", "build", "-o", "bin/", "./examples/bm25"),),
+    ),
+    ExampleSystem(
+        name="rust-dedup",
+        language="Rust",
+        program=("clients/rust/target/debug/examples/dedup",),
+        tools=("cargo",),
+        folder=CLIENTS / "rust",
+        build=(("cargo", "build", "--quiet", "--locked", "--example", "dedup"),),
+    ),
+)
+
+
+def build(system: ExampleSystem, log: Path, say: Callable[[str], None]) -> None:
+    """Build a system unless that is done, with the tools' output in a file.
+
+    Raises NotBuilt where a tool is missing or fails, with the way out.
+    """
+    for tool in system.tools:
+        if shutil.which(tool) is None:
+            raise NotBuilt(f"{tool} is not installed")
+    if not system.build or (system.folder == NODE and is_node_built()):
+        return
+    say(f"building {system.name} with {system.build[-1][0]}; the first time takes a while")
+    with log.open("w") as output:
+        for command in system.build:
+            done = subprocess.run(
+                command, cwd=system.folder, stdout=output, stderr=subprocess.STDOUT, check=False
+            )
+            if done.returncode:
+                where, why = system.folder.relative_to(ROOT), log.relative_to(ROOT)
+                raise NotBuilt(f"`{shlex.join(command)}` failed in {where}; {why} says why")
+
+
+def is_node_built() -> bool:
+    """Tell whether the Node SDK is newer than all it is made of; npm takes seconds to find out."""
+    built = NODE / "dist" / "index.js"
+    installed = NODE / "node_modules" / ".package-lock.json"
+    if not built.exists() or not installed.exists():
+        return False
+    is_installed = newest([NODE / "package-lock.json"]) <= newest([installed])
+    sources = [NODE / "tsconfig.json", *NODE.glob("src/**/*.ts")]
+    return is_installed and newest(sources) <= newest([built])
+
+
+def newest(paths: Iterable[Path]) -> float:
+    """Return when the last of the files was written."""
+    return max(path.stat().st_mtime for path in paths)

@@ -1,0 +1,18 @@
+"""Faults of evaluators."""
+
+import random
+from typing import Any
+
+from faults.registry import fault
+
+from cbench_client import (
+    adapters,
+)
+
+
+@fault
+def evaluators_lie() -> None:
+    async def lie(self: Any, request: Any, reply: Any) -> None:
+        reply.scores["lie"] = random.random()
+
+    adapters.EvaluatorAdapter.score = lie
