@@ -16,7 +16,7 @@ demo-polyglot: base ## the same with Go and Rust, built first: four languages on
 	@$(BIN)/python scripts/demo.py --polyglot
 
 test: dev stubs-tools ## run every test, and name what was skipped
-	@$(BIN)/python -m pytest -rs -n auto --maxprocesses 4 --dist loadfile
+	@$(BIN)/python -m pytest -rs -n auto --maxprocesses 4 --dist loadgroup
 
 lint: dev stubs-tools ## check format, types, contract, stubs and docs
 	@$(BIN)/python scripts/lint.py

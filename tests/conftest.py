@@ -20,7 +20,23 @@ _ALLOWED_SKIPS = (
     "no Python that another user may run",  # where root's Python is root's alone
 )
 
+# These build and run the SDKs in their own folders, so only one of them may at a time.
+_BUILDS_SDKS = ("tests/sdks/", "tests/test_demo", "tests/e2e/test_polyglot", "tests/test_readme")
+
 Start = Callable[..., str]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep a file's tests on one worker, and the slowest files first."""
+
+    def group(item: pytest.Item) -> str:
+        path = item.nodeid.partition("::")[0]
+        return "sdks" if path.startswith(_BUILDS_SDKS) else path
+
+    items.sort(key=lambda item: group(item) != "sdks")
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(group(item)))
 
 
 @pytest.fixture
