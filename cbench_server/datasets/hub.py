@@ -28,6 +28,7 @@ def stream_rows(
     # Imported here because it takes a second and a run from a mirror never needs it.
     from datasets import load_dataset
 
+    _hush()
     if url:
         inside, _, name = url.format(split=split).rpartition("::")
         home = f"hf://datasets/{repository}{'@' + revision if revision else ''}/{name}"
@@ -52,6 +53,13 @@ def _features(schema: tuple[tuple[str, str], ...]) -> Any:
     return Features({column: kind(name) for column, name in schema}) if schema else None
 
 
+def _hush() -> None:
+    """Keep the hub's library from telling of every retry; our error says how it ended."""
+    from huggingface_hub.utils import logging
+
+    logging.set_verbosity_error()
+
+
 def file_rows(repository: str, name: str, revision: str) -> Iterator[Example]:
     """Fetch a JSON file of a repository, and iterate its objects."""
     yield from iterate_json(fetch(repository, name, revision))
@@ -61,6 +69,7 @@ def fetch(repository: str, name: str, revision: str) -> Path:
     """Return where a file of a repository is on this machine, fetched at most once."""
     from huggingface_hub import hf_hub_download
 
+    _hush()
     path = hf_hub_download(repository, name, repo_type="dataset", revision=revision or None)
     return Path(str(path))
 
