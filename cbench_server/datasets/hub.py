@@ -57,7 +57,7 @@ def _hush() -> None:
     """Keep the hub's library from telling of every retry; our error says how it ended."""
     from huggingface_hub.utils import logging
 
-    logging.set_verbosity_error()
+    logging.set_verbosity_error()  # type: ignore[no-untyped-call] # the library leaves it out
 
 
 def file_rows(repository: str, name: str, revision: str) -> Iterator[Example]:

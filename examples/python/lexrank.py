@@ -1,7 +1,7 @@
 """A summariser by LexRank: keep the sentences that others, and the question, agree with.
 
 Start it with: python examples/python/lexrank.py 127.0.0.1:50061
-Options: `ratio` of the words to keep (0.3), and `bias` towards the question (0.8).
+Options: `ratio` of the words to keep (0.3), and `bias` towards the question (0.9).
 """
 
 import re
@@ -29,7 +29,7 @@ class LexRank:
     version = "1"
 
     def process(self, example: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
-        ratio, bias = share(options, "ratio", 0.3), share(options, "bias", 0.8)
+        ratio, bias = share(options, "ratio", 0.3), share(options, "bias", 0.9)
         kept = summarize(example["context"], example.get("question") or "", ratio, bias)
         return {**example, "context": kept}
 
@@ -68,11 +68,13 @@ def rank(sentences: list[str], question: str, bias: float) -> list[float]:
     near the question instead, or to any if the question fits none.
     """
     vectors = weigh([*map(words, sentences), words(question)])
-    similarity = vectors[:-1] @ vectors[:-1].T
-    links = np.where(similarity >= SIMILAR, similarity, 0.0) + np.eye(len(sentences)) * 1e-6
-    links /= links.sum(axis=1, keepdims=True)
     wanted = vectors[:-1] @ vectors[-1]
     jump = wanted / wanted.sum() if wanted.any() else np.full(len(sentences), 1 / len(sentences))
+    links = vectors[:-1] @ vectors[:-1].T
+    # A link to itself would let a sentence that is like no other keep its rank.
+    links[(links < SIMILAR) | np.eye(len(sentences), dtype=bool)] = 0
+    links[links.sum(axis=1) == 0] = jump
+    links /= links.sum(axis=1, keepdims=True)
     ranks = jump
     for _ in range(ROUNDS):
         before, ranks = ranks, bias * jump + (1 - bias) * (ranks @ links)

@@ -1,0 +1,179 @@
+//! Connections to a daemon: sizes, keepalive, TLS and the bearer token in one place.
+
+use std::error::Error as StdError;
+use std::io;
+use std::time::Duration;
+
+use tonic::service::interceptor::InterceptedService;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, Status};
+
+use crate::address::Address;
+use crate::error::{Error, Result};
+use crate::status::REASON;
+use crate::tls::{Tls, TokenSender, check_token};
+
+/// The largest message either way.
+pub(crate) const MAX_MESSAGE_BYTES: usize = 128 * 1024 * 1024;
+/// HTTP/2 windows: with the default of 64 kB a large example crawls.
+pub(crate) const STREAM_WINDOW: u32 = 4 * 1024 * 1024;
+pub(crate) const CONNECTION_WINDOW: u32 = 16 * 1024 * 1024;
+
+/// A connection on which every call carries the token.
+pub(crate) type Connection = InterceptedService<Channel, TokenSender>;
+
+/// How to reach a daemon.
+#[derive(Clone, Debug)]
+pub(crate) struct Dial {
+    pub target: String,
+    pub tls: Option<Tls>,
+    pub token: Option<String>,
+}
+
+impl Dial {
+    /// Prepares a connection, which is made when first used and again when lost.
+    pub fn connection(&self) -> Result<Connection> {
+        check_token(&self.target, self.tls.as_ref(), self.token.as_deref())?;
+        let sender = TokenSender::new(self.token.as_deref())?;
+        Ok(InterceptedService::new(self.endpoint()?.connect_lazy(), sender))
+    }
+
+    fn endpoint(&self) -> Result<Endpoint> {
+        let uri = match Address::parse(&self.target) {
+            Address::Unix(path) => format!("unix:{path}"),
+            Address::Tcp { port: None, .. } => {
+                let message = format!("{} names no port. Write it as host:port.", self.target);
+                return Err(Error::Unreachable(message));
+            }
+            Address::Tcp { host, port: Some(port) } => {
+                let scheme = if self.tls.is_some() { "https" } else { "http" };
+                let host = if host.contains(':') { format!("[{host}]") } else { host };
+                format!("{scheme}://{host}:{port}")
+            }
+        };
+        let endpoint = Endpoint::from_shared(uri).map_err(|error| {
+            Error::Unreachable(format!("\"{}\" is no address: {error}.", self.target))
+        })?;
+        let endpoint = endpoint
+            .connect_timeout(Duration::from_secs(5))
+            .http2_keep_alive_interval(Duration::from_secs(30))
+            .keep_alive_timeout(Duration::from_secs(10))
+            .keep_alive_while_idle(true)
+            .initial_stream_window_size(STREAM_WINDOW)
+            .initial_connection_window_size(CONNECTION_WINDOW)
+            .tcp_nodelay(true);
+        match &self.tls {
+            None => Ok(endpoint),
+            Some(tls) => endpoint.tls_config(tls.client_config()).map_err(|error| {
+                Error::Tls(format!(
+                    "the certificates for {} cannot be used: {}.",
+                    self.target,
+                    causes(&error)
+                ))
+            }),
+        }
+    }
+
+    /// Says why a call failed: nobody there, or a refusal.
+    pub fn explain(&self, status: &Status) -> Error {
+        let target = &self.target;
+        let details = short(status);
+        match status.code() {
+            Code::Unauthenticated if self.token.is_some() => Error::Unreachable(format!(
+                "{target} refused the token it was given. Check the token."
+            )),
+            Code::Unauthenticated => {
+                Error::Unreachable(format!("{target} wants a token and none was given."))
+            }
+            Code::Unimplemented => Error::Unreachable(format!(
+                "a gRPC server answers at {target}, but it does not serve what was asked for: \
+                 {details}. Check the address."
+            )),
+            Code::DeadlineExceeded => Error::Unreachable(format!(
+                "{target} did not answer in time. Is the process busy or stopped?"
+            )),
+            Code::Unavailable | Code::Unknown if is_lost(status) => {
+                Error::Unreachable(match io_kind(status) {
+                    Some(io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound) => format!(
+                        "nothing listens at {target}. Is it running? Start it, or check the address."
+                    ),
+                    _ => format!("{target} cannot be reached: {details}. Check the address."),
+                })
+            }
+            code => Error::Refused { message: details, code, reason: reason_of(status) },
+        }
+    }
+}
+
+/// Whether the connection broke, rather than the other side declining.
+pub(crate) fn is_lost(status: &Status) -> bool {
+    match status.code() {
+        Code::Unavailable | Code::Cancelled => true,
+        // tonic's words for a connection that ended in the middle of a call.
+        Code::Internal | Code::Unknown => status.source().is_some(),
+        _ => false,
+    }
+}
+
+/// Whether nobody was there to begin with.
+pub(crate) fn finds_nobody(status: &Status) -> bool {
+    chain(status).any(|cause| cause.is::<tonic::ConnectError>())
+}
+
+/// The text of a status, or what caused it where it has none of its own.
+pub(crate) fn short(status: &Status) -> String {
+    match (status.message(), status.source()) {
+        ("" | "transport error" | "tcp connect error", Some(cause)) => causes(cause),
+        ("", None) => format!("{:?} without a word", status.code()),
+        (text, _) => text.trim_end_matches(['.', ' ']).to_string(),
+    }
+}
+
+/// The stable reason of a status: its own, else the name of its code.
+pub(crate) fn reason_of(status: &Status) -> String {
+    let reason = status.metadata().get(REASON).and_then(|text| text.to_str().ok());
+    reason.map_or_else(|| upper_snake(status.code()), str::to_string)
+}
+
+fn upper_snake(code: Code) -> String {
+    let mut text = String::new();
+    for letter in format!("{code:?}").chars() {
+        if letter.is_uppercase() && !text.is_empty() {
+            text.push('_');
+        }
+        text.push(letter.to_ascii_uppercase());
+    }
+    text
+}
+
+fn io_kind(status: &Status) -> Option<io::ErrorKind> {
+    chain(status).find_map(|cause| cause.downcast_ref::<io::Error>().map(io::Error::kind))
+}
+
+fn causes(error: &(dyn StdError + 'static)) -> String {
+    let mut texts: Vec<String> = Vec::new();
+    let mut cause = Some(error);
+    while let Some(inner) = cause {
+        let text = inner.to_string();
+        if !texts.last().is_some_and(|last| last.contains(&text)) {
+            texts.push(text);
+        }
+        cause = inner.source();
+    }
+    texts.join(": ")
+}
+
+fn chain(status: &Status) -> impl Iterator<Item = &(dyn StdError + 'static)> {
+    std::iter::successors(status.source(), |&cause| cause.source())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_spelled_as_the_contract_spells_reasons() {
+        assert_eq!(upper_snake(Code::NotFound), "NOT_FOUND");
+        assert_eq!(upper_snake(Code::Internal), "INTERNAL");
+    }
+}

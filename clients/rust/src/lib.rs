@@ -1,0 +1,80 @@
+//! Serve systems, memory systems and evaluators to cbench, and drive its daemon.
+//!
+//! A system is a function, or anything that implements [`System`]:
+//!
+//! ```no_run
+//! use cbench_client::{serve, system};
+//!
+//! fn main() -> cbench_client::Result<()> {
+//!     serve(system("first-half", |example, _call| {
+//!         let context = example.context();
+//!         let half = context.chars().take(context.chars().count() / 2).collect::<String>();
+//!         example.with("context", half)
+//!     }))
+//! }
+//! ```
+//!
+//! [`serve`] and [`attach`] block and make a runtime of their own. [`Server`] and
+//! [`Attachment`] have all that can be set, and asynchronous forms; [`Bench`]
+//! drives a daemon.
+
+mod address;
+mod attachment;
+mod bench;
+mod call;
+mod chance;
+mod channel;
+mod codec;
+mod convert;
+mod error;
+mod evaluator;
+mod example;
+mod failure;
+mod following;
+mod host;
+mod info;
+mod lane;
+mod memory;
+mod offer;
+mod outcomes;
+mod running;
+mod server;
+mod services;
+mod session;
+mod spec;
+mod status;
+mod system;
+mod tls;
+mod trace;
+mod turn;
+mod usage;
+mod value;
+mod work;
+
+/// The protocol's own messages and stubs, generated from `protos/cbench/v1`.
+#[allow(missing_docs, clippy::all, rustdoc::all, reason = "generated code")]
+#[rustfmt::skip]
+pub mod pb {
+    include!("gen/cbench.v1.rs");
+
+    /// The contract itself, as a `FileDescriptorSet`.
+    pub const DESCRIPTORS: &[u8] = include_bytes!("gen/descriptors.bin");
+}
+
+pub use attachment::{Attachment, RunningAttachment, attach};
+pub use bench::{Bench, BenchBuilder};
+pub use call::Call;
+pub use error::{Error, Result};
+pub use evaluator::{Assessment, Evaluator, evaluator};
+pub use example::{Example, ExampleId};
+pub use failure::Failure;
+pub use following::Events;
+pub use host::Offers;
+pub use info::Info;
+pub use memory::{Answer, Ingested, MemorySystem, Question};
+pub use server::{RunningServer, Server, serve};
+pub use system::{IntoResult, System, system};
+pub use tls::{ServerTls, Tls};
+pub use turn::Turn;
+pub use usage::Usage;
+pub use value::{Fields, Value};

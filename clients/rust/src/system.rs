@@ -1,0 +1,176 @@
+//! Systems: what is benchmarked.
+
+use std::sync::Arc;
+
+use crate::call::{Call, Ticket};
+use crate::convert;
+use crate::example::Example;
+use crate::failure::Failure;
+use crate::info::Info;
+use crate::pb;
+use crate::trace;
+use crate::turn::Turn;
+use crate::usage::Usage;
+use crate::value::Value;
+use crate::work::{Answer, Reply, Served, Work, misdirected, unencodable, unreadable};
+
+/// Turns one example into another.
+///
+/// ```
+/// use cbench_client::{Call, Example, Failure, Info, System};
+///
+/// struct FirstHalf;
+///
+/// impl System for FirstHalf {
+///     fn info(&self) -> Info {
+///         Info::new("first-half").version("1")
+///     }
+///
+///     async fn process(&self, example: Example, _call: &Call) -> Result<Example, Failure> {
+///         let context = example.text("context")?;
+///         let half = context.chars().take(context.chars().count() / 2).collect::<String>();
+///         Ok(example.with("context", half))
+///     }
+/// }
+/// ```
+///
+/// Work that keeps a processor busy for long belongs on a thread of its own:
+/// use [`system`], or `tokio::task::spawn_blocking` with a clone of the call.
+pub trait System: Send + Sync + 'static {
+    /// Says what it is called, and more. Asked once.
+    fn info(&self) -> Info;
+
+    /// Transforms one example. What is returned is scored and counted, whole.
+    ///
+    /// The future is dropped when nobody waits for the answer any more.
+    fn process(
+        &self,
+        example: Example,
+        call: &Call,
+    ) -> impl Future<Output = Result<Example, Failure>> + Send;
+
+    /// Answers every user turn of a conversation, in order. Called only if the
+    /// info says [`holds_conversations`](Info::holds_conversations).
+    fn process_conversation(
+        &self,
+        turns: Vec<Turn>,
+        example: Example,
+        call: &Call,
+    ) -> impl Future<Output = Result<Vec<Turn>, Failure>> + Send {
+        let _ = (turns, example, call);
+        async { Err(Failure::new("UNIMPLEMENTED", "the system has no process_conversation")) }
+    }
+}
+
+/// What a function may return as its result: `T`, or a `Result` of it.
+pub trait IntoResult<T> {
+    /// Makes it a `Result`.
+    fn into_result(self) -> Result<T, Failure>;
+}
+
+impl IntoResult<Example> for Example {
+    fn into_result(self) -> Result<Example, Failure> {
+        Ok(self)
+    }
+}
+
+impl<T, E: Into<Failure>> IntoResult<T> for Result<T, E> {
+    fn into_result(self) -> Result<T, Failure> {
+        self.map_err(Into::into)
+    }
+}
+
+/// Makes a system of a synchronous function, which is called on threads of its own.
+///
+/// It may return an `Example`, or a `Result` with any error.
+pub fn system<F, R>(info: impl Into<Info>, function: F) -> impl System
+where
+    F: Fn(Example, &Call) -> R + Send + Sync + 'static,
+    R: IntoResult<Example> + 'static,
+{
+    Function { info: info.into(), function: Arc::new(function) }
+}
+
+struct Function<F> {
+    info: Info,
+    function: Arc<F>,
+}
+
+impl<F, R> System for Function<F>
+where
+    F: Fn(Example, &Call) -> R + Send + Sync + 'static,
+    R: IntoResult<Example> + 'static,
+{
+    fn info(&self) -> Info {
+        self.info.clone()
+    }
+
+    async fn process(&self, example: Example, call: &Call) -> Result<Example, Failure> {
+        let (function, call) = (self.function.clone(), call.clone());
+        on_a_thread(move || function(example, &call).into_result()).await
+    }
+}
+
+/// Runs user code on a thread, where it may block.
+pub(crate) async fn on_a_thread<T: Send + 'static>(
+    user_code: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    let running = tokio::task::spawn_blocking(move || trace::caught(user_code).flatten());
+    running.await.unwrap_or_else(|_| Err(Failure::shutting_down()))
+}
+
+/// A user's system, made to answer requests.
+pub(crate) struct SystemAdapter<S> {
+    pub system: S,
+    pub info: Info,
+}
+
+impl<S: System> Served for SystemAdapter<S> {
+    fn answer(self: Arc<Self>, work: Work, ticket: Ticket) -> Answer {
+        match work {
+            Work::Process(request) => Box::pin(self.process(request, ticket)),
+            Work::Converse(request) => Box::pin(self.converse(request, ticket)),
+            _ => Box::pin(async { Err(misdirected()) }),
+        }
+    }
+}
+
+impl<S: System> SystemAdapter<S> {
+    async fn process(
+        self: Arc<Self>,
+        request: pb::ProcessRequest,
+        ticket: Ticket,
+    ) -> Result<Reply, Failure> {
+        let example = convert::example_from_proto(request.example).map_err(unreadable)?;
+        let options =
+            convert::fields_from_proto(request.options, "options.").map_err(unreadable)?;
+        let (source, call) = (example.source(), ticket.into_call(options));
+        let processed = self.system.process(example, &call).await?;
+        let usage = processed.get("api_usage").and_then(Value::as_map).map(Usage::from_fields);
+        let (changed, carried_fields) = processed.into_changes(source);
+        let fields = convert::fields_to_proto(changed, "")
+            .map_err(|error| unencodable("process()", error))?;
+        let usage = usage.map(|usage| usage.to_proto());
+        Ok(Reply::Process(pb::ProcessResponse { fields, carried_fields, usage }))
+    }
+
+    async fn converse(
+        self: Arc<Self>,
+        request: pb::ProcessConversationRequest,
+        ticket: Ticket,
+    ) -> Result<Reply, Failure> {
+        if !self.info.holds_conversations {
+            let message = format!("system \"{}\" has no process_conversation", self.info.name);
+            return Err(Failure::new("UNIMPLEMENTED", message));
+        }
+        let turns = convert::turns_from_proto(request.turns).map_err(unreadable)?;
+        let example = convert::example_from_proto(request.example).map_err(unreadable)?;
+        let options =
+            convert::fields_from_proto(request.options, "options.").map_err(unreadable)?;
+        let call = ticket.into_call(options);
+        let replies = self.system.process_conversation(turns, example, &call).await?;
+        let replies = replies.into_iter().map(convert::turn_to_proto).collect::<Result<_, _>>();
+        let replies = replies.map_err(|error| unencodable("process_conversation()", error))?;
+        Ok(Reply::Converse(pb::ProcessConversationResponse { replies, usage: None }))
+    }
+}

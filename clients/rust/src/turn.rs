@@ -1,0 +1,32 @@
+//! One turn of a conversation.
+
+use crate::value::Fields;
+
+/// One turn of a conversation.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Turn {
+    /// Who speaks, as a model sees it: `user` or `assistant`.
+    pub role: String,
+    /// What is said.
+    pub content: String,
+    /// The speaker's own name; empty means unknown.
+    pub speaker: String,
+    /// When it was said; empty means unknown.
+    pub time: String,
+    /// The session it belongs to; empty means unknown.
+    pub session: String,
+    /// Anything else known about it.
+    pub fields: Fields,
+}
+
+impl Turn {
+    /// Makes a turn of the user.
+    pub fn user(content: impl Into<String>) -> Self {
+        Self { role: "user".into(), content: content.into(), ..Self::default() }
+    }
+
+    /// Makes a turn of the assistant.
+    pub fn assistant(content: impl Into<String>) -> Self {
+        Self { role: "assistant".into(), content: content.into(), ..Self::default() }
+    }
+}

@@ -1,0 +1,61 @@
+//! What a call cost.
+
+use std::time::Duration;
+
+use crate::convert;
+use crate::pb;
+use crate::value::{Fields, Value};
+
+/// Resources consumed by a call. What is `None` is not reported.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Usage {
+    /// Tokens sent to a model.
+    pub prompt_tokens: Option<i64>,
+    /// Tokens produced by a model.
+    pub completion_tokens: Option<i64>,
+    /// All tokens, where that is not the sum of the two above.
+    pub total_tokens: Option<i64>,
+    /// Money spent, in US dollars.
+    pub cost_usd: Option<f64>,
+    /// Time the system itself spent, without network or queueing.
+    pub compute_time: Option<Duration>,
+}
+
+impl Usage {
+    pub(crate) fn to_proto(&self) -> pb::Usage {
+        pb::Usage {
+            prompt_tokens: self.prompt_tokens,
+            completion_tokens: self.completion_tokens,
+            cost_usd: self.cost_usd,
+            compute_time: self.compute_time.map(convert::duration_to_proto),
+            total_tokens: self.total_tokens,
+        }
+    }
+
+    /// Reads the OpenAI shape, plus `cost_usd` and `compute_seconds`.
+    pub(crate) fn from_fields(fields: &Fields) -> Self {
+        let count = |name: &str| fields.get(name).and_then(Value::as_i64);
+        let number = |name: &str| fields.get(name).and_then(Value::as_f64);
+        Self {
+            prompt_tokens: count("prompt_tokens"),
+            completion_tokens: count("completion_tokens"),
+            total_tokens: count("total_tokens"),
+            cost_usd: number("cost_usd"),
+            compute_time: number("compute_seconds")
+                .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
+        }
+    }
+
+    pub(crate) fn to_fields(&self) -> Fields {
+        let seconds = self.compute_time.map(|span| span.as_secs_f64());
+        let entries = [
+            ("prompt_tokens", self.prompt_tokens.map(Value::from)),
+            ("completion_tokens", self.completion_tokens.map(Value::from)),
+            ("total_tokens", self.total_tokens.map(Value::from)),
+            ("cost_usd", self.cost_usd.map(Value::from)),
+            ("compute_seconds", seconds.map(Value::from)),
+        ];
+        let stated = entries.into_iter().filter_map(|(name, value)| Some((name.into(), value?)));
+        stated.collect()
+    }
+}
