@@ -2,35 +2,28 @@
 
 import asyncio
 import logging
-import platform
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Protocol
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from cbench_server.digests import spec_digest
 from cbench_server.errors import (
     AlreadyExists,
     CbenchError,
-    InvalidSpec,
     LimitReached,
     RunFailed,
     ShuttingDown,
-    SystemUnreachable,
     Unencodable,
     WrongState,
 )
 from cbench_server.events import RowScored, RunFinished, StateChanged, StoredEvent
 from cbench_server.metrics.summarize import Summarizer
-from cbench_server.plan import DatasetPlan, Plan
-from cbench_server.recordings import (
-    ParentRows,
-    Recordings,
-    earlier_answers,
-    system_identity,
-)
+from cbench_server.plan import Plan
+from cbench_server.reaching import AnyCaller, SystemFinder, close_all, connect, reconnect
+from cbench_server.recordings import ParentRows, Recordings, earlier_answers
 from cbench_server.registry import Registry
 from cbench_server.rescoring import RescoredSpool, describe_rescoring, recorded_callers
 from cbench_server.resolving import (
@@ -45,48 +38,25 @@ from cbench_server.resolving import (
     with_registered_names,
 )
 from cbench_server.results import EvalRow, Failure, Summary
+from cbench_server.run_config import describe_config
 from cbench_server.runner import Runner
 from cbench_server.runstore import RunStore
 from cbench_server.scoring import Scoring
 from cbench_server.spec import (
     EvaluatorRef,
-    ModelRef,
     Run,
     RunSpec,
     RunState,
     SystemProgress,
-    SystemRef,
 )
 from cbench_server.spooling import Spool
 from cbench_server.summarizing import new_summarizer, read_back
-from cbench_server.systems.caller import Caller
-from cbench_server.systems.memory_caller import MemoryCaller
 from cbench_server.tokens import get_tokenizer
-from cbench_server.version import __version__
 
 log = logging.getLogger(__name__)
 
 _CANCEL_POLL_S = 1.0
 _SUMMARIZED_HERE = 50_000
-
-AnyCaller = Caller | MemoryCaller
-
-
-class SystemFinder(Protocol):
-    """Reaches systems, wherever they are."""
-
-    async def find_systems(self, ref: SystemRef, reader: ModelRef | None) -> list[Caller]:
-        """Return the systems a reference means, or raise SystemUnreachable.
-
-        A reader, if given, answers for those that return no response.
-        """
-        ...
-
-    async def find_memory_systems(
-        self, ref: SystemRef, reader: ModelRef | None
-    ) -> list[MemoryCaller]:
-        """Do the same for memory systems."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -171,7 +141,7 @@ class Orchestrator:
         plans = await resolve_evaluators(spec, datasets, self._evaluators)
         resolve_metrics(spec, self._registry)
         get_tokenizer(spec.tokenizer or None)
-        callers, identities = await self._connect(spec)
+        callers, identities = await connect(self._systems, spec)
         config = await asyncio.to_thread(describe_config, spec, callers, datasets, plans)
         run = self._new_run(spec, request_id, [caller.description.name for caller in callers])
         return await self._accept(
@@ -232,7 +202,7 @@ class Orchestrator:
         stored = await self.store.create_run(run)
         if stored.run_id != run.run_id:
             lock.__exit__(None, None, None)
-            await _close_all(callers)
+            await close_all(callers)
             return stored
         self._launch(_Live(stored, lock, callers))
         return stored
@@ -364,7 +334,7 @@ class Orchestrator:
         finally:
             del self._live[run_id]
             live.lock.__exit__(None, None, None)
-            await _close_all(live.callers)
+            await close_all(live.callers)
 
     async def _work(self, live: _Live) -> None:
         run, spec = live.run, live.run.spec
@@ -374,7 +344,7 @@ class Orchestrator:
         if is_rescored:
             live.callers = [*recorded_callers(run)]
         elif not live.callers:
-            live.callers = await self._reconnect(live)
+            live.callers, live.run = await reconnect(self._systems, self.store, run, self._clock)
         await self.store.append(
             run.run_id, [StateChanged(RunState.RUNNING)], update={"state": RunState.RUNNING}
         )
@@ -505,108 +475,11 @@ class Orchestrator:
         # Resampling a long run takes a second, in which others want to be served.
         return await asyncio.to_thread(summarizer.result)
 
-    # Reaching systems.
-
-    async def _connect(self, spec: RunSpec) -> tuple[list[AnyCaller], dict[str, str]]:
-        """Reach every system of the spec, with its identity; names must differ."""
-        callers: list[AnyCaller] = []
-        identities: dict[str, str] = {}
-        try:
-            for ref in spec.systems:
-                found: Sequence[AnyCaller]
-                if spec.kind == "memory":
-                    found = await self._systems.find_memory_systems(ref, spec.reader)
-                else:
-                    found = await self._systems.find_systems(ref, spec.reader)
-                callers.extend(found)
-                for caller in found:
-                    identity = system_identity(caller.description, ref.options, spec)
-                    identities[caller.description.name] = identity
-            names = [caller.description.name for caller in callers]
-            if repeated := sorted({name for name in names if names.count(name) > 1}):
-                raise InvalidSpec(
-                    f'{names.count(repeated[0])} systems are named "{repeated[0]}". '
-                    "Give each a name of its own with --name."
-                )
-        except BaseException:
-            await _close_all(callers)
-            raise
-        return callers, identities
-
-    async def _reconnect(self, live: _Live) -> list[AnyCaller]:
-        """Reach the systems of a resumed run, waiting for those that are away."""
-        run = live.run
-        deadline = time.monotonic() + run.spec.wait_timeout
-        announced = False
-        while True:
-            try:
-                callers, _ = await self._connect(run.spec)
-                break
-            except SystemUnreachable as error:
-                if not announced:
-                    announced = True
-                    await self.store.append(
-                        run.run_id,
-                        [StateChanged(RunState.WAITING, str(error))],
-                        update={"state": RunState.WAITING, "waiting_reason": str(error)},
-                    )
-                if time.monotonic() >= deadline:
-                    message = (
-                        f"{error} It stayed away for {run.spec.wait_timeout:g}s; "
-                        f"start it, then: cbench resume {run.run_id}"
-                    )
-                    raise RunFailed(Failure("transport", "SYSTEM_GONE", message)) from error
-                await asyncio.sleep(0.5)
-        names = tuple(caller.description.name for caller in callers)
-        if run.systems and set(names) != set(run.systems):
-            await _close_all(callers)
-            raise RunFailed(
-                Failure(
-                    "system",
-                    "SYSTEM_CHANGED",
-                    f"the run was made with {', '.join(run.systems)}, but now there are "
-                    f"{', '.join(names)}. Start a new run.",
-                )
-            )
-        resumption = {
-            "time": self._clock(),
-            "systems": [asdict(caller.description) for caller in callers],
-        }
-        config = {**run.config, "resumptions": [*run.config.get("resumptions", []), resumption]}
-        await self.store.append(run.run_id, [], update={"config": config})
-        live.run = replace(run, config=config)
-        return callers
-
 
 def new_run_id(now: float) -> str:
     """Make an id that sorts by time of creation and can be read aloud."""
     stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime(now))
     return f"{stamp}-{int(now % 1 * 1000):03d}{secrets.token_hex(3)}"
-
-
-def describe_config(
-    spec: RunSpec,
-    callers: Sequence[AnyCaller],
-    datasets: Sequence[ResolvedDataset],
-    plans: Mapping[str, DatasetPlan],
-) -> dict[str, Any]:
-    """Record everything needed to repeat the run."""
-    return {
-        "cbench_version": __version__,
-        "python_version": platform.python_version(),
-        "platform": platform.platform(),
-        "tokenizer": spec.tokenizer or "cl100k_base",
-        "seed": spec.seed,
-        "systems": [asdict(caller.description) for caller in callers],
-        "datasets": [
-            {
-                **dataset.describe(),
-                **plans[dataset.ref.label].describe(),
-                "is_official_metric": dataset.record.official if dataset.record else False,
-            }
-            for dataset in datasets
-        ],
-    }
 
 
 def _openers(spec: RunSpec, datasets: Sequence[ResolvedDataset]) -> list[Any]:
@@ -654,8 +527,3 @@ def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
 def _log_death(task: asyncio.Task[None]) -> None:
     if not task.cancelled() and (error := task.exception()):
         log.error("%s stopped and can be resumed", task.get_name(), exc_info=error)
-
-
-async def _close_all(callers: Sequence[AnyCaller]) -> None:
-    for caller in callers:
-        await caller.close()

@@ -224,12 +224,15 @@ def load_dataset(name: str, **options: Any) -> Iterable[Example]:
     """Load examples by name.
 
     A registered function gets the options as they are. For a DatasetRecord
-    `n` is how many examples to give at most, `config` which part to load, and
-    the rest goes to its loader.
+    `n` is how many examples to give at most, `config` which part to load (or
+    a name such as `mmlu:anatomy`), and the rest goes to its loader.
     """
     from cbench_server.datasets import DatasetRecord
 
-    loader = registry.get("dataset", name)
+    base, _, config = name.partition(":")
+    loader = registry.get("dataset", base)
+    if config:
+        options = {"config": config, **options}
     if isinstance(loader, DatasetRecord):
         count = options.pop("n", None)
         return islice(loader.examples(**options), count)
