@@ -18,7 +18,8 @@ Buffer = bytes | memoryview
 
 ACCEPTED, STATE, ROW, FINISHED = 1, 2, 3, 4
 
-_COMPRESS_OVER = 1024
+# Compressing less takes longer than writing it.
+_COMPRESS_OVER = 4096
 _PLAIN, _ZLIB = b"\0", b"\1"
 _EVENT_KEY = struct.Struct("<qqBdqqqBBI")
 _EXAMPLE_KEY = struct.Struct("<qqq")
