@@ -15,7 +15,7 @@ from cbench_server.permits import AdaptiveLimit, ByteBudget
 from cbench_server.plan import ExampleSource, Plan
 from cbench_server.recordings import Place
 from cbench_server.results import EvalRow
-from cbench_server.row_parts import carried, primary_score, text_size, usage_metadata
+from cbench_server.row_parts import carried, text_size, usage_metadata
 from cbench_server.runstore import SpooledExample
 from cbench_server.scoring import ScoredRow, Scoring
 from cbench_server.systems.caller import Caller, Reply
@@ -368,7 +368,7 @@ class Lane:
         scored_row = replace(
             row,
             scores=scored.scores,
-            primary_score=primary_score(dataset.primary_score, scored.scores),
+            primary_score=dataset.score_name(scored.scores),
             scoring_time=self._runner.clock() - started,
             details=scored.details,
             evaluator_failures=scored.failures,
@@ -396,14 +396,14 @@ class Lane:
     ) -> EvalRow:
         processed = reply.processed
         has_context = isinstance(processed.get("context"), str)
-        wanted = self._plan.datasets[item.spooled.dataset].primary_score
+        dataset = self._plan.datasets[item.spooled.dataset]
         return self._row(
             item,
             scores=scored.scores,
             output_tokens=sum(counts.values()),
             metadata=usage_metadata(reply.usage),
             latency=reply.latency,
-            primary_score=primary_score(wanted, scored.scores),
+            primary_score=dataset.score_name(scored.scores),
             context_tokens_in=item.spooled.field_tokens.get("context") if has_context else None,
             context_tokens_out=counts.get("context") if has_context else None,
             usage=reply.usage,

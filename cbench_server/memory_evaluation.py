@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from cbench_server.cache import RowCache
-from cbench_server.errors import InvalidSpec
+from cbench_server.errors import InvalidInput, InvalidSpec
 from cbench_server.evaluation_job import Job, check_arguments, finish, load, tokenizer_name
 from cbench_server.memory_examples import questions
 from cbench_server.results import EvalResult
@@ -76,7 +76,9 @@ def _name_of(system: MemorySystem | Callable[[], MemorySystem]) -> str:
     name = getattr(system, "name", None)
     if not isinstance(name, str) and is_factory(system):
         return system().name  # type: ignore[operator] # a factory is called
-    return str(name)
+    if not isinstance(name, str):
+        raise InvalidInput(f"{type(system).__name__} is no memory system: it has no name.")
+    return name
 
 
 def _questions(

@@ -20,6 +20,7 @@ NO_ANSWER = "The conversation does not say."
 _EXCERPT_CHARACTERS = 3000
 # What else a question may bring along; everything but these stays with the dataset.
 _CARRIED = ("answers", "evidence")
+_TEXTS = ("role", "speaker", "time", "session")
 
 
 def questions(
@@ -116,7 +117,18 @@ def _with_turns(group: list[Example], conversation: Example) -> list[Example]:
 
 
 def _typed(turns: Sequence[Mapping[str, Any]]) -> list[Example]:
-    return [{"role": "user", **turn} for turn in turns]
+    """Give each turn a role, and make text of what files often number, such as sessions."""
+    return [
+        {
+            "role": "user",
+            **{
+                name: str(value) if name in _TEXTS else value
+                for name, value in turn.items()
+                if value is not None
+            },
+        }
+        for turn in turns
+    ]
 
 
 def _checked_turns(conversation: Example, where: str) -> list[Example]:

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 from cbench_server.datasets.memory import transcript
 from cbench_server.lane import COUNTING, LONG_TEXT, Hub, Item
 from cbench_server.results import EvalRow, Failure
-from cbench_server.row_parts import carried, primary_score, text_size, usage_metadata
+from cbench_server.row_parts import carried, text_size, usage_metadata
 from cbench_server.runstore import SpooledExample
 from cbench_server.systems.memory_caller import QueryReply
 from cbench_server.types import Example
@@ -71,7 +71,7 @@ class MemoryRows:
             # What a model had to read: the context handed to it, else all there was.
             input_tokens=conversation.tokens if tokens_out is None else tokens_out,
             output_tokens=await self._count(reply.response or ""),
-            primary_score=primary_score(plan.primary_score, scored.scores),
+            primary_score=plan.score_name(scored.scores),
             context_tokens_in=None if tokens_out is None else conversation.tokens,
             context_tokens_out=tokens_out,
             usage=reply.usage,

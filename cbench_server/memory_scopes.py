@@ -1,9 +1,10 @@
 """Conversations in a memory system: each in a scope of its own, whole or put in again.
 
 A call that is lost on the way may mean that the system has come back without
-its memory, and would answer from nothing. So a conversation counts as whole
-only while no call to its system was lost since it was begun; otherwise it is
-ingested again, under a new scope, before it is asked again.
+its memory, and would answer from nothing; so may a connection that was made
+anew between two calls. So a conversation counts as whole only while neither
+has happened since it was begun; otherwise it is ingested again, under a new
+scope, before it is asked again.
 """
 
 import asyncio
@@ -28,9 +29,10 @@ from cbench_server.systems.memory_caller import (
 )
 
 T = TypeVar("T")
+_Era = tuple[int, str]
 
 _BATCH_CHARACTERS = 1_000_000
-_MAX_SCOPES = 8
+_MAX_TRIES = 8
 _FORGET_SECONDS = 5.0
 _GENERATIONS_FORGOTTEN = 8
 # Marks the turns that hold the answer in LongMemEval and in files made after it.
@@ -46,8 +48,10 @@ class Conversation:
     questions: list[Item]
     scopes: list[str] = field(default_factory=list)
     """Where it was put; only the last one is asked."""
-    losses: int = -1
-    """How many calls had been lost when it was put there; -1 until it is whole."""
+    era: "_Era | None" = None
+    """When it was put there; None until it is whole."""
+    tries: int = 0
+    """How often it was put somewhere since its last answer."""
     tokens: int = 0
     ingest_time: float = 0.0
     stored_bytes: int | None = None
@@ -72,30 +76,38 @@ class Scopes:
         self._plan = plan
         self._is_single = is_single
         self._losses = 0
+        self._held: dict[str, None] = {}
+        """What a system with one state may not have forgotten: it was busy when it was told to."""
         self.has_answered = False
         """Whether any call has ever succeeded."""
 
+    @property
+    def _era(self) -> _Era:
+        return self._losses, self._caller.era
+
     async def ingest(self, conversation: Conversation) -> None:
         """Feed a conversation into a fresh scope, until it is in without a call lost."""
-        while conversation.losses != self._losses:
-            if len(conversation.scopes) >= _MAX_SCOPES:
-                message = f'"{self._name}" went away {_MAX_SCOPES} times with this conversation.'
+        while conversation.era != self._era:
+            if conversation.tries >= _MAX_TRIES:
+                message = f'"{self._name}" went away {_MAX_TRIES} times with this conversation.'
                 raise CallFailed(Failure("transport", "UNAVAILABLE", message))
             if self._is_single:
                 # A system with one state takes no second scope beside the first. Elsewhere
                 # the first may still be answering.
                 await self.forget(conversation)
+                await self._forget_held()
             name = self._scope(conversation.head, conversation.repeat, self._plan.generation)
             scope = f"{name}.{len(conversation.scopes)}"
             conversation.scopes.append(scope)
+            conversation.tries += 1
             conversation.ingest_time = 0.0
-            losses = self._losses
             await self._reset(scope)
+            era = self._era
             for number, turns in enumerate(self._batches(conversation.head)):
                 reply = await self._ingest_batch(scope, turns, f"{scope}-t{number}")
                 conversation.ingest_time += reply.latency
                 conversation.stored_bytes = reply.stored_bytes
-            conversation.losses = losses
+            conversation.era = era
 
     async def _ingest_batch(self, scope: str, turns: list[Turn], identity: str) -> IngestReply:
         reply, _ = await self._patience.call(
@@ -111,12 +123,14 @@ class Scopes:
         """Ask with patience; return the answer and the attempts it took."""
 
         async def attempt(timeout: float) -> QueryReply:
-            if conversation.losses != self._losses:
+            if conversation.era != self._era:
                 await self._ingest_again(conversation)
             scope = conversation.scopes[-1]
-            return await self._noting_loss(
+            reply = await self._noting_loss(
                 self._caller.query(scope, question, call_id=f"{scope}-{ordinal}", timeout=timeout)
             )
+            conversation.tries = 0
+            return reply
 
         return await self._patience.call(attempt)
 
@@ -130,19 +144,32 @@ class Scopes:
 
     async def forget(self, conversation: Conversation) -> None:
         """Free what a conversation holds; where that fails only the system's memory is lost."""
+        timeout = min(_FORGET_SECONDS, self._plan.row_timeout)
         for scope in conversation.scopes:
-            with suppress(CallFailed):
-                await self._caller.reset(scope, call_id=f"{scope}-f", timeout=_FORGET_SECONDS)
+            try:
+                await self._caller.reset(scope, call_id=f"{scope}-f", timeout=timeout)
+            except CallFailed:
+                if self._is_single:
+                    self._held[scope] = None
+
+    async def _forget_held(self) -> None:
+        for scope in list(self._held):
+            await self._reset(scope)
+            del self._held[scope]
 
     async def forget_earlier(self, head: SpooledExample, repeat: int) -> None:
         """Free what the run left behind when it was interrupted.
 
-        A system with one state would take nothing else before that.
+        A system with one state would take nothing else before that, so it is freed
+        of every scope that may be in it; in others the first is where most was put.
         """
         last = self._plan.generation
+        numbers = range(_MAX_TRIES if self._is_single else 1)
         for generation in range(max(0, last - _GENERATIONS_FORGOTTEN), last):
-            with suppress(CallFailed):
-                await self._reset(f"{self._scope(head, repeat, generation)}.0")
+            name = self._scope(head, repeat, generation)
+            for number in numbers:
+                with suppress(CallFailed):
+                    await self._reset(f"{name}.{number}")
 
     async def _reset(self, scope: str) -> None:
         await self._patience.call(

@@ -22,7 +22,7 @@ from cbench_server.errors import (
 from cbench_server.events import RowScored, RunFinished, StateChanged, StoredEvent
 from cbench_server.metrics.summarize import Summarizer
 from cbench_server.plan import Plan
-from cbench_server.reaching import AnyCaller, SystemFinder, close_all, connect, reconnect
+from cbench_server.reaching import AnyCaller, SystemFinder, close_all, connect, patiently, reconnect
 from cbench_server.recordings import ParentRows, Recordings, earlier_answers
 from cbench_server.registry import Registry
 from cbench_server.rescoring import RescoredSpool, describe_rescoring, recorded_callers
@@ -340,7 +340,9 @@ class Orchestrator:
         run, spec = live.run, live.run.spec
         is_rescored = bool(run.parent_run_id)
         datasets = resolve_datasets(spec, self._registry, self._uploads, is_read=not is_rescored)
-        plans = await resolve_evaluators(spec, datasets, self._evaluators)
+        plans = await patiently(
+            self.store, run, lambda: resolve_evaluators(spec, datasets, self._evaluators)
+        )
         if is_rescored:
             live.callers = [*recorded_callers(run)]
         elif not live.callers:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from cbench_server.recordings import Recordings
+from cbench_server.row_parts import primary_score
 from cbench_server.runstore import SpooledExample
 from cbench_server.systems.caller import Caller
 from cbench_server.systems.memory_caller import MemoryCaller
@@ -20,6 +21,14 @@ class DatasetPlan:
     reference_fields: frozenset[str] = frozenset()
     """Withheld from systems."""
     primary_score: str = ""
+    is_score_chosen: bool = False
+    """Whether the run names the score that counts, so that no other stands in for it."""
+
+    def score_name(self, scores: Mapping[str, float]) -> str:
+        """Name the score that counts for a row with these scores."""
+        if self.is_score_chosen:
+            return self.primary_score
+        return primary_score(self.primary_score, scores)
 
     def describe(self) -> dict[str, Any]:
         """Record how rows are scored."""

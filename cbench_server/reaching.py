@@ -1,10 +1,10 @@
-"""Reaching the systems of a run: when it begins, and again when it is resumed."""
+"""Reaching what a run needs: when it begins, and again when it is resumed."""
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, replace
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from cbench_server.errors import InvalidSpec, RunFailed, SystemUnreachable
 from cbench_server.events import StateChanged
@@ -18,6 +18,7 @@ from cbench_server.systems.memory_caller import MemoryCaller
 _ASK_AGAIN_S = 0.5
 
 AnyCaller = Caller | MemoryCaller
+T = TypeVar("T")
 
 
 class SystemFinder(Protocol):
@@ -71,7 +72,7 @@ async def reconnect(
 
     Returns the run, too, with the resumption on record.
     """
-    callers = await _patiently(finder, store, run)
+    callers, _ = await patiently(store, run, lambda: connect(finder, run.spec))
     names = tuple(caller.description.name for caller in callers)
     if run.systems and set(names) != set(run.systems):
         await close_all(callers)
@@ -89,12 +90,13 @@ async def reconnect(
     return callers, replace(run, config=config)
 
 
-async def _patiently(finder: SystemFinder, store: RunStore, run: Run) -> list[AnyCaller]:
+async def patiently(store: RunStore, run: Run, reach: Callable[[], Awaitable[T]]) -> T:
+    """Reach what a run needs, asking again while it is away, for as long as the run waits."""
     deadline = time.monotonic() + run.spec.wait_timeout
     announced = False
     while True:
         try:
-            return (await connect(finder, run.spec))[0]
+            return await reach()
         except SystemUnreachable as error:
             if not announced:
                 announced = True

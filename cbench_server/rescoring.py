@@ -67,13 +67,18 @@ class RescoredSpool(Spool):
         if complete:
             return
         references = await asyncio.to_thread(lambda: References(self._read_references()))
-        is_whole = start == 0
-        while page := await self._store.read_examples(self._run.parent_run_id, start, _PAGE):
+        # From the first one, though some may be copied: all must be seen to tell what matches.
+        place = 0
+        while page := await self._store.read_examples(self._run.parent_run_id, place, _PAGE):
             corrected = await asyncio.to_thread(self._correct, page, references)
-            await self._store.add_examples(self._run_id, corrected)
-            start = page[-1].ordinal + 1
-            await self._advance(start, False)
-        if is_whole and len(references) and not references.matched:
+            place = page[-1].ordinal + 1
+            if place > start:
+                await self._store.add_examples(
+                    self._run_id, [each for each in corrected if each.ordinal >= start]
+                )
+                start = place
+                await self._advance(start, False)
+        if len(references) and not references.matched:
             raise BadDataset(
                 f"none of the {len(references)} references has the id of an example of run "
                 f'"{self._run.parent_run_id}". An id keeps its type: 1 and "1" differ.'
@@ -150,4 +155,7 @@ def describe_rescoring(
     ]
     config = {name: value for name, value in parent.config.items() if name != "resumptions"}
     rescoring = {"of": parent.run_id, "references_upload": references_upload, "time": now}
+    # A parent that was itself scored anew has examples that were corrected then.
+    if earlier := parent.config.get("rescoring"):
+        rescoring["earlier"] = earlier
     return {**config, "datasets": datasets, "rescoring": rescoring}

@@ -263,6 +263,7 @@ async def resolve_evaluators(
             evaluators=[*own, *named],
             reference_fields=dataset.reference_fields(spec),
             primary_score=spec.score_field or primary,
+            is_score_chosen=bool(spec.score_field),
         )
     return plans
 

@@ -10,6 +10,7 @@ PROGRAMS = (
     "scoring.py",
     "code_execution.py",
     "orchestration.py",
+    "sdks.py",
     "memory.py",
     "dataset_streaming.py",
     "durability.py",

@@ -2,9 +2,10 @@
 
 The first compares compressors in several languages with controls, the second scores the
 responses of a program on every kind of dataset. Everything it starts is stopped again,
-whatever happens; what it leaves are the runs, in .demo/home, and a report on the first.
+whatever happens; what it leaves are the runs and a report on the first, in .demo.
 """
 
+import argparse
 import json
 import os
 import shlex
@@ -18,7 +19,6 @@ from pathlib import Path
 from example_systems import COMPILED, ROOT, WITHOUT_COMPILER, ExampleSystem, NotBuilt, build
 
 BIN = Path(sys.executable).parent
-DEMO = ROOT / ".demo"
 CONTROLS = ("truncate-tail", "random-drop")
 RETRIEVAL = "long-notes"
 RATIO = 0.05
@@ -29,37 +29,37 @@ TASKS = (
 )
 EXAMPLES_OF_A_TASK = 20
 DRAIN_SECONDS = 30
-REPORT = ".demo/report.html"
 
 
-def main(systems: Sequence[ExampleSystem]) -> int:
+def main(systems: Sequence[ExampleSystem], folder: Path) -> int:
     """Run the demonstration and return its exit code."""
-    DEMO.mkdir(exist_ok=True)
-    os.environ["CBENCH_HOME"] = str(DEMO / "home")
-    with daemon() as address:
-        say(f"a daemon listens on {address}; its log is in .demo/daemon.log")
-        built = list(those_built(systems))
+    folder.mkdir(exist_ok=True)
+    os.environ["CBENCH_HOME"] = str(folder / "home")
+    with daemon(folder / "daemon.log") as address:
+        say(f"a daemon listens on {address}; its log is in {folder / 'daemon.log'}")
+        built = list(those_built(systems, folder))
         names = ", ".join(system.name for system in built)
         say(f"first, {names} keep {RATIO:.0%} of each text, beside controls\n")
         server = ["--server", address]
         code = run_cbench([*compression(built), *server])
         if code == 0:
             print_front(built, server)
-            code = run_cbench(["report", "last", "-o", REPORT, *server], subprocess.DEVNULL)
+            report = ["report", "last", "-o", str(folder / "report.html")]
+            code = run_cbench([*report, *server], subprocess.DEVNULL)
         if code == 0:
             say(f"\nthen {RESPONDER} answers {len(TASKS)} kinds of questions\n")
             print(flush=True)
             code = run_cbench([*responding(), *server])
     if code == 0:
-        say(WHAT_NEXT)
+        say(WHAT_NEXT.format(folder=folder))
     return code
 
 
-def those_built(systems: Sequence[ExampleSystem]) -> Iterator[ExampleSystem]:
+def those_built(systems: Sequence[ExampleSystem], folder: Path) -> Iterator[ExampleSystem]:
     """Build each system, and say which are skipped, and why."""
     for system in systems:
         try:
-            build(system, DEMO / f"build-{system.name}.log", say)
+            build(system, folder / f"build-{system.name}.log", say)
         except NotBuilt as reason:
             say(f"{system.language} is skipped: {reason}")
         else:
@@ -105,11 +105,11 @@ def print_front(systems: Sequence[ExampleSystem], server: Sequence[str]) -> None
         print(f"{point['layer']:<7}{name:20}{spoken:12}{score:5.3f}{cost:16,.0f}")
 
 
-WHAT_NEXT = f"""
-The compressors' report is {REPORT}: open it in a browser.
-The runs are stored in .demo/home. Look at them, or run one of your own:
+WHAT_NEXT = """
+The compressors' report is {folder}/report.html: open it in a browser.
+The runs are stored in {folder}/home. Look at them, or run one of your own:
 
-  export CBENCH_HOME=$PWD/.demo/home PATH=$PWD/.venv/bin:$PATH
+  export CBENCH_HOME=$PWD/{folder}/home PATH=$PWD/.venv/bin:$PATH
   cbench runs
   cbench show last --rows 5
   cbench show last --example mini-code-001
@@ -118,9 +118,8 @@ The runs are stored in .demo/home. Look at them, or run one of your own:
 
 
 @contextmanager
-def daemon() -> Iterator[str]:
+def daemon(log: Path) -> Iterator[str]:
     """Start a daemon on a free port, yield its address, and stop it."""
-    log = DEMO / "daemon.log"
     with log.open("w") as stderr:
         # A session of its own: Ctrl-C is for the run, and we stop the daemon after it.
         process = subprocess.Popen(
@@ -148,7 +147,7 @@ def daemon() -> Iterator[str]:
 
 def run_cbench(arguments: list[str], stdout: int | None = None) -> int:
     """Run `cbench` and return its exit code, leaving it the time to end well."""
-    with subprocess.Popen([BIN / "cbench", *arguments], cwd=ROOT, stdout=stdout) as process:
+    with subprocess.Popen([BIN / "cbench", *arguments], stdout=stdout) as process:
         while True:
             try:
                 return process.wait()
@@ -169,9 +168,19 @@ def _end(number: int, _: object) -> None:
     sys.exit(128 + number)
 
 
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--polyglot", action="store_true", help="build Go and Rust, too")
+    parser.add_argument("--folder", type=Path, default=Path(".demo"), help="what it leaves is here")
+    return parser.parse_args()
+
+
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, _end)
     try:
-        sys.exit(main((*WITHOUT_COMPILER, *(COMPILED if "--polyglot" in sys.argv else ()))))
+        os.chdir(ROOT)
+        given = _arguments()
+        compiled = COMPILED if given.polyglot else ()
+        sys.exit(main((*WITHOUT_COMPILER, *compiled), given.folder))
     except KeyboardInterrupt:
         sys.exit(128 + signal.SIGINT)

@@ -1,10 +1,13 @@
 """The example systems that `make demo` compares, one language each, and how they are built."""
 
+import fcntl
+import os
 import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -79,17 +82,29 @@ def build(system: ExampleSystem, log: Path, say: Callable[[str], None]) -> None:
     for tool in system.tools:
         if shutil.which(tool) is None:
             raise NotBuilt(f"{tool} is not installed")
-    if not system.build or (system.folder == NODE and is_node_built()):
-        return
-    say(f"building {system.name} with {system.build[-1][0]}; the first time takes a while")
-    with log.open("w") as output:
-        for command in system.build:
-            done = subprocess.run(
-                command, cwd=system.folder, stdout=output, stderr=subprocess.STDOUT, check=False
-            )
-            if done.returncode:
-                where, why = system.folder.relative_to(ROOT), log.relative_to(ROOT)
-                raise NotBuilt(f"`{shlex.join(command)}` failed in {where}; {why} says why")
+    with alone_in(system.folder):
+        if not system.build or (system.folder == NODE and is_node_built()):
+            return
+        say(f"building {system.name} with {system.build[-1][0]}; the first time takes a while")
+        with log.open("w") as output:
+            for command in system.build:
+                done = subprocess.run(
+                    command, cwd=system.folder, stdout=output, stderr=subprocess.STDOUT, check=False
+                )
+                if done.returncode:
+                    what = f"`{shlex.join(command)}` failed in {system.folder}"
+                    raise NotBuilt(f"{what}; {log} says why")
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Keep others who ask out of a folder: two builds at once would spoil each other."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def is_node_built() -> bool:

@@ -266,7 +266,7 @@ def test_waiting_and_scoring_are_told_apart_from_the_system() -> None:
     assert (values["queue_p95"], values["scoring_max"]) == (1.5, 0.75)
 
 
-def test_datasets_are_broken_down_by_tag_in_order() -> None:
+def test_datasets_are_broken_down_by_tag_in_order_with_failures_as_zero() -> None:
     rows = [
         row(1.0, dataset="b"),
         row(0.0, dataset="b"),
@@ -274,12 +274,15 @@ def test_datasets_are_broken_down_by_tag_in_order() -> None:
         row(0.5),
         row(None, dataset="c"),
         failed("system", dataset="a"),
+        failed("evaluator", dataset="b"),
+        failed("system", dataset="d"),
     ]
     values = values_of(PerDatasetBreakdown().compute(rows))
     assert [*values.items()] == [
-        ("dataset:a", 0.25),
+        ("dataset:a", 0.125),
         ("dataset:b", 0.5),
         ("dataset:c", None),
+        ("dataset:d", 0.0),
         ("dataset:unknown", 0.5),
     ]
 

@@ -6,6 +6,7 @@ CBENCH_GOLDEN=1 writes what they print into the page.
 import difflib
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -44,6 +45,13 @@ def shape(output: str) -> list[str]:
     return [" ".join(line.split()) for line in text.strip().splitlines()]
 
 
+def shown_here(output: str) -> str:
+    """Leave out the line of the demo's system in JavaScript where it cannot take part."""
+    if shutil.which("npm") is not None:
+        return output
+    return re.sub(r"^.*\bkeyword-in-context\b.*\n", "", output, flags=re.M)
+
+
 def run(line: str, folder: Path) -> str:
     bin_folder = Path(sys.executable).parent
     environment = {
@@ -80,7 +88,7 @@ def test_commands_print_what_the_page_shows(page: str, tmp_path: Path) -> None:
             text = (ROOT / page).read_text().replace(head + command.shown, head + output, 1)
             (ROOT / page).write_text(text)
             continue
-        expected, printed = shape(command.shown), shape(output)
+        expected, printed = shape(shown_here(command.shown)), shape(output)
         difference = "\n".join(difflib.unified_diff(expected, printed, page, "printed", n=0))
         assert expected == printed, f"$ {command.line}\n{difference}"
 

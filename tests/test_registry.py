@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cbench_server.datasets import DatasetRecord
-from cbench_server.errors import InvalidInput, UnknownName
+from cbench_server.errors import InvalidInput, NotFound, UnknownName
 from cbench_server.evaluators import AnswerQuality, ContextRetention
 from cbench_server.metrics import MeanScore, PassRate
 from cbench_server.registry import (
@@ -62,6 +62,11 @@ def test_a_registered_loader_is_called_with_its_options() -> None:
 
 def test_a_built_in_dataset_is_capped_by_n() -> None:
     assert len([*load_dataset("mini-qa", n=2)]) == 2
+
+
+def test_a_name_may_carry_a_config() -> None:
+    with pytest.raises(NotFound, match='dataset "mgsm" has no config "xx"; it has: bn, de'):
+        load_dataset("mgsm:xx")
 
 
 def test_a_plain_loader_gets_a_record(fresh: Registry) -> None:

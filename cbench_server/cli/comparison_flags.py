@@ -16,8 +16,8 @@ policies:
 
 METRIC is a score such as f1, or: score (the one that counts), pass rate, failures,
 context tokens, context compression, cost, mean latency, p50 latency, p95 latency,
-p99 latency. VALUE is a number, or one with points, %, us, ms, s or min; against a
-baseline % is relative to it. The end of the 95% interval that is worse for the run
+p99 latency. VALUE is a number, or one with points or %; times need us, ms, s or min;
+against a baseline % is relative to it. The end of the 95% interval that is worse for the run
 decides, unless the policy ends with "as measured".
 """
 

@@ -45,14 +45,18 @@ def print_run(client: BenchClient, run: Run, output: str, *, with_rows: bool = T
 def row_facts(client: BenchClient, run: Run) -> RowFacts:
     """Learn from some rows what the summary does not say."""
     scores = {}
+    broken: dict[str, str] = {}
     for system in run.systems:
-        some = islice(client.rows(run.run_id, system=system), _ROWS_READ)
+        some = list(islice(client.rows(run.run_id, system=system), _ROWS_READ))
         scores[system] = tuple(sorted({row.primary_score for row in some} - {""}))
+        for row in some:
+            for name, failure in row.evaluator_failures.items():
+                broken.setdefault(name, failure.message)
     failures: Counter[str] = Counter()
     if run.failed_rows:
         failed = islice(client.rows(run.run_id, failed_only=True), _FAILURES_READ)
         failures.update(row.failure.reason for row in failed)
-    return RowFacts(failures, scores)
+    return RowFacts(failures, scores, broken)
 
 
 def exit_code(run: Run) -> int:

@@ -8,7 +8,7 @@ from pathlib import Path
 from cbench_client import BenchClient
 from cbench_server.cli.connection import connect
 from cbench_server.cli.decode import run_of
-from cbench_server.cli.exits import OK
+from cbench_server.cli.exits import OK, UsageError
 from cbench_server.cli.naming import find_run
 from cbench_server.cli.reporting import report_from
 from cbench_server.cli.writing import STDOUT, size_text, write_file, write_stdout
@@ -23,6 +23,10 @@ def report(args: argparse.Namespace) -> int:
         run, *others = (
             run_of(client.get(find_run(client, name))) for name in (args.run, *args.compare)
         )
+        if any(other.run_id == run.run_id for other in others):
+            raise UsageError(
+                f"--compare {run.run_id} is the run itself; its systems are compared anyway."
+            )
         page = to_html(report_from(client, run, others=others))
         if args.out == STDOUT:
             write_stdout(page)

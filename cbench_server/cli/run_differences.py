@@ -14,13 +14,28 @@ def run_differences(a: Run, b: Run) -> Iterator[str]:
     for label in [label for label in ours if label in theirs]:
         one, other = ours[label], theirs[label]
         if any(one.get(name) != other.get(name) for name in _DATA):
-            yield f"{label} was read from different data: the same id may name another example."
+            # The digest of an upload is that of the part which -n left.
+            is_cut = one.get("upload") and one.get("max_examples") != other.get("max_examples")
+            what = "different data, or parts of the same" if is_cut else "different data"
+            yield f"{label} was read from {what}: the same id may name another example."
         if one.get("evaluators") != other.get("evaluators"):
             yield f"{label} was scored by different evaluators, versions or settings."
+    if _corrections(a) != _corrections(b):
+        yield "The runs were scored by different references: one of them with corrected ones."
     if a.spec.reader != b.spec.reader:
         yield "The runs had different readers."
     if a.config.get("tokenizer") != b.config.get("tokenizer"):
         yield "The runs counted tokens differently."
+
+
+def _corrections(run: Run) -> list[str]:
+    """Return the files of references that a run, or what it was scored anew from, was given."""
+    found: list[str] = []
+    rescoring: dict[str, Any] = run.config.get("rescoring", {})
+    while rescoring:
+        found.append(rescoring["references_upload"])
+        rescoring = rescoring.get("earlier", {})
+    return [each for each in found if each]
 
 
 def _datasets(run: Run) -> dict[str, dict[str, Any]]:

@@ -59,9 +59,11 @@ def build_spec(
 def check_systems(args: argparse.Namespace) -> None:
     """Refuse a command line without systems, or with more names than systems."""
     if not args.systems:
+        is_memory = args.kind == "memory"
+        proxy, example = ("", "bm25") if is_memory else ("--proxy, ", "truncate-head")
         raise UsageError(
-            "name at least one system with --system, --proxy, --builtin, --attached or --launch. "
-            "For example: --builtin truncate-head"
+            f"name at least one system with --system, {proxy}--builtin, --attached or --launch. "
+            f"For example: --builtin {example}"
         )
     if len(args.name) > len(args.systems):
         raise UsageError(

@@ -48,7 +48,7 @@ def label(text: str) -> tuple[str, str]:
     """Read `key=value`, both text."""
     key, equals, value = text.partition("=")
     if not equals or not key:
-        raise argparse.ArgumentTypeError(f'"{text}" is not a label; write it as key=value.')
+        raise argparse.ArgumentTypeError(f'"{text}" has no value; write it as key=value.')
     return key, value
 
 

@@ -14,6 +14,8 @@ STDOUT = "-"
 
 def write_file(path: Path, parts: Iterable[str | bytes]) -> int:
     """Write the parts and return how many bytes they are; what was there stays until the end."""
+    if path.is_dir():
+        raise UsageError(f"cannot write {path}: it is a folder. Name a file in it.")
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     except OSError as error:

@@ -27,7 +27,7 @@ def paired_difference(
     wins, losses = int((differences > 0).sum()), int((differences < 0).sum())
     largest = float(np.abs(pair.scores).max())
     if not wins and not losses:
-        difference = no_difference(pair.num_clusters, largest)
+        difference = no_difference(pair.num_clusters, max(largest, 1.0))
         p, test = 1.0, "no example differs"
     elif pair.clusters is None and is_binary(a) and is_binary(b):
         difference = paired_shares(wins, losses, len(differences))
@@ -101,9 +101,9 @@ def no_difference(clusters: int, largest: float) -> Estimate:
 
 def minimum_detectable(difference: Estimate, clusters: int) -> float | None:
     """Return the true difference that would be seen with 80 % probability."""
-    if difference.stderr is None:
+    if difference.stderr is None or clusters < 2:
         return None
-    return (t95(max(clusters - 1, 1)) + _POWER_Z) * difference.stderr
+    return (t95(clusters - 1) + _POWER_Z) * difference.stderr
 
 
 def more_examples(detectable: float | None, effect: float, examples: int) -> int | None:

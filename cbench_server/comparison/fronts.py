@@ -37,7 +37,7 @@ def _front(matched: Matched, axis: Axis, seed: int) -> Front | None:
         FrontPoint(
             system=name,
             quality=_mean(matched, matched.scores[:, known[place]]),
-            cost=_mean(matched, costs[:, known[place]]),
+            cost=_mean(matched, costs[:, known[place]]).never_negative(),
             layer=layers[name] or 0,
             probability=float(is_first[place]),
         )

@@ -72,11 +72,16 @@ def _demand(policy: Policy) -> tuple[bool, float]:
 def _explain(policy: Policy, quantity: Quantity, limit: float, wants_high: bool) -> str:
     """Say what was measured, and which number decides."""
     estimate = quantity.estimate
-    write = write_change if policy.needs_baseline else write_value
-    text = f"{quantity.words} {write(estimate.value, policy)}"
+
+    def write(value: float | None) -> str:
+        if policy.needs_baseline:
+            return write_change(value, policy, in_points=quantity.in_points)
+        return write_value(value, policy)
+
+    text = f"{quantity.words} {write(estimate.value)}"
     if estimate.low is not None or estimate.high is not None:
-        text += f" (95% CI {write(estimate.low, policy)} to {write(estimate.high, policy)})"
+        text += f" (95% CI {write(estimate.low)} to {write(estimate.high)})"
     side = "lower" if wants_high else "upper"
     which = "the measured value" if policy.as_measured else f"the interval's {side} end"
     must = "at least" if wants_high else "at most"
-    return f"{text} on {quantity.count}; {which} must be {must} {write(limit, policy)}"
+    return f"{text} on {quantity.count}; {which} must be {must} {write(limit)}"

@@ -25,7 +25,9 @@ class _Example:
 
     def __init__(self, row: EvalRow) -> None:
         self.group = row.group
-        self.input_tokens = row.input_tokens
+        # What a memory hands over counts as its input, so it does not tell one question's length.
+        is_memory = "conversation_id" in row.metadata
+        self.input_tokens = None if is_memory else row.input_tokens
         self.names: set[str] = set()
         self.scores: list[float] = []
         self.costs = [0.0] * len(AXES)
@@ -57,8 +59,12 @@ class Side:
 
     def __init__(self, name: str, rows: Iterable[EvalRow], score_field: str | None = None) -> None:
         self.name = name
+        self.score_field = score_field
+        self.known: set[str] = set()
+        """The scores that rows have, whichever counts."""
         self.examples: dict[Key, _Example] = {}
         for row in rows:
+            self.known.update(row.scores)
             key = (row.dataset, row.example_id)
             example = self.examples.get(key)
             if example is None:
@@ -143,13 +149,14 @@ def _clusters(keys: list[Key], examples: list[_Example]) -> Codes | None:
 def _nothing_in_common(sides: list[Side], scored: list[dict[Key, _Example]], clash: str) -> str:
     who = " and ".join(f'"{side.name}"' for side in sides)
     if clash:
-        return (
-            f"{who} are scored differently ({clash}), so they cannot be compared. "
-            "Name a score that both have with --score-field."
-        )
+        shared = ", ".join(sorted(set[str].intersection(*(side.known for side in sides))))
+        way = f"Name one of {shared} with --score-field" if shared else "They share no score"
+        return f"{who} are scored differently ({clash}), so they cannot be compared. {way}."
     for side, examples in zip(sides, scored, strict=True):
         if not examples:
-            return f'no row of "{side.name}" has this score. See: cbench show RUN --rows 5'
+            score = f'the score "{side.score_field}"' if side.score_field else "a score that counts"
+            known = ", ".join(sorted(side.known)) or "none at all"
+            return f'no row of "{side.name}" has {score}; there is: {known}.'
     return f"{who} have no example in common. Compare runs over the same dataset."
 
 
@@ -164,7 +171,8 @@ def _notes(
         yield f"{clashing:,} examples are left out: they are scored differently ({clash})."
     for side, examples in zip(sides, scored, strict=True):
         if alone := len(examples) - len(keys) - clashing:
-            yield f"{alone:,} examples of {side.name} have no counterpart and are left out."
+            others = " and ".join(other.name for other in sides if other is not side)
+            yield f"{alone:,} examples of {side.name} have no counterpart of {others}: left out."
         if unscored := len(side.examples) - len(examples):
             yield f"{unscored:,} examples of {side.name} have no score and are left out."
     first = scored[0]

@@ -37,9 +37,10 @@ LOWER_IS_BETTER = frozenset(
     {"failures", "mean latency", "p50 latency", "p95 latency", "p99 latency"}
     | {"context tokens", "cost"}
 )
+_SHARES = frozenset({"failures", "pass rate", "context compression"})
 _SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0}
 
-_VALUE = r"(?P<number>-?\d+(?:\.\d+)?)\s*(?P<unit>points?|%|us|ms|s|min|tokens?|usd)?"
+_VALUE = r"(?P<number>-?(?:\d+(?:\.\d+)?|\.\d+))\s*(?P<unit>points?|%|us|ms|s|min|tokens?|usd)?"
 _MEASURED = r"(?P<measured>,?\s+as measured)?"
 _DEMANDS: dict[Kind, str] = {
     "not worse": rf"not worse than baseline(?: by more than {_VALUE})?",
@@ -91,15 +92,38 @@ def parse_policy(text: str) -> Policy:
         if found := form.fullmatch(plain):
             name = found["metric"].strip()
             metric = _ALIASES.get(name.lower(), name)
-            if metric.lower() in LOWER_IS_BETTER | {"pass rate", "context compression"}:
+            if metric.lower() in LOWER_IS_BETTER | _SHARES:
                 metric = metric.lower()
-            value, unit = _value(found["number"], (found["unit"] or "").lower())
-            return Policy(plain, metric, kind, value, unit, bool(found["measured"]))
+            written = (found["unit"] or "").lower()
+            value, unit = _value(found["number"], written)
+            policy = Policy(plain, metric, kind, value, unit, bool(found["measured"]))
+            if found["number"]:
+                _check_unit(policy, written)
+            return policy
     forms = "; ".join(GRAMMAR)
     raise InvalidInput(
         f'cannot read the policy "{plain}". Write one of: {forms}. '
         'For example: "f1 not worse than baseline by more than 1 point".'
     )
+
+
+def _check_unit(policy: Policy, written: str) -> None:
+    """Refuse a value that would not mean what it says, and so perhaps demand nothing at all."""
+    metric, wanted = policy.metric, "points or %, or a number such as 0.6"
+    fits = written in ("", "point", "points", "%")
+    if metric.endswith(" latency"):
+        fits, wanted = written in _SECONDS, "us, ms, s or min"
+    elif metric == "context tokens":
+        fits, wanted = written in ("", "token", "tokens"), "tokens"
+    elif metric == "cost":
+        fits, wanted = written in ("", "usd"), "usd"
+    elif metric in _SHARES and not written and abs(policy.value) >= 1:
+        fits, wanted = False, f"% ({policy.value:g} alone would be {policy.value:.0%})"
+    if fits or policy.is_relative:
+        return
+    if policy.needs_baseline and "%" not in wanted:
+        wanted += ", or %"
+    raise InvalidInput(f'the policy "{policy.text}" needs its value of {metric} in {wanted}.')
 
 
 def _value(number: str | None, unit: str) -> tuple[float, Unit]:

@@ -27,6 +27,8 @@ class Quantity:
     estimate: Estimate
     words: str
     count: str
+    in_points: bool = True
+    """Whether a hundredth of it is a point."""
 
 
 class Measures:
@@ -67,6 +69,11 @@ class Measures:
             cost = next(each for each in pair.costs if each.axis == _AXES[policy.metric])
             change = cost.change if policy.is_relative else _scaled(cost.change, cost.mean_b)
             return Quantity(change, words, count)
+        if pair.in_points and policy.unit == "" and policy.value >= 1:
+            raise InvalidInput(
+                f'the policy "{policy.text}" allows or demands {policy.value * 100:g} points, and '
+                f'{policy.metric} goes from 0 to 1. Write "{policy.value:g} points" or a share.'
+            )
         difference = pair.difference
         if policy.is_relative:
             if not pair.mean_b:
@@ -75,7 +82,7 @@ class Measures:
                     'Write "points" instead of "%".'
                 )
             difference = _scaled(difference, 1 / pair.mean_b)
-        return Quantity(difference, words, count)
+        return Quantity(difference, words, count, pair.in_points)
 
     def _far_ends(self, policy: Policy, baseline: Sequence[EvalRow]) -> Estimate:
         """Set the far ends of two intervals against each other: rather too wide than too narrow."""
@@ -121,16 +128,16 @@ def _measure(metric: str, rows: Sequence[EvalRow], threshold: float) -> Estimate
     if metric in _PERCENTILES:
         return frame.percentiles(frame.latency, answered_or_late, _PERCENTILES[metric])[0]
     if metric == "mean latency":
-        return frame.mean(frame.latency, answered_or_late)
+        return frame.mean(frame.latency, answered_or_late).never_negative()
     if metric == "failures":
         return frame.mean(frame.failed_by_system, frame.everything)
     if metric == "context compression":
         return frame.ratio(frame.context_out, frame.context_in, frame.has_context, saved=True)
     if metric == "context tokens":
-        return frame.mean(frame.context_out, frame.has_context)
+        return frame.mean(frame.context_out, frame.has_context).never_negative()
     if metric == "cost":
         prices = frame.cost_usd()
-        return frame.mean(prices, prices == prices)
+        return frame.mean(prices, prices == prices).never_negative()
     scores, has_score = frame.scores_and_presence(field)
     if not has_score.any():
         return Estimate()
@@ -143,7 +150,8 @@ def _measure(metric: str, rows: Sequence[EvalRow], threshold: float) -> Estimate
 
 def _unknown(policy: Policy, rows: Sequence[EvalRow]) -> str:
     scores = sorted({name for row in rows for name in row.scores})
-    known = ", ".join([*scores, "score", *_OTHERS, *_PERCENTILES, *_AXES])
+    others = [*scores, "score", *_OTHERS, *_PERCENTILES, *_AXES]
+    known = ", ".join(each for each in others if each != policy.metric)
     return (
         f'no row has "{policy.metric}", of which the policy "{policy.text}" speaks. Known: {known}'
     )
@@ -166,7 +174,7 @@ def write_value(value: float | None, policy: Policy) -> str:
     return numbers.plain(value) if policy.metric == "cost" else numbers.score(value)
 
 
-def write_change(value: float | None, policy: Policy) -> str:
+def write_change(value: float | None, policy: Policy, *, in_points: bool = True) -> str:
     """Write a difference from the baseline, or a change relative to it."""
     if value is None:
         return numbers.MISSING
@@ -174,6 +182,6 @@ def write_change(value: float | None, policy: Policy) -> str:
         return numbers.change(value)
     if policy.metric.endswith("latency"):
         return ("-" if value < 0 else "+") + numbers.seconds(abs(value))
-    if policy.metric in ("context tokens", "cost"):
+    if policy.metric in ("context tokens", "cost") or not in_points:
         return f"{value:+.4g}"
     return f"{value * 100:+.1f} points"

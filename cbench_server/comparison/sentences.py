@@ -6,7 +6,8 @@ from cbench_server.comparison.values import PairedDifference
 def sentence(pair: PairedDifference) -> str:
     """Say which of the two is better, or that nothing can be claimed and what it would take."""
     if pair.wins == pair.losses == 0:
-        claim = f"{pair.a} and {pair.b} score the same on all {pair.examples:,} examples"
+        on = "the only example" if pair.examples == 1 else f"all {pair.examples:,} examples"
+        claim = f"{pair.a} and {pair.b} score the same on {on}"
         return _with_tokens(claim, pair, pair.a)
     if not pair.is_claimed:
         return _no_claim(pair)
@@ -31,7 +32,8 @@ def _no_claim(pair: PairedDifference) -> str:
         measured += f" (95% CI {number(low, pair)} to {number(high, pair)}, {p_text(pair)})"
     wanted = amount(pair.effect, pair)
     if pair.more_examples is None:
-        return f"{measured}. No difference can be claimed; {pair.examples:,} examples are too few."
+        few = "1 example is" if pair.examples == 1 else f"{pair.examples:,} examples are"
+        return f"{measured}. No difference can be claimed; {few} too few."
     if pair.more_examples == 0:
         return (
             f"{measured}. No difference can be claimed; one of {wanted} would probably have shown."

@@ -53,8 +53,5 @@ def records(table: Any) -> list[dict[str, Any]]:
 
 
 def as_index(value: Any) -> int:
-    """Return a whole number that may come as text; -1 if it is none."""
-    try:
-        return int(value)
-    except (TypeError, ValueError):
-        return -1
+    """Return a whole number that may come as text; -1 where a split keeps it to itself."""
+    return -1 if value is None or value == "" else int(value)

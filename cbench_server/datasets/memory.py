@@ -7,6 +7,7 @@ type, is_abstention) and, for systems without a memory, the transcript as `conte
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from hashlib import blake2b
 from typing import Any
 
 from cbench_server.datasets.fields import as_text
@@ -14,7 +15,10 @@ from cbench_server.datasets.record import DEFAULT_REFERENCE_FIELDS, hub_dataset
 from cbench_server.datasets.sources import Part, Row, each
 from cbench_server.types import Example
 
-_REFERENCE_FIELDS = (*DEFAULT_REFERENCE_FIELDS, "qa_pairs", "question_type", "is_abstention")
+_REFERENCE_FIELDS = (
+    *DEFAULT_REFERENCE_FIELDS,
+    *("qa_pairs", "question_id", "question_type", "is_abstention"),
+)
 
 # What LoCoMo's own scorer does with the codes fits these names: it splits the
 # answers of 1 at commas and tests 5 for an abstention.
@@ -25,7 +29,8 @@ _LOCOMO_TYPES = {
     "4": "single_hop",
     "5": "adversarial",
 }
-# A line that tells the time has a digit before its first colon, a speaker's name has not.
+# A line that tells the time has a digit before its first colon, a speaker's name has not; but
+# so has the second line of "We meet\nat 3:30".
 _LOCOMO_TIME = re.compile(r"^[^:]*\d:\d\d")
 _LOCOMO_LINE = re.compile(r"(Speaker_\d|[^\W\d][^:]{0,60}(?<!\d)): ?(.*)")
 _ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d")
@@ -49,7 +54,8 @@ def _locomo(row: Row, index: int) -> Example | None:
 def _locomo_turns(texts: list[str]) -> list[Example]:
     turns: list[Example] = []
     time, session, roles = "", 0, dict(_NUMBERED_SPEAKERS)
-    for line in (line.strip() for text in texts for line in text.splitlines()):
+    lines = ((at, line.strip()) for text in texts for at, line in enumerate(text.splitlines()))
+    for at, line in lines:
         if spoken := _LOCOMO_LINE.fullmatch(line):
             speaker = spoken[1].strip()
             role = roles.setdefault(speaker, "assistant" if len(roles) % 2 else "user")
@@ -62,7 +68,7 @@ def _locomo_turns(texts: list[str]) -> list[Example]:
                     "session": str(session or 1),
                 }
             )
-        elif _LOCOMO_TIME.search(line):
+        elif _LOCOMO_TIME.search(line) and (at == 0 or _ISO.fullmatch(iso_time(line))):
             time, session = iso_time(line), session + 1
         elif line and turns:
             turns[-1]["content"] += f"\n{line}"
@@ -111,7 +117,8 @@ def _longmemeval(row: Row, index: int) -> Example | None:
     is_abstention = str(row["question_id"]).endswith("_abs")
     about = {"question": question, "answer": answer}
     return {
-        "id": row["question_id"],
+        "id": _telling_nothing(row["question_id"]) if is_abstention else row["question_id"],
+        "question_id": row["question_id"],
         "context": transcript(turns),
         **about,
         "question_date": iso_time(as_text(row.get("question_date"))),
@@ -120,6 +127,15 @@ def _longmemeval(row: Row, index: int) -> Example | None:
         "turns": turns,
         "qa_pairs": [{**about, "type": row["question_type"], "is_abstention": is_abstention}],
     }
+
+
+def _telling_nothing(question_id: str) -> str:
+    """Return an id like the others for a question whose own says that it has no answer.
+
+    Without the ending, some would be those of the questions they were made from.
+    """
+    before, underscore, _ = question_id.removesuffix("_abs").rpartition("_")
+    return before + underscore + blake2b(question_id.encode(), digest_size=4).hexdigest()
 
 
 def _longmemeval_turns(row: Row) -> Iterator[Example]:

@@ -22,9 +22,9 @@ class SummarizationQuality:
     reads = "response"
     required_fields = ("answer",)
     score_infos = (
+        ScoreInfo("rouge_l_f1", "Harmonic mean of the other two."),
         ScoreInfo("rouge_l_precision", "Share of the response's words that follow the answer."),
         ScoreInfo("rouge_l_recall", "Share of the answer's words that the response follows."),
-        ScoreInfo("rouge_l_f1", "Harmonic mean of the two."),
     )
 
     def __init__(self, *, use_stemmer: bool = False, strip_thinking: bool = True) -> None:
@@ -72,7 +72,8 @@ def _rouge_l(tokens: list[str], wanted: list[str]) -> Scores:
 
 
 def _named(precision: float, recall: float, f1: float) -> Scores:
-    return {"rouge_l_precision": precision, "rouge_l_recall": recall, "rouge_l_f1": f1}
+    # F1 first: where a dataset has no score of its own, the first one counts.
+    return {"rouge_l_f1": f1, "rouge_l_precision": precision, "rouge_l_recall": recall}
 
 
 @cache

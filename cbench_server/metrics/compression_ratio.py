@@ -43,6 +43,6 @@ class CompressionRatio:
         return {
             **context.named("context_compression"),
             **overall.named("compression_ratio"),
-            **frame.mean(frame.input_tokens, done).named("mean_input_tokens"),
-            **frame.mean(frame.output_tokens, done).named("mean_output_tokens"),
+            **frame.mean(frame.input_tokens, done).never_negative().named("mean_input_tokens"),
+            **frame.mean(frame.output_tokens, done).never_negative().named("mean_output_tokens"),
         }

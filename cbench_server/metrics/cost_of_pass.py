@@ -49,6 +49,6 @@ class CostOfPass:
             spent = prices.copy()
             spent[~is_priced] = 0.0
             values |= frame.ratio(spent, passed, everything).named("cost_of_pass_usd")
-            values |= frame.mean(spent, is_priced).named("mean_cost_usd")
+            values |= frame.mean(spent, is_priced).never_negative().named("mean_cost_usd")
             values["total_cost_usd"] = float(spent.sum())
         return values

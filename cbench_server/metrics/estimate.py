@@ -1,6 +1,6 @@
 """A number and how far it can be trusted."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 SUFFIXES = ("_stderr", "_ci_low", "_ci_high")
 
@@ -13,6 +13,10 @@ class Estimate:
     stderr: float | None = None
     low: float | None = None
     high: float | None = None
+
+    def never_negative(self) -> "Estimate":
+        """Cut the interval off at 0, for tokens, seconds and money."""
+        return self if self.low is None else replace(self, low=max(self.low, 0.0))
 
     def named(self, key: str) -> dict[str, float | None]:
         """Give the values under the keys of a summary, as `estimate_keys` lists them."""

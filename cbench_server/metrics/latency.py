@@ -45,7 +45,7 @@ class Latency:
 
     def over(self, frame: "Frame") -> Values:
         counted = frame.has_answer | frame.timed_out
-        values = frame.mean(frame.latency, counted).named("latency_mean")
+        values = frame.mean(frame.latency, counted).never_negative().named("latency_mean")
         found = frame.percentiles(frame.latency, counted, *_PERCENTILES.values(), 100)
         for key, estimate in zip(_PERCENTILES, found, strict=False):
             bounds = (estimate.value, estimate.low, estimate.high)

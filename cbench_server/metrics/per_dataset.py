@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 class PerDatasetBreakdown:
     """Gives `dataset:<tag>`: the mean over the rows that have the score, for every tag.
 
-    Rows without a tag count under "unknown"; a dataset of which no row has
-    the score gives None.
+    Rows that failed on the system's side count as 0, as in
+    `mean_score_with_failures`. Rows without a tag count under "unknown"; a
+    dataset of which no row counts gives None.
     """
 
     name = "per-dataset"
@@ -33,7 +34,8 @@ class PerDatasetBreakdown:
         scores, has_score = frame.scores_and_presence(self.score_field)
         in_unit = frame.is_in_unit(scores, has_score)
         values: Values = {}
+        counted = frame.with_failures_as_zero(scores)
         for tag, code in sorted((tag or "unknown", code) for tag, code in frame.datasets.items()):
-            rows = has_score & (frame.dataset == code)
-            values |= frame.mean(scores, rows, in_unit=in_unit).named(f"dataset:{tag}")
+            rows = (counted == counted) & (frame.dataset == code)
+            values |= frame.mean(counted, rows, in_unit=in_unit).named(f"dataset:{tag}")
         return values

@@ -14,7 +14,8 @@ class PerQAType:
 
     `<score>` is the score field, or `score` where each row's primary one
     counts. The type is `qa_type` of the row's metadata; rows without one count
-    as "unknown". A type of which no row has the score gives None.
+    as "unknown". Rows that failed on the system's side count as 0, as in
+    `mean_score_with_failures`. A type of which no row counts gives None.
     """
 
     name = "per-qa-type"
@@ -51,10 +52,12 @@ class _PerQAType:
         scores, has_score = frame.scores_and_presence(self._score_field)
         in_unit = frame.is_in_unit(scores, has_score)
         kinds = frame.column(self._type)
+        counted = frame.with_failures_as_zero(scores)
+        is_counted = counted == counted
         values: Values = {}
         for kind, code in sorted(self._types.items()):
-            rows = has_score & (kinds == code)
-            values |= frame.mean(scores, rows, in_unit=in_unit).named(f"{prefix}_{kind}")
+            rows = is_counted & (kinds == code)
+            values |= frame.mean(counted, rows, in_unit=in_unit).named(f"{prefix}_{kind}")
         if self._types:
-            values |= frame.mean(scores, has_score, in_unit=in_unit).named(f"{prefix}_mean")
+            values |= frame.mean(counted, is_counted, in_unit=in_unit).named(f"{prefix}_mean")
         return values

@@ -65,6 +65,8 @@ class _TokenEfficiency:
         score = frame.mean(scores, has_score).value
         tokens = frame.mean(frame.input_tokens, done).value
         stored = frame.column(self._stored)
+        size = frame.mean(stored, done & (stored >= 0))
+        ingest = frame.mean(frame.column(self._ingest), done)
         return {
             "token_efficiency": _efficiency(score, tokens),
             "token_efficiency_raw": None
@@ -72,9 +74,9 @@ class _TokenEfficiency:
             else score / (tokens / 1000),
             "mean_score": score,
             "mean_input_tokens": tokens,
-            **frame.mean(frame.column(self._ingest), done).named("mean_ingest_latency"),
-            **frame.mean(frame.latency, done).named("mean_query_latency"),
-            **frame.mean(stored, done & (stored >= 0)).named("mean_stored_bytes"),
+            **ingest.never_negative().named("mean_ingest_latency"),
+            **frame.mean(frame.latency, done).never_negative().named("mean_query_latency"),
+            **size.never_negative().named("mean_stored_bytes"),
         }
 
 

@@ -32,7 +32,7 @@ def to_csv(read: Callable[[], Iterable[EvalRow]]) -> Iterator[str]:
     formula is led by an apostrophe.
     """
     scores = sorted({name for row in read() for name in row.scores})
-    yield _line([*_FIELDS, *scores, "failure", "failure_message"])
+    yield _line([*_FIELDS, *map(_cell, scores), "failure", "failure_message"])
     for row in read():
         failure = row.failure
         yield _line(

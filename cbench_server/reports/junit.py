@@ -1,4 +1,4 @@
-"""Rows as JUnit XML: a row below the threshold is a failure, one without a score an error."""
+"""Rows as JUnit XML: a row below the threshold is a failure, one that failed an error."""
 
 import re
 from collections import Counter

@@ -53,8 +53,10 @@ def report_of(result: EvalResult, examples: Sequence[Original] = ()) -> Report:
     return Report(run, lambda: result.rows, of_system, compared)
 
 
-def compared_sides(sides: Mapping[str, Iterable[EvalRow]], spec: RunSpec) -> "Comparison | None":
-    """Compare the rows of systems; None where there is nothing to compare."""
+def compared_sides(
+    sides: Mapping[str, Iterable[EvalRow]], spec: RunSpec, *, must: bool = False
+) -> "Comparison | None":
+    """Compare the rows of systems; None where there is nothing to compare, unless it `must` be."""
     from cbench_server.comparison import compare
 
     if len(sides) < 2:
@@ -64,6 +66,8 @@ def compared_sides(sides: Mapping[str, Iterable[EvalRow]], spec: RunSpec) -> "Co
             sides, score_field=spec.score_field or None, threshold=spec.threshold, seed=spec.seed
         )
     except InvalidInput:
+        if must:
+            raise
         return None
 
 

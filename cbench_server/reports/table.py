@@ -14,6 +14,7 @@ from cbench_server.reports.grid import Grid, printable, to_text
 from cbench_server.spec import Run, RunState
 
 _REASONS_SHOWN = 3
+_WITHOUT_RESPONSE = ("answer_retained", "answer_recall")
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,8 @@ class RowFacts:
     """Failed rows by reason."""
     scores: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The scores that counted, by system."""
+    broken: Mapping[str, str] = field(default_factory=dict)
+    """Why an evaluator gave no score where it should have, by its name."""
 
 
 def headline(run: Run, facts: RowFacts) -> Grid:
@@ -100,6 +103,8 @@ def notes(run: Run, facts: RowFacts) -> list[str]:
     lines.append(state_line(run))
     if run.failed_rows:
         lines.append(_failed_line(run, facts.failures))
+    for name, message in facts.broken.items():
+        lines.append(f"{name} failed on rows that now lack its scores: {message}")
     if run.state in (RunState.FAILED, RunState.CANCELLED):
         lines.append(f"Take it up again with: cbench resume {run.run_id}")
     else:
@@ -173,10 +178,13 @@ def _score_notes(run: Run, facts: RowFacts) -> list[str]:
         systems = [system for system, used in facts.scores.items() if score in used]
         on = "" if len(systems) == len(run.systems) else f" on {', '.join(systems)}"
         wanted = ", ".join(sorted(_wanted_scores(run)))
-        lines.append(
-            f"* {score} stands in for {wanted}{on}: there was no response to score. "
-            "Let a model respond with --reader URL."
-        )
+        why = "no evaluator gave that."
+        if score in _WITHOUT_RESPONSE:
+            why = "there was no response to score. Let a model respond with --reader URL."
+        lines.append(f"* {score} stands in for {wanted}{on}: {why}")
+    chosen = run.spec.score_field
+    if chosen and not any(values.get("num_scored") for values in run.summary.values()):
+        lines.append(f'No row has the score "{chosen}". See who gives which: cbench evaluators')
     if any(
         values.get("mean_score") != values.get("mean_score_with_failures")
         for values in run.summary.values()
@@ -190,6 +198,8 @@ def _failed_line(run: Run, failures: Mapping[str, int]) -> str:
     why = ", ".join(f"{reason} {number:,}" for reason, number in ranked[:_REASONS_SHOWN])
     if len(ranked) > _REASONS_SHOWN:
         why += ", ..."
+    if why and (seen := sum(failures.values())) < run.failed_rows:
+        why = f"of the first {seen:,}: {why}"
     rows = "row" if run.failed_rows == 1 else "rows"
     because = f" ({why})" if why else ""
     return f"{run.failed_rows:,} {rows} failed{because}: cbench show {run.run_id} --failed"

@@ -39,6 +39,12 @@ class AttachedMemoryCaller:
         self._attachments = attachments
         self._name = description.name
 
+    @property
+    def era(self) -> str:
+        """The attachment: another one may be another process."""
+        attachment = self._attachments.memory_system(self._name)
+        return attachment.id if attachment is not None else ""
+
     async def reset(self, scope: str, *, call_id: str, timeout: float) -> None:
         """Make one attempt."""
         request = messages.reset_request(self._name, scope)

@@ -163,7 +163,11 @@ class Finder:
     async def _remote(self, ref: SystemRef) -> list[Caller]:
         if host := host_of_target(ref.target):
             await check_dialable(host)
-        served = await self._describe(ref)
+        asked = self._open(ref)
+        try:
+            served = await _describe(asked)
+        finally:
+            await asked.close()
         if ref.served_name:
             chosen = [system for system in served if system.name == ref.served_name]
             if not chosen:
@@ -174,18 +178,9 @@ class Finder:
         callers: list[Caller] = []
         for system in served:
             connection = self._open(ref)
-            await connection.describe()
+            await _describe(connection)
             callers.append(_remote_caller(connection, system, ref))
         return callers
-
-    async def _describe(self, ref: SystemRef) -> Sequence[ServedSystem]:
-        connection = self._open(ref)
-        try:
-            return await connection.describe()
-        except Unreachable as error:
-            raise SystemUnreachable(str(error)) from error
-        finally:
-            await connection.close()
 
     def _security(self, ref: SystemRef) -> tuple[Tls | None, str | None]:
         """Return how to secure the connection, and the token to send."""
@@ -225,6 +220,13 @@ class Finder:
         except ClientError as error:
             raise SystemUnreachable(str(error)) from error
         return evaluator
+
+
+async def _describe(connection: SystemConnection) -> Sequence[ServedSystem]:
+    try:
+        return await connection.describe()
+    except Unreachable as error:
+        raise SystemUnreachable(str(error)) from error
 
 
 def _check_single(ref: SystemRef, found: Sequence[SystemDescription]) -> None:

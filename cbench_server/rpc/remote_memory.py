@@ -79,8 +79,19 @@ class RemoteMemoryCaller:
         self.description = description
         self._connection = connection
         self._name = description.name
+        self._has_stood = False
+        self._drops = 0
         self.wait_connected = connection.wait_connected
         self.close = connection.close
+
+    @property
+    def era(self) -> str:
+        """How often the connection was found gone: a process that restarts cannot keep it."""
+        # After a loss the channel rests until it is used, so asking before each use misses none.
+        if self._has_stood and not self._connection.is_connected:
+            self._has_stood = False
+            self._drops += 1
+        return str(self._drops)
 
     async def reset(self, scope: str, *, call_id: str, timeout: float) -> None:
         """Make one attempt."""
@@ -124,11 +135,13 @@ class RemoteMemoryCaller:
         timeout: float,
         decode: Callable[[bytes, float], T],
     ) -> T:
+        _ = self.era
         started = time.monotonic()
         try:
             data = await self._connection.call(method, request.SerializeToString(), timeout)
         except RemoteFailure as error:
             raise call_failed(error) from error
+        self._has_stood = True
         try:
             return decode(data, time.monotonic() - started)
         except (DecodeError, Unencodable) as error:

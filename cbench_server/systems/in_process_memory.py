@@ -60,6 +60,11 @@ class InProcessMemoryCaller:
     def description(self) -> SystemDescription:
         return self._description
 
+    @property
+    def era(self) -> str:
+        """Always the same: the object lives as long as the run."""
+        return ""
+
     def _is_shareable(self, sample: Any) -> bool:
         if self._makes_objects or hasattr(sample, "with_scope"):
             return True

@@ -55,6 +55,11 @@ class MemoryCaller(Protocol):
     @property
     def description(self) -> SystemDescription: ...
 
+    @property
+    def era(self) -> str:
+        """What changes when the system may have come back without its memory."""
+        ...
+
     async def reset(self, scope: str, *, call_id: str, timeout: float) -> None:
         """Forget a scope, whether or not it is known."""
         ...
@@ -95,3 +100,7 @@ class RenamedMemoryCaller:
     @property
     def description(self) -> SystemDescription:
         return self._description
+
+    @property
+    def era(self) -> str:
+        return self._caller.era

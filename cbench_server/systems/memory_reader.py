@@ -31,6 +31,10 @@ class MemoryReaderCaller:
     def description(self) -> SystemDescription:
         return self._caller.description
 
+    @property
+    def era(self) -> str:
+        return self._caller.era
+
     async def query(
         self, scope: str, question: Question, *, call_id: str, timeout: float
     ) -> QueryReply:

@@ -71,6 +71,20 @@ def test_what_else_differs_between_two_runs_is_noted(cbench: Cbench, tmp_path: P
     assert any("same id and another length" in note for note in notes)
 
 
+def test_corrected_references_are_noted_even_when_they_came_with_an_earlier_rescoring(
+    cbench: Cbench, tmp_path: Path
+) -> None:
+    run = make(cbench, "identity")
+    corrected = tmp_path / "corrected.jsonl"
+    corrected.write_text(json.dumps({"id": "mini-qa-001", "answer": "nowhere to be found"}) + "\n")
+    for flags in (["--references", str(corrected)], []):
+        assert cbench("rescore", "last", *flags, "--quiet").returncode == 0
+        notes = strict(cbench("compare", run, "last", "--output", "json").stdout)["notes"]
+        assert any("scored by different references" in note for note in notes)
+        page = cbench("report", run, "--compare", "last", "-o", "-")
+        assert "scored by different references" in page.stdout
+
+
 def test_what_cannot_be_compared_is_said_in_one_line(cbench: Cbench) -> None:
     one, other = make(cbench, "identity"), make(cbench, "truncate-head", dataset="long-notes")
     again = make(cbench, "identity")
@@ -80,7 +94,7 @@ def test_what_cannot_be_compared_is_said_in_one_line(cbench: Cbench) -> None:
         (one, "--systems", "identitty"): 'Did you mean "identity"?',
         (one, other, "--systems", "identity"): 'has no system "identity"',
         (one, one): f"both runs are {one}",
-        (one, again, "--score-field", "nope"): "has this score. See: cbench show",
+        (one, again, "--score-field", "nope"): 'has the score "nope"; there is: answer_recall',
         (one, one, "--baseline", "identity"): "--baseline names a system of one run",
         (one, "--effect", "0"): "is not above 0",
     }

@@ -113,7 +113,7 @@ def test_what_a_process_under_launch_remembers_is_asked(cbench: Cbench, given: P
         (["--builtin", "bm25", "--qa-types", ","], "names nothing"),
         (["--proxy", "http://x"], 'unknown flag "--proxy"'),
         (["--builtin", "bm25", "--option", "k=0"], "k is 0; it is how many turns to return"),
-        ([], "name at least one system"),
+        ([], "--attached or --launch. For example: --builtin bm25"),
     ],
     ids=["name", "budget", "types", "proxy", "option", "none"],
 )

@@ -25,8 +25,8 @@ def cbench(cbench: Cbench, daemon_address: str) -> Cbench:
     return partial(cbench, CBENCH_SERVER=daemon_address)
 
 
-def _run(cbench: Cbench, *words: str) -> None:
-    finished = cbench("run", "--dataset", "mini-qa", "-n", "6", "--quiet", *words)
+def _run(cbench: Cbench, *words: str, dataset: str = "mini-qa") -> None:
+    finished = cbench("run", "--dataset", dataset, "-n", "6", "--quiet", *words)
     assert finished.returncode == 0, finished.stderr
 
 
@@ -72,6 +72,20 @@ def test_systems_of_other_runs_are_compared_with_even_under_one_name(cbench: Cbe
     head = _parts(written.stdout)["report"]
     assert head["systems"] == ["truncate-tail", f"truncate-tail ({first})"]
     assert head["comparison"]["pairs"][0]["b"] == f"truncate-tail ({first})"
+
+
+def test_a_comparison_that_was_asked_for_and_cannot_be_made_is_refused(
+    cbench: Cbench, tmp_path: Path
+) -> None:
+    _run(cbench, "--builtin", "identity")
+    first = cbench("runs").stdout.splitlines()[2].split()[0]
+    itself = cbench("report", first, "--compare", "last", "-o", tmp_path / "page.html")
+    assert "is the run itself" in complaint(itself)
+    _run(cbench, "--builtin", "identity", dataset="long-notes")
+    written = cbench("report", first, "--compare", "last", "-o", tmp_path / "page.html")
+    assert written.returncode == 2
+    assert "no example in common" in complaint(written)
+    assert not (tmp_path / "page.html").exists()
 
 
 def test_run_can_end_in_a_page_on_stdout(cbench: Cbench) -> None:
@@ -122,8 +136,8 @@ def test_a_file_that_cannot_be_written_is_named(cbench: Cbench, tmp_path: Path) 
     assert "no/such/folder/report.html" in complaint(refused)
     (tmp_path / "folder").mkdir()
     taken = cbench("report", "last", "-o", "folder")
-    assert taken.returncode != 0
-    assert "folder" in complaint(taken)
+    assert taken.returncode == 2
+    assert "cannot write folder: it is a folder" in complaint(taken)
 
 
 def test_an_unknown_run_is_refused(cbench: Cbench) -> None:

@@ -72,6 +72,21 @@ def test_equal_scores_leave_room_for_examples_that_were_not_seen(make_rows: Make
     assert few.low == -few.high
 
 
+def test_systems_that_never_score_may_still_differ_on_examples_not_seen(
+    make_rows: MakeRows,
+) -> None:
+    [pair] = both(make_rows("a", [None] * 20), make_rows("b", [0.0] * 20)).pairs
+    assert pair.difference.high == pytest.approx(0.126, abs=0.001)
+
+
+def test_one_example_shows_nothing(make_rows: MakeRows) -> None:
+    [same] = both(make_rows("a", [1.0]), make_rows("b", [1.0])).pairs
+    assert same.sentence == "a and b score the same on the only example."
+    assert same.minimum_detectable is None
+    [other] = both(make_rows("a", [1.0]), make_rows("b", [0.0])).pairs
+    assert other.sentence.endswith("1 example is too few.")
+
+
 def test_the_difference_equals_scipys_paired_interval(make_rows: MakeRows) -> None:
     draw = np.random.default_rng(3)
     a, b = draw.random(50), draw.random(50)
@@ -108,7 +123,7 @@ def test_examples_are_matched_by_dataset_and_id_whatever_their_order(make_rows: 
     elsewhere = [replace(row, dataset="other") for row in make_rows("b", [0.9, 0.9, 0.9])]
     found = both(a, [*elsewhere, *reversed(b)])
     assert (found.pairs[0].examples, found.pairs[0].ties) == (3, 3)
-    assert "3 examples of b have no counterpart and are left out." in found.notes
+    assert "3 examples of b have no counterpart of a: left out." in found.notes
 
 
 def test_an_id_that_is_a_number_is_not_its_text(make_rows: MakeRows) -> None:
@@ -149,7 +164,11 @@ def test_scores_of_different_names_are_not_compared(make_rows: MakeRows) -> None
         replace(row, scores={"answer_retained": 1.0}, primary_score="answer_retained")
         for row in make_rows("b", [0.5, 0.5])
     ]
-    with pytest.raises(InvalidInput, match="answer_retained and f1.*--score-field"):
+    with pytest.raises(InvalidInput, match=r"answer_retained and f1.*They share no score\."):
+        both(a, b)
+    for row in b:
+        row.scores["f1"] = 0.5
+    with pytest.raises(InvalidInput, match="Name one of f1 with --score-field"):
         both(a, b)
 
 
@@ -178,6 +197,9 @@ def test_a_dataset_that_changed_between_runs_is_noticed(make_rows: MakeRows) -> 
     b = [replace(row, input_tokens=90) for row in make_rows("b", [0.5, 0.5])]
     notes = both(make_rows("a", [0.5, 0.5]), b).notes
     assert any(note.startswith("2 examples have the same id and another length") for note in notes)
+    memory = {"metadata": {"conversation_id": "c"}}
+    b = [replace(row, input_tokens=90) for row in make_rows("b", [0.5, 0.5], **memory)]
+    assert both(make_rows("a", [0.5, 0.5], **memory), b).notes == ()
 
 
 def test_scores_beyond_one_are_not_called_points(make_rows: MakeRows) -> None:

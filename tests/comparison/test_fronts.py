@@ -24,6 +24,16 @@ def test_a_system_that_is_worse_and_longer_is_behind(make_rows: MakeRows) -> Non
     assert found.points[0].cost.value == 100.0
 
 
+def test_the_interval_of_a_cost_does_not_reach_below_zero(make_rows: MakeRows) -> None:
+    slow = [0.001, 0.001, 0.001, 1.0]
+    found = front(
+        "latency",
+        a=make_rows("a", [0.5] * 4, latency=slow),
+        b=make_rows("b", [0.6] * 4, latency=slow),
+    )
+    assert [point.cost.low for point in found.points] == [0.0, 0.0]
+
+
 def test_equals_in_truth_are_on_the_front_about_half_the_time(make_rows: MakeRows) -> None:
     draw = np.random.default_rng(1)
     a, b = draw.random(400), draw.random(400)

@@ -20,6 +20,7 @@ from tests.comparison.conftest import MakeRows
         ("f1 is not worse than baseline", "f1", "not worse", 0.0, ""),
         ("score better than baseline by at least 2 points", "score", "better", 0.02, "points"),
         ("F1 at least 0.6", "F1", "at least", 0.6, ""),
+        ("f1 at least .6", "f1", "at least", 0.6, ""),
         ("failures at most 1%", "failures", "at most", 0.01, "%"),
         ("Latency p95 at most 200 ms.", "p95 latency", "at most", 0.2, "s"),
         ("latency not worse than baseline by more than 10%", "mean latency", "not worse", 0.1, "%"),
@@ -34,6 +35,29 @@ def test_a_policy_reads_as_it_is_spoken(
     assert (policy.metric, policy.kind, policy.unit) == (metric, kind, unit)
     assert policy.value == pytest.approx(value)
     assert not policy.as_measured
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("f1 at least 60 ms", "f1 in points or %"),
+        ("p95 latency at most 5%", "p95 latency in us, ms, s or min"),
+        ("p95 latency at most 200", "p95 latency in us, ms, s or min"),
+        ("latency not worse than baseline by more than 5 points", "min, or %"),
+        ("context tokens at most 30 ms", "context tokens in tokens"),
+        ("cost at most 5%", "cost in usd"),
+        ("failures at most 1", "1 alone would be 100%"),
+    ],
+)
+def test_a_value_in_another_unit_is_refused(text: str, words: str) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        parse_policy(text)
+
+
+def test_a_margin_that_no_score_can_break_is_refused(make_rows: MakeRows) -> None:
+    measures = Measures(make_rows("a", [0.2, 0.3]), make_rows("a", [0.5, 0.6]))
+    with pytest.raises(InvalidInput, match='Write "1 points" or a share'):
+        verdicts(measures, "f1 not worse than baseline by more than 1")
 
 
 def test_a_policy_may_leave_the_interval_aside() -> None:
@@ -139,6 +163,13 @@ def test_failed_rows_lower_the_score_of_a_gate(make_rows: MakeRows) -> None:
     [found] = verdicts(Measures(rows), "f1 at least 0.8")
     assert found.verdict == "failed"
     assert found.measured.value == pytest.approx(0.54)
+
+
+def test_a_score_beyond_one_is_not_written_in_points(make_rows: MakeRows) -> None:
+    measures = Measures(make_rows("a", [4.0, 5.0, 3.0]), make_rows("a", [2.0, 1.0, 2.0]))
+    [found] = verdicts(measures, "f1 not worse than baseline by more than 2")
+    assert "f1 against the baseline +2.333 (95% CI" in found.explanation
+    assert "at least -2." in found.explanation
 
 
 def test_a_score_that_no_row_has_is_answered_with_those_there_are(make_rows: MakeRows) -> None:

@@ -80,6 +80,16 @@ def test_rows_of_another_form_are_reported(tmp_path: Path) -> None:
         next(examples)
 
 
+def test_only_answers_that_are_kept_secret_leave_a_question_out(tmp_path: Path) -> None:
+    question = {"question": "Which?", "choices": ["a", "b"]}
+    path = tmp_path / "cais/mmlu/all/test.jsonl"
+    _write(path, {**question, "answer": ""}, {**question, "answer": "1"})
+    assert [e["correct_letter"] for e in load_dataset("mmlu", data_dir=tmp_path)] == ["B"]
+    _write(path, {**question, "answer": "B"})
+    with pytest.raises(BadDataset, match="not of the form its source is known for.*'B'"):
+        list(load_dataset("mmlu", data_dir=tmp_path))
+
+
 def test_another_split_is_read_where_the_source_has_it(tmp_path: Path) -> None:
     _write(tmp_path / "openai/gsm8k/main/train.jsonl", _GSM8K)
     examples = [*load_dataset("gsm8k", data_dir=tmp_path, split="train")]

@@ -77,6 +77,26 @@ class Bare:
         return " / ".join(turn["content"] for turn in self._turns)
 
 
+class Retriever(Bare):
+    """Likewise, but leaves the answer to a reader."""
+
+    name = "retriever"
+
+    def query(self, question: str) -> Any:
+        return {"context": super().query(question)}
+
+
+class Slow(Bare):
+    """One object with one state that takes its time over the first question."""
+
+    name = "slow"
+
+    def query(self, question: str) -> str:
+        if question.endswith("q0.0"):
+            time.sleep(2)
+        return super().query(question)
+
+
 class Forgetful(Notes):
     """Cannot take in some conversations: one raises, one hangs."""
 
@@ -97,7 +117,9 @@ class Forgetful(Notes):
         return await super().query(question, scope, budget, asked_at)
 
 
-KINDS: dict[str, Callable[..., Any]] = {kind.name: kind for kind in (Notes, Bare, Forgetful)}
+KINDS: dict[str, Callable[..., Any]] = {
+    kind.name: kind for kind in (Notes, Bare, Retriever, Slow, Forgetful)
+}
 
 if __name__ == "__main__":
     behaviour, where, *arguments = sys.argv[1:]

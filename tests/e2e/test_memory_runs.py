@@ -15,6 +15,7 @@ from cbench_client import BenchClient, Refused
 
 from .following import Followed, follow
 from .processes import DaemonProcess, Process, free_port, wait_until
+from .test_models import serving_model
 
 SYSTEMS = Path(__file__).with_name("memory_systems.py")
 
@@ -229,6 +230,71 @@ def test_a_system_that_comes_back_without_its_memory_is_fed_again(
     assert sorted(seen.keys) == expected_keys("notes", 200)
     # Asked of an empty memory, it would have said nothing.
     assert {row.scores["contains"] for row in seen.rows} == {1.0}
+
+
+def test_a_system_with_one_state_is_usable_again_after_a_question_that_took_too_long(
+    client: BenchClient,
+) -> None:
+    with start("slow") as system:
+        spec = spec_for(client, {"target": system.address}, conversations(12, 2), row_timeout=0.3)
+        seen = follow(client.evaluate(spec))
+    assert sorted(seen.keys) == expected_keys("slow", 24)
+    assert set(seen.failures.values()) == {"DEADLINE_EXCEEDED"}
+    assert "c11_1" not in seen.failures
+
+
+def test_a_system_that_restarts_between_two_questions_is_fed_again(
+    client: BenchClient, tmp_path: Path
+) -> None:
+    port, log = free_port(), tmp_path / "calls"
+    systems = [start("retriever", log, port=port)]
+
+    def restart_once() -> None:
+        # While the reader answers, no call to the system is on its way.
+        if len(systems) == 1:
+            systems[0].kill()
+            systems.append(start("retriever", log, port=port))
+
+    with serving_model() as model:
+        model.before_answering = restart_once
+        try:
+            spec = spec_for(client, {"target": systems[0].address}, conversations(1, 3))
+            spec["reader"] = {"base_url": model.url}
+            seen = follow(client.evaluate(spec))
+        finally:
+            systems[-1].kill()
+    assert (seen.state, seen.failures) == ("SUCCEEDED", {})
+    assert sorted(seen.keys) == expected_keys("retriever", 3)
+    assert [row.attempts for row in seen.rows] == [1, 1, 1]
+    assert len(calls(log, "ingest")) == 2
+    assert all("in chat number 0" in str(asked["messages"]) for asked in model.requests)
+
+
+def test_a_resumed_run_frees_a_system_with_one_state_that_was_fed_again(tmp_path: Path) -> None:
+    daemon_port, port = free_port(), free_port()
+    daemons = [DaemonProcess(tmp_path / "home", port=daemon_port)]
+    systems = [start("retriever", port=port)]
+
+    def go_wrong() -> None:
+        if len(systems) == 1:
+            systems[0].kill()
+            systems.append(start("retriever", port=port))
+        elif len(daemons) == 1:
+            daemons[0].kill()
+
+    with serving_model() as model, BenchClient(daemons[0].address) as client:
+        model.before_answering = go_wrong
+        try:
+            spec = spec_for(client, {"target": systems[0].address}, conversations(2, 3))
+            run_id = client.start({**spec, "reader": {"base_url": model.url}})
+            wait_until(lambda: daemons[0].process.poll() is not None)
+            daemons.append(DaemonProcess(tmp_path / "home", port=daemon_port))
+            seen = follow(client.watch(run_id))
+        finally:
+            systems[-1].kill()
+            daemons[-1].kill()
+    assert (seen.state, seen.failures) == ("SUCCEEDED", {})
+    assert sorted(seen.keys) == expected_keys("retriever", 6)
 
 
 def test_questions_of_other_types_are_left_out_before_conversations_are_counted(

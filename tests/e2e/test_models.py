@@ -2,7 +2,8 @@
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -24,6 +25,7 @@ class Model(ThreadingHTTPServer):
         self.url = f"http://127.0.0.1:{self.server_address[1]}"
         self.requests: list[dict[str, Any]] = []
         self.fail_every = 0
+        self.before_answering: Callable[[], None] = lambda: None
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -33,6 +35,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.server.requests.append(body)
+        self.server.before_answering()
         every = self.server.fail_every
         status = 503 if every and len(self.server.requests) % every == 0 else 200
         context = body["messages"][0]["content"]
@@ -51,8 +54,8 @@ class _Handler(BaseHTTPRequestHandler):
         pass
 
 
-@pytest.fixture
-def model() -> Iterator[Model]:
+@contextmanager
+def serving_model() -> Iterator[Model]:
     server = Model()
     thread = threading.Thread(target=server.serve_forever, args=(0.05,))
     thread.start()
@@ -60,6 +63,12 @@ def model() -> Iterator[Model]:
     server.shutdown()
     thread.join()
     server.server_close()
+
+
+@pytest.fixture
+def model() -> Iterator[Model]:
+    with serving_model() as server:
+        yield server
 
 
 def test_a_proxy_is_a_system_like_any_other(client: BenchClient, model: Model) -> None:

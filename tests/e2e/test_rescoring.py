@@ -51,6 +51,7 @@ def test_other_evaluators_replace_those_of_the_run(client: BenchClient) -> None:
     again = _rescored(client, first.finished.run_id, "summarization-quality")
     assert again.state == "SUCCEEDED"
     assert all("rouge_l_f1" in row.scores and "f1" not in row.scores for row in again.rows)
+    assert {row.primary_score for row in again.rows} == {"rouge_l_f1"}
     assert [each["name"] for each in _evaluators(again)] == ["summarization-quality"]
 
 
@@ -89,6 +90,8 @@ def test_references_that_fit_no_example_end_the_run_with_the_reason(client: Benc
     again = _rescored(client, first.finished.run_id, references_upload=digest)
     assert again.state == "FAILED"
     assert 'An id keeps its type: 1 and "1" differ' in again.finished.failure.message
+    client.resume(again.finished.run_id)
+    assert follow(client.watch(again.finished.run_id)).state == "FAILED"
 
 
 def test_a_failed_row_stays_failed_when_it_is_scored_anew(client: BenchClient) -> None:

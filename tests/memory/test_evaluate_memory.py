@@ -9,7 +9,7 @@ import pytest
 
 from cbench_client import RemoteMemorySystem, Server
 from cbench_server import evaluate_memory
-from cbench_server.errors import InvalidSpec
+from cbench_server.errors import InvalidInput, InvalidSpec
 from cbench_server.evaluators import Abstention, AnswerQuality, ContextRetention
 from cbench_server.metrics import MeanScore, PerQAType, TokenEfficiency
 from cbench_server.results import EvalResult
@@ -274,3 +274,5 @@ def test_what_cannot_be_meant_is_refused() -> None:
         run(Recalls(), Recalls())
     with pytest.raises(InvalidSpec, match="budget must be at least 1 token, not 0"):
         run(Recalls(), budget=0)
+    with pytest.raises(InvalidInput, match="object is no memory system: it has no name"):
+        run(object())

@@ -44,6 +44,14 @@ def test_the_first_question_carries_the_turns_and_the_others_do_not() -> None:
     assert first["question_type"] == "single_hop"
 
 
+def test_turns_may_number_what_is_text_and_leave_out_what_they_do_not_know() -> None:
+    turn = {"content": "x", "time": 1700000000, "session": 2, "speaker": None, "mood": 3}
+    [example] = made(conversation(turns=[turn], qa_pairs=[{"question": "q", "answer": "x"}]))
+    expected = {"role": "user", "content": "x", "time": "1700000000", "session": "2", "mood": 3}
+    assert example["turns"] == [expected]
+    assert example["context"] == "[1700000000] user: x"
+
+
 def test_the_context_is_what_the_answer_stands_in_else_the_end() -> None:
     colour, bought, price = made(conversation())
     assert colour["context"] == "[2024-01-01] Ida: I bought a boat.\nassistant: What colour?\n" + (

@@ -35,6 +35,14 @@ def test_each_type_has_its_mean_over_the_rows_that_have_the_score() -> None:
     }
 
 
+def test_a_question_on_which_the_system_failed_counts_as_zero_for_its_type() -> None:
+    broken = row(1, None, "a", failure=Failure("system", "BROKEN", "it broke"))
+    assert main(PerQAType("f1").compute([row(0, 1.0, "a"), broken])) == {
+        "f1_a": 0.5,
+        "f1_mean": 0.5,
+    }
+
+
 def test_without_a_score_field_each_rows_own_score_counts() -> None:
     rows = [row(0, 1.0, "a"), EvalRow("s", 1, {"abstention": 0.0}, 1, 1, {"qa_type": "a"})]
     rows[1].primary_score, rows[1].ordinal = "abstention", 1

@@ -102,6 +102,24 @@ def test_only_the_most_frequent_reasons_are_named(run: Run) -> None:
     assert any("(B 40, C 3, D 2, ...)" in line for line in lines)
 
 
+def test_reasons_of_some_failures_are_not_given_for_all(run: Run) -> None:
+    progress = {name: replace(each, failed=3) for name, each in run.progress.items()}
+    lines = notes(replace(run, progress=progress), RowFacts(failures={"A": 4}))
+    assert any(line.startswith("6 rows failed (of the first 4: A 4)") for line in lines)
+
+
+def test_another_score_is_not_put_down_to_a_missing_response(run: Run) -> None:
+    lines = notes(run, RowFacts(scores=dict.fromkeys(run.systems, ("rouge_l_f1",))))
+    assert "* rouge_l_f1 stands in for f1: no evaluator gave that." in lines
+
+
+def test_a_chosen_score_that_no_row_has_is_named(run: Run) -> None:
+    chosen = replace(run, spec=replace(run.spec, score_field="f2"))
+    assert not any("No row has" in line for line in notes(chosen, RowFacts()))
+    none = replace(chosen, summary={name: {"num_scored": 0.0} for name in run.systems})
+    assert any('No row has the score "f2"' in line for line in notes(none, RowFacts()))
+
+
 def test_a_run_without_rows_shows_no_table(run: Run) -> None:
     empty = replace(run, progress={}, total_rows=None, state=RunState.RUNNING, end_time=None)
     assert to_table(empty, RowFacts()).splitlines()[-2] == f"Run {run.run_id} running, 0 rows"
@@ -119,6 +137,11 @@ def test_json_without_rows_is_valid_too(run: Run) -> None:
     document = json.loads("".join(to_json(run, [])))
     assert document["rows"] == []
     assert document["summary"]["go-truncate|v2"]["cost_of_pass"] is None
+
+
+def test_the_name_of_a_score_is_no_formula_either(rows: list[EvalRow]) -> None:
+    named = [replace(row, scores={"=cmd()": 1.0}) for row in rows]
+    assert ",'=cmd()," in next(to_csv(lambda: named))
 
 
 def test_csv_reads_rows_twice_and_holds_none(rows: list[EvalRow]) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from cbench_server.evaluators import AnswerQuality
 from cbench_server.registry import load_dataset
-from tests.sdks.toolchain import ROOT, evaluate, fences, needs, run
+from tests.sdks.toolchain import ROOT, build_example, evaluate, fences, needs, run
 
 CLIENTS = ROOT / "clients"
 PACKAGE = "github.com/cbench/cbench-server/clients/go"
@@ -22,12 +22,9 @@ def in_python(source: str, folder: Path) -> str:
 
 
 def in_javascript(source: str, folder: Path) -> str:
-    needs("npm")
-    if not (CLIENTS / "node" / "node_modules").exists():
-        run("npm", "ci", "--ignore-scripts", "--loglevel=error", cwd=CLIENTS / "node")
-    run("npm", "run", "--silent", "build", cwd=CLIENTS / "node")
+    sdk = build_example("keyword-in-context", folder)
     (folder / "node_modules").mkdir()
-    (folder / "node_modules" / "cbench-client").symlink_to(CLIENTS / "node")
+    (folder / "node_modules" / "cbench-client").symlink_to(sdk)
     (folder / "hello.mjs").write_text(source)
     return f"node {folder / 'hello.mjs'}"
 

@@ -12,6 +12,9 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "scripts"))
+import example_systems  # noqa: E402 - scripts are no package
+
 BIN = Path(sys.executable).parent
 CBENCH = BIN / "cbench"
 # Compiling everything from nothing, on two cores that others use as well.
@@ -24,6 +27,19 @@ def needs(program: str) -> None:
     """Skip what follows where a program of the toolchain is missing."""
     if shutil.which(program) is None:
         pytest.skip(f"{program} is not installed")
+
+
+def build_example(name: str, folder: Path) -> Path:
+    """Build one of the demo's systems, and with it its SDK; return where the SDK is.
+
+    Tests run side by side, and this lets one of them build it.
+    """
+    every = (*example_systems.WITHOUT_COMPILER, *example_systems.COMPILED)
+    (system,) = (each for each in every if each.name == name)
+    for tool in system.tools:
+        needs(tool)
+    example_systems.build(system, folder / f"build-{name}.log", print)
+    return system.folder
 
 
 def run(*command: str | Path, cwd: Path = ROOT, **environment: str) -> str:
@@ -47,12 +63,12 @@ def fences(page: Path, language: str) -> list[str]:
     return [body for kind, body in FENCE.findall(page.read_text()) if kind == language]
 
 
-def follow(page: Path, folder: Path, **environment: str) -> str:
+def follow(page: Path, folder: Path, clone: Path = ROOT, **environment: str) -> str:
     """Type the shell commands of a page in an empty folder; return what they print."""
     folder.mkdir()
     script = "\n".join(["set -euo pipefail", *fences(page, "sh")])
     home = str(folder.parent / "home")
-    return run("bash", "-c", script, cwd=folder, CBENCH=str(ROOT), CBENCH_HOME=home, **environment)
+    return run("bash", "-c", script, cwd=folder, CBENCH=str(clone), CBENCH_HOME=home, **environment)
 
 
 def evaluate(*arguments: str | Path, home: Path) -> dict[str, Any]:

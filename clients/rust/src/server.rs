@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
-use tokio_stream::wrappers::TcpListenerStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tonic::service::Routes;
 use tonic::service::interceptor::InterceptedService;
+use tonic::transport::server::TcpIncoming;
 use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
 
@@ -128,8 +128,7 @@ impl Server {
             .initial_stream_window_size(STREAM_WINDOW)
             .initial_connection_window_size(CONNECTION_WINDOW)
             // A caller that vanished without a word holds no place for ever.
-            .http2_keepalive_interval(Some(Duration::from_secs(30)))
-            .tcp_nodelay(true);
+            .http2_keepalive_interval(Some(Duration::from_secs(30)));
         if let Some(tls) = &self.tls {
             builder = builder.tls_config(tls.config()).map_err(|error| {
                 Error::Tls(format!("the certificate or key cannot be used: {error}."))
@@ -152,7 +151,8 @@ impl Server {
                     listener.local_addr().map_err(|error| cannot_listen(&self.address, &error))?;
                 let host = self.address.rsplit_once(':').map_or("", |(host, _)| host);
                 let address = format!("{host}:{}", bound.port());
-                let incoming = TcpListenerStream::new(listener);
+                // The builder's own TCP settings do not reach connections accepted here.
+                let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
                 let serving = router.serve_with_incoming_shutdown(incoming, closed);
                 (address, tokio::spawn(serving))
             }
@@ -297,7 +297,7 @@ fn unix_socket(address: &str, path: &str) -> Result<tokio_stream::wrappers::Unix
 }
 
 #[cfg(not(unix))]
-fn unix_socket(address: &str, _path: &str) -> Result<TcpListenerStream> {
+fn unix_socket(address: &str, _path: &str) -> Result<TcpIncoming> {
     let message = format!("{address}: there are no unix sockets here. Give host:port.");
     Err(Error::CannotServe(message))
 }
