@@ -170,7 +170,10 @@ class Orchestrator:
             raise WrongState(f'run "{run_id}" has no rows, so there is nothing to score.')
         spec = replace(parent.spec, labels=dict(labels or {}), reuse=False)
         if evaluators:
-            spec = replace(spec, evaluators=tuple(evaluators), replace_evaluators=True)
+            # The score that counted may not be among those that others give.
+            spec = replace(
+                spec, evaluators=tuple(evaluators), replace_evaluators=True, score_field=""
+            )
         if request_id and (known := await self.store.find_request(request_id)):
             return known
         if references_upload:

@@ -47,7 +47,7 @@ def row_facts(client: BenchClient, run: Run) -> RowFacts:
     scores = {}
     broken: dict[str, str] = {}
     for system in run.systems:
-        some = list(islice(client.rows(run.run_id, system=system), _ROWS_READ))
+        some = [*map(row_of, islice(client.rows(run.run_id, system=system), _ROWS_READ))]
         scores[system] = tuple(sorted({row.primary_score for row in some} - {""}))
         for row in some:
             for name, failure in row.evaluator_failures.items():
