@@ -93,7 +93,7 @@ class Lane:
             runner.set_waiting,
         )
         # Calls in flight, and answers not yet stored: what a crash may repeat.
-        self._window = width + max(8, width // 4)
+        self._window = width + max(8, width // 2)
         self._items: deque[Item] = deque()
         self._fed = asyncio.Event()
         self._all_fed = False
