@@ -75,7 +75,7 @@ def main() -> None:
         calls = len(Path(log.name).read_text().split())
 
     repeated = calls - arguments.rows
-    allowed = arguments.kills * (IN_FLIGHT + IN_FLIGHT // 4)
+    allowed = arguments.kills * (IN_FLIGHT + IN_FLIGHT // 2)
     print(f"kills: {arguments.kills}")
     copies = max(stored.values())
     print(f"stored keys: {len(stored)} of {arguments.rows}, most copies of one: {copies}")
