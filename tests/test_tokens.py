@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import tiktoken
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tiktoken_ext import openai_public
 
@@ -256,6 +256,7 @@ _examples = st.dictionaries(
 )
 
 
+@example(original={"turns": "0"}, changes={"turns": []})
 @given(original=_examples, changes=_examples)
 def test_counting_like_the_original_changes_no_count(
     original: dict[str, Any], changes: dict[str, Any]

@@ -14,7 +14,7 @@ from cbench_server.conformance.outcomes import Broken
 from cbench_server.conformance.stage import Stage
 
 # Long enough for a process to start and dial.
-_ABSENCE_S = 3.0
+_ABSENCE_S = 12.0
 
 
 @operation("gateway", "tls refuse")

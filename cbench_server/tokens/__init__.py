@@ -4,7 +4,7 @@ A count costs microseconds for a short text and about a millisecond per 50 kB, s
 belong on a thread; `TokenCounter` says when the GIL is held.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from threading import Lock
 from typing import Any
 
@@ -84,15 +84,14 @@ def count_fields_like(
             is_known = field in original_counts and value == original.get(field)
             counts[field] = original_counts[field] if is_known else tokenizer(value)
         elif field == "turns" and isinstance(value, list | tuple):
-            contents = _contents(value)
-            is_known = field in original_counts and contents == _contents(original.get(field))
+            contents, before = _contents(value), original.get(field)
+            is_known = isinstance(before, list | tuple) and contents == _contents(before)
+            is_known = is_known and field in original_counts
             counts[field] = original_counts[field] if is_known else sum(map(tokenizer, contents))
     return counts
 
 
-def _contents(turns: Any) -> list[str]:
-    if not isinstance(turns, list | tuple):
-        return []
+def _contents(turns: Sequence[Any]) -> list[str]:
     contents = (turn.get("content") if isinstance(turn, Mapping) else turn for turn in turns)
     return [content for content in contents if isinstance(content, str)]
 
