@@ -270,8 +270,9 @@ class Lane:
             self._emit(row, item)
             return
         self._call_ended()
-        if attempts > 1 or not self._is_short(reply):
-            await self._score(item, reply, attempts)
+        size = text_size(reply.processed)
+        if attempts > 1 or size > LONG_TEXT:
+            await self._score(item, reply, size, attempts)
         else:
             self._answered.append((item, reply))
             self._score_soon()
@@ -316,22 +317,19 @@ class Lane:
         try:
             for _ in range(min(len(self._answered), _SCORED_AT_ONCE)):
                 item, reply = self._answered.popleft()
-                if not (self._is_short(reply) and self._score_now(item, reply)):
-                    self._spawn(self._score(item, reply))
+                size = text_size(reply.processed)
+                if size > LONG_TEXT or not self._score_now(item, reply, size):
+                    self._spawn(self._score(item, reply, size))
         except Exception as error:
             if not self._ended.done():
                 self._ended.set_exception(error)
         if self._answered:
             self._score_soon()
 
-    def _is_short(self, reply: Reply) -> bool:
-        return text_size(reply.processed) <= LONG_TEXT
-
-    def _score_now(self, item: Item, reply: Reply) -> bool:
+    def _score_now(self, item: Item, reply: Reply, size: int) -> bool:
         """Score a short answer at once; False if some evaluator belongs elsewhere."""
         replied_at = self._runner.clock()
         processed, example = reply.processed, item.spooled.example
-        size = text_size(processed)
         evaluators = self._plan.datasets[item.spooled.dataset].evaluators
         scored = self._runner.scoring.score_inline(evaluators, example, processed, item.size + size)
         if scored is None:
@@ -341,10 +339,9 @@ class Lane:
         self._emit(self._scored_row(item, reply, scored, counts, replied_at), item)
         return True
 
-    async def _score(self, item: Item, reply: Reply, attempts: int = 1) -> None:
+    async def _score(self, item: Item, reply: Reply, size: int, attempts: int = 1) -> None:
         replied_at = self._runner.clock()
         processed = reply.processed
-        size = text_size(processed)
         self._hold(item, size)
         arguments = self._counted(item, processed)
         if size <= LONG_TEXT:

@@ -125,11 +125,7 @@ class Orchestrator:
         """Accept a run and begin it, having made sure that everything it names is there."""
         self._check_open()
         spec = with_registered_names(spec, self._registry)
-        if request_id and (known := await self.store.find_request(request_id)):
-            if spec_digest(known.spec) != spec_digest(spec):
-                raise AlreadyExists(
-                    f'request id "{request_id}" started run "{known.run_id}" with another spec.'
-                )
+        if known := await self._known(request_id, spec):
             return known
         if len(self._live) >= self._limits.max_runs + self._limits.max_queued:
             raise LimitReached(
@@ -174,7 +170,7 @@ class Orchestrator:
             spec = replace(
                 spec, evaluators=tuple(evaluators), replace_evaluators=True, score_field=""
             )
-        if request_id and (known := await self.store.find_request(request_id)):
+        if known := await self._known(request_id, spec):
             return known
         if references_upload:
             self._uploads.count(references_upload)
@@ -187,6 +183,15 @@ class Orchestrator:
             config=describe_rescoring(parent, plans, references_upload, self._clock()),
         )
         return await self._accept(run, [])
+
+    async def _known(self, request_id: str, spec: RunSpec) -> Run | None:
+        """Return the run that a repeated request has made already."""
+        known = await self.store.find_request(request_id) if request_id else None
+        if known and spec_digest(known.spec) != spec_digest(spec):
+            raise AlreadyExists(
+                f'request id "{request_id}" started run "{known.run_id}" with another spec.'
+            )
+        return known
 
     def _new_run(self, spec: RunSpec, request_id: str, systems: Sequence[str]) -> Run:
         return Run(

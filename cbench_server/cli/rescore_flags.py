@@ -4,8 +4,7 @@ from typing import Any
 
 from cbench_server.cli.judge_flags import add_judge_flags
 from cbench_server.cli.parser import Subparsers, command, exit_code_help
-from cbench_server.cli.run_flags import DEFAULT_MODEL
-from cbench_server.cli.values import label, owned_option
+from cbench_server.cli.run_flags import DEFAULT_MODEL, add_evaluators, add_labels
 
 _EXAMPLES = """\
 examples:
@@ -26,23 +25,7 @@ def add_rescore(commands: Subparsers, add_server_flags: Any) -> None:
     )
     parser.add_argument("run", metavar="RUN", help="a run's id, the beginning of one, or `last`")
     scoring = parser.add_argument_group("scoring (default: as the run was scored)")
-    scoring.add_argument(
-        "--evaluator",
-        metavar="NAME[@HOST:PORT]",
-        dest="evaluators",
-        action="append",
-        default=[],
-        help="apply this evaluator instead of those of the run; repeatable",
-    )
-    scoring.add_argument(
-        "--evaluator-option",
-        metavar="NAME.KEY=VALUE",
-        dest="evaluator_options",
-        type=owned_option,
-        action="append",
-        default=[],
-        help="a setting of an --evaluator; repeatable",
-    )
+    add_evaluators(scoring, "apply this evaluator instead of those of the run; repeatable")
     scoring.add_argument(
         "--references",
         metavar="FILE",
@@ -58,15 +41,7 @@ def add_rescore(commands: Subparsers, add_server_flags: Any) -> None:
     parser.add_argument(
         "--model", default=DEFAULT_MODEL, help="the judge's model, unless it has one"
     )
-    parser.add_argument(
-        "--label",
-        metavar="KEY=VALUE",
-        dest="labels",
-        type=label,
-        action="append",
-        default=[],
-        help="a label shown with the new run; repeatable",
-    )
+    add_labels(parser, "a label shown with the new run; repeatable")
     output = parser.add_argument_group("output")
     output.add_argument(
         "--output",

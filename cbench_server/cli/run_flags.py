@@ -239,15 +239,15 @@ def _add_references(group: Any) -> None:
     )
 
 
-def add_scoring(group: Any) -> None:
-    """Add the flags that say how rows are scored."""
+def add_evaluators(group: Any, help_text: str) -> None:
+    """Add the flags that name evaluators, and their settings."""
     group.add_argument(
         "--evaluator",
         metavar="NAME[@HOST:PORT]",
         dest="evaluators",
         action="append",
         default=[],
-        help="apply this evaluator as well, served elsewhere if @HOST:PORT follows; repeatable",
+        help=help_text,
     )
     group.add_argument(
         "--evaluator-option",
@@ -257,6 +257,13 @@ def add_scoring(group: Any) -> None:
         action="append",
         default=[],
         help="a setting of an --evaluator; repeatable",
+    )
+
+
+def add_scoring(group: Any) -> None:
+    """Add the flags that say how rows are scored."""
+    add_evaluators(
+        group, "apply this evaluator as well, served elsewhere if @HOST:PORT follows; repeatable"
     )
     group.add_argument(
         "--only-evaluators",
@@ -321,6 +328,11 @@ def add_conduct(group: Any, timeout: str) -> None:
     group.add_argument(
         "--seed", metavar="N", type=whole_number, help="seeds whatever is random (default: 0)"
     )
+    add_labels(group, "a label shown with the run; repeatable")
+
+
+def add_labels(group: Any, help_text: str) -> None:
+    """Add `--label`, which is repeatable."""
     group.add_argument(
         "--label",
         metavar="KEY=VALUE",
@@ -328,5 +340,5 @@ def add_conduct(group: Any, timeout: str) -> None:
         type=label,
         action="append",
         default=[],
-        help="a label shown with the run; repeatable",
+        help=help_text,
     )
