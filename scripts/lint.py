@@ -5,13 +5,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+from npm_install import NO_NPM
+
 ROOT = Path(__file__).resolve().parent.parent
 IS_CI = os.environ.get("CI") == "true"
 
 PYTHON = sys.executable
 STUBS_PYTHON = ".venv-protos/bin/python"
 BUF = [PYTHON, "scripts/buf.py"]
-NO_NPM = 3
 NEEDS_NPM = ("scripts/buf.py", "scripts/report_page.py")
 # Their imports are in .venv-protos only.
 OF_STUBS = ("gen_protos", "check_protos")

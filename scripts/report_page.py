@@ -4,27 +4,22 @@ Exits with 3 where npm is missing, so that a caller can tell that from a finding
 """
 
 import filecmp
-import os
-import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+from npm_install import install
+
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "web" / "report"
 ASSETS = ROOT / "cbench_server" / "reports" / "assets"
-NO_NPM = 3
 
 
 def main(arguments: list[str]) -> int:
     """Install what package-lock.json pins, unless it is there, check the types, and build."""
-    npm = shutil.which("npm")
-    if npm is None:
-        print("the report is built by npm, which is not installed here", file=sys.stderr)
-        return NO_NPM
-    if not _is_current():
-        _run(npm, "ci", "--ignore-scripts", "--loglevel=error")
+    if code := install(SOURCE, "vite", "the report is built by npm"):
+        return code
     _run("node_modules/.bin/tsc", "--noEmit")
     if "--check" not in arguments:
         _run("node_modules/.bin/vite", "build")
@@ -47,15 +42,6 @@ def _run(*command: str) -> None:
     done = subprocess.run(command, cwd=SOURCE, check=False, stdout=sys.stderr)
     if done.returncode:
         sys.exit(1)
-
-
-def _is_current() -> bool:
-    noted = SOURCE / "node_modules" / ".package-lock.json"
-    return (
-        os.access(SOURCE / "node_modules" / ".bin" / "vite", os.X_OK)
-        and noted.exists()
-        and noted.stat().st_mtime >= (SOURCE / "package-lock.json").stat().st_mtime
-    )
 
 
 if __name__ == "__main__":
