@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-polyglot test lint format protos release-protos conformance report-page golden bench docs clean base dev stubs-tools
+.PHONY: help demo demo-polyglot test lint format protos statements release-protos conformance report-page golden bench docs clean base dev stubs-tools
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -16,17 +16,21 @@ demo-polyglot: base ## the same with Go and Rust, built first: four languages on
 	@$(BIN)/python scripts/demo.py --polyglot
 
 test: dev stubs-tools ## run every test, and name what was skipped
-	@$(BIN)/python -m pytest -rs -n auto --maxprocesses 4 --dist loadgroup
+	@$(BIN)/python -m pytest -rs --costs -n auto --maxprocesses 4 --dist loadgroup --no-loadscope-reorder
 
 lint: dev stubs-tools ## check format, types, contract, stubs and docs
 	@$(BIN)/python scripts/lint.py
 
-format: dev ## format the Python code and fix what can be fixed
+format: dev ## format the Python code and web/, and fix what can be fixed
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
+	@$(BIN)/python scripts/web_format.py
 
 protos: stubs-tools ## regenerate the Python stubs from protos/
 	@.venv-protos/bin/python scripts/gen_protos.py
+
+statements: dev ## regenerate the SQL of storage/ from its tables and statements
+	@$(BIN)/python scripts/gen_statements.py
 
 release-protos: ## record protos/ as the released contract that `make lint` compares with
 	@$(PYTHON) scripts/buf.py build protos --exclude-source-info -o protos/released.binpb

@@ -1,4 +1,4 @@
-"""How many programs a second the sandbox judges, beside plain launches of the interpreter.
+"""Programs per second that the sandbox judges, beside plain launches of the interpreter.
 
     python benchmarks/code_execution.py [--seconds 5] [--threads 2]
 

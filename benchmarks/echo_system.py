@@ -7,8 +7,9 @@ from typing import Any
 
 import grpc.aio
 
-from cbench_client import convert, serve
+from cbench_client import serve
 from cbench_client._gen.cbench.v1 import system_pb2, system_pb2_grpc
+from cbench_client.messages import convert
 
 
 def answer(example: dict[str, Any]) -> dict[str, Any]:

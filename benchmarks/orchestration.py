@@ -18,10 +18,11 @@ import tiktoken
 from echo_system import answer
 from parts import make_examples, programs, scratch, start_daemon, start_echo, table
 
-from cbench_client import BenchClient, convert
+from cbench_client import BenchClient
 from cbench_client._gen.cbench.v1 import system_pb2, system_pb2_grpc
-from cbench_client.channel import open_channel
-from cbench_client.connection import SystemConnection
+from cbench_client.messages import convert
+from cbench_client.remote.channel import open_channel
+from cbench_client.remote.connection import SystemConnection
 from cbench_server.evaluators import AnswerQuality
 from cbench_server.tokens.vocabulary import VOCABULARIES, parse_ranks, read_vocabulary
 

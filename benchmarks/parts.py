@@ -1,4 +1,4 @@
-"""What the benchmarks share: a daemon, an echo system, and what a process uses."""
+"""Parts that benchmarks share: a daemon, an echo system, and what a process uses."""
 
 import os
 import subprocess

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
-from cbench_client import connection
+from cbench_client.remote import connection
 from cbench_server.daemon import main
 
 describe = connection.SystemConnection.describe

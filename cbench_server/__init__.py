@@ -6,8 +6,7 @@ from cbench_server.version import __version__
 
 if TYPE_CHECKING:
     from cbench_client import RemoteSystem
-    from cbench_server.evaluation import evaluate
-    from cbench_server.memory_evaluation import evaluate_memory
+    from cbench_server.evaluation import evaluate, evaluate_memory
     from cbench_server.results import EvalResult, EvalRow
     from cbench_server.systems.openai_proxy import OpenAIProxy
 
@@ -18,7 +17,7 @@ _HOMES = {
     "OpenAIProxy": "cbench_server.systems.openai_proxy",
     "RemoteSystem": "cbench_client",
     "evaluate": "cbench_server.evaluation",
-    "evaluate_memory": "cbench_server.memory_evaluation",
+    "evaluate_memory": "cbench_server.evaluation",
 }
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Every exception a person or client may meet.
+"""Exceptions that cross from one room of the house to another.
 
 CbenchError
 ├── NotFound             no such thing
@@ -19,7 +19,7 @@ CbenchError
 ├── RunFailed            the run as a whole cannot go on; carries its Failure
 ├── EvaluatorBroken      an evaluator's own machinery failed on one pair
 └── CallFailed           one example got no answer; carries the row's Failure
-    └── ChatFailed       a model gave no answer (systems/chat.py)
+    └── ChatFailed       a model gave no answer (models/chat.py)
 """
 
 import difflib

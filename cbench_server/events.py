@@ -1,4 +1,4 @@
-"""What a run emits: RunAccepted | StateChanged | RowScored | Progressed | RunFinished.
+"""Events that a run emits: RunAccepted | StateChanged | RowScored | Progressed | RunFinished.
 
 All but Progressed are stored and carry `seq`, their place in the run, from 1
 without gaps; they are published only once they are on disk.
@@ -25,7 +25,8 @@ class StateChanged:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+# This one and Stored are made for every row; a frozen class would take three times as long.
+@dataclass(slots=True)
 class RowScored:
     """One example was processed and scored, or failed."""
 
@@ -50,7 +51,7 @@ StoredEvent = RunAccepted | StateChanged | RowScored | RunFinished
 Event = StoredEvent | Progressed
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Stored:
     """A stored event with its place in the run and its time."""
 

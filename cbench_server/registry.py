@@ -6,8 +6,9 @@ when a kind is first asked for, so importing this module costs nothing.
 
 import inspect
 import logging
-from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
@@ -43,22 +44,22 @@ class Registry:
 
     def get(self, kind: str, name: str) -> Any:
         """Return the component of that name, or raise UnknownName."""
-        return self._components(kind)[self.name_of(kind, name)]
+        return self._component(kind, self.name_of(kind, name))
 
     def name_of(self, kind: str, name: str) -> str:
         """Return the name that a component asked for by another one is registered under."""
-        components = self._components(kind)
-        if name in components:
+        if self._is_known(kind, name):
             return name
-        wanted = _canonical(name)
-        for known, component in components.items():
-            if wanted in map(_canonical, (known, *getattr(component, "aliases", ()))):
+        wanted, names = _canonical(name), self.list(kind)
+        for known in names:
+            aliases = getattr(self._component(kind, known), "aliases", ())
+            if wanted in map(_canonical, (known, *aliases)):
                 return known
-        raise UnknownName(kind.replace("_", " "), name, components)
+        raise UnknownName(kind.replace("_", " "), name, names)
 
     def list(self, kind: str) -> list[str]:
         """Return the names of a kind: built-ins, installed ones, then registered ones."""
-        return [*self._components(kind)]
+        return [*dict.fromkeys((*self._shipped(kind), *self._registered.get(kind, {})))]
 
     def dataset(self, name: str) -> "DatasetRecord":
         """Return the record of a dataset; a plain loader gets one."""
@@ -78,11 +79,11 @@ class Registry:
         return cast(Evaluator, self._create("evaluator", name, options))
 
     def create_metric(self, name: str, options: Mapping[str, Any]) -> Metric:
-        """Make a metric, likewise."""
+        """Make a metric, with its options checked."""
         return cast(Metric, self._create("metric", name, options))
 
     def create_system(self, name: str, options: Mapping[str, Any]) -> System:
-        """Make a built-in or registered system, likewise."""
+        """Make a built-in or registered system, with its options checked."""
         return cast(System, self._create("system", name, options))
 
     def create_memory_system(
@@ -111,10 +112,17 @@ class Registry:
         except (TypeError, ValueError) as error:
             raise InvalidInput(f'{kind} "{name}" refuses its options: {error}') from error
 
-    def _components(self, kind: str) -> dict[str, Any]:
+    def _is_known(self, kind: str, name: str) -> bool:
+        return name in self._registered.get(kind, {}) or name in self._shipped(kind)
+
+    def _component(self, kind: str, name: str) -> Any:
+        registered = self._registered.get(kind, {})
+        return registered[name] if name in registered else self._shipped(kind)[name]
+
+    def _shipped(self, kind: str) -> Mapping[str, Any]:
         if kind not in self._preloaded:
             self._preloaded[kind] = self._preload(kind)
-        return {**self._preloaded[kind], **self._registered.get(kind, {})}
+        return self._preloaded[kind]
 
 
 def _canonical(name: str) -> str:
@@ -152,11 +160,20 @@ def _check_options(
             raise InvalidInput(f'{kind} "{name}" needs the option "{key}"; {accepts}')
 
 
-def _installed(kind: str) -> dict[str, Any]:
+@cache
+def _entry_points(path: tuple[str, ...]) -> Any:
+    """Read what every package on the path offers, once for all kinds.
+
+    Python 3.11 and 3.12 return different types, which both have `select`.
+    """
     from importlib.metadata import entry_points
 
+    return entry_points()
+
+
+def _installed(kind: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for entry_point in entry_points(group=f"cbench_server.{kind}s"):
+    for entry_point in _entry_points(tuple(sys.path)).select(group=f"cbench_server.{kind}s"):
         try:
             found[entry_point.name] = entry_point.load()
         except Exception:
@@ -173,9 +190,9 @@ def _installed(kind: str) -> dict[str, Any]:
 
 def _builtin(kind: str) -> Mapping[str, Any]:
     if kind == "dataset":
-        from cbench_server.datasets import RECORDS
+        from cbench_server.datasets.families import Datasets
 
-        return {record.name: record for record in RECORDS}
+        return Datasets()
     if kind == "evaluator":
         from cbench_server.evaluators import EVALUATORS
 
@@ -193,7 +210,7 @@ def _builtin(kind: str) -> Mapping[str, Any]:
 
         return MEMORY_BUILTINS
     if kind == "reporter":
-        from cbench_server.reports.reporters import REPORTERS
+        from cbench_server.reports.formats import REPORTERS
 
         return REPORTERS
     return {}
@@ -205,11 +222,32 @@ def shipped_and_installed(kind: str) -> Mapping[str, Any]:
         return {}
     builtin = _builtin(kind)
     installed = _installed(kind)
-    for name in installed.keys() & builtin.keys():
-        _log.warning(
-            'an installed package offers %s "%s", but the built-in one is used', kind, name
-        )
-    return {**builtin, **{name: c for name, c in installed.items() if name not in builtin}}
+    for name in installed:
+        if name in builtin:
+            _log.warning(
+                'an installed package offers %s "%s", but the built-in one is used', kind, name
+            )
+    return _Shipped(builtin, installed)
+
+
+class _Shipped(Mapping[str, Any]):
+    """Built-ins, which are imported when they are used, and then what was installed."""
+
+    def __init__(self, builtin: Mapping[str, Any], installed: Mapping[str, Any]) -> None:
+        self._builtin = builtin
+        self._installed = installed
+
+    def __getitem__(self, name: str) -> Any:
+        return self._builtin[name] if name in self._builtin else self._installed[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._builtin or name in self._installed
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys((*self._builtin, *self._installed)))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
 
 registry = Registry(shipped_and_installed)
@@ -260,7 +298,7 @@ def register_system(name: str, system: Callable[..., System] | System) -> None:
 
 
 def register_reporter(name: str, reporter: "Reporter") -> None:
-    """Register a function that writes a report, for `cbench export --format NAME`."""
+    """Register a function that writes a report, for `cbench run --output NAME` and `export`."""
     registry.register("reporter", name, reporter)
 
 

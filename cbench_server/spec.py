@@ -1,4 +1,4 @@
-"""What a run was asked to do, and the record kept of it."""
+"""The spec of a run, which says what it was asked to do, and the record kept of it."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum

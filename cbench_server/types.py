@@ -42,14 +42,24 @@ class Assessment:
     details: dict[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class ScoreInfo:
+    """One kind of score, for listings and reports."""
+
+    name: str
+    description: str
+    higher_is_better: bool = True
+
+
 @runtime_checkable
 class Evaluator(Protocol):
     """Scores what a system made of an example.
 
     An evaluator may also offer `async assess(original, processed)`, which
     returns an `Assessment` and raises `EvaluatorBroken` when its own machinery
-    fails; a `placement`; and a `version`, which changes whenever equal pairs
-    may score differently.
+    fails; and what it says of itself, all of which is in contract.py, such as
+    a `placement`, and a `version`, which changes whenever equal pairs may score
+    differently.
     """
 
     @property

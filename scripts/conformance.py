@@ -1,4 +1,4 @@
-"""What `make conformance` does: run the suite over every SDK whose toolchain is here."""
+"""`make conformance`: the suite, over every SDK whose toolchain is here."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What `make demo` and `make demo-polyglot` do: a daemon and two runs, without any model.
+"""`make demo` and `make demo-polyglot`: a daemon and two runs, without any model.
 
 The first compares compressors in several languages with controls, the second scores the
 responses of a program on every kind of dataset. Everything it starts is stopped again,

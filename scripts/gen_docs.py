@@ -17,7 +17,7 @@ from typing import Any
 import cbench_client
 import cbench_server
 from cbench_server import errors
-from cbench_server.config import Settings
+from cbench_server.daemon.settings import Settings
 from cbench_server.datasets import RECORDS
 from cbench_server.evaluators import EVALUATORS
 from cbench_server.metrics import METRICS
@@ -44,7 +44,7 @@ FAILURE_REASONS = {
     "RESULT_TOO_LARGE": "the system's result does not fit into a message",
     "STREAM_GARBLED": "a stream carried something that is not the contract",
     "SYSTEM_CHANGED": "a resumed run finds other systems than it was made with; the run ends",
-    "ROW_GONE": "a run is scored anew from another that has been deleted; the run ends",
+    "ROW_GONE": "the run whose answers are rescored has been deleted; the run ends",
     "SYSTEM_GONE": "the system stayed away longer than the run waits; the run ends",
     "UNAVAILABLE": "the connection failed; tried again",
     "UNDECODABLE_RESPONSE": "the answer is not a valid message, such as invalid UTF-8",

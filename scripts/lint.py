@@ -1,4 +1,4 @@
-"""What `make lint` checks. Every check runs, so that one run shows all there is to fix."""
+"""`make lint`: every check runs, so that one run shows all there is to fix."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ IS_CI = os.environ.get("CI") == "true"
 PYTHON = sys.executable
 STUBS_PYTHON = ".venv-protos/bin/python"
 BUF = [PYTHON, "scripts/buf.py"]
-NEEDS_NPM = ("scripts/buf.py", "scripts/report_page.py")
+NEEDS_NPM = ("scripts/buf.py", "scripts/report_page.py", "scripts/web_format.py")
 # Their imports are in .venv-protos only.
 OF_STUBS = ("gen_protos", "check_protos")
 
@@ -28,8 +28,10 @@ CHECKS: dict[str, list[str]] = {
     "contract": [*BUF, "lint"],
     "contract against the released one": [*BUF, "breaking", "--against", "protos/released.binpb"],
     "stubs": [STUBS_PYTHON, "scripts/check_protos.py"],
+    "generated statements": [PYTHON, "scripts/gen_statements.py", "--check"],
     "generated docs": [PYTHON, "scripts/gen_docs.py", "--check"],
     "docs of the command line": [PYTHON, "scripts/gen_cli_docs.py", "--check"],
+    "format of web/": [PYTHON, "scripts/web_format.py", "--check"],
     "the report's page": [PYTHON, "scripts/report_page.py", "--check"],
     "paths and registries": [PYTHON, "scripts/check_tracked.py"],
 }

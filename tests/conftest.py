@@ -1,13 +1,21 @@
 """What all tests share: programs started for one test, and a rule about skipping on CI."""
 
 import os
+import re
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
+
+from tests.fixtures import preloaded
+from tests.fixtures.costs import Costs
+
+# How long an example takes is the machine's affair, and machines are shared.
+hypothesis.settings.register_profile("shared-machine", deadline=None)
+hypothesis.settings.load_profile("shared-machine")
 
 ROOT = Path(__file__).resolve().parent.parent
 STOP_SECONDS = 30
@@ -20,8 +28,15 @@ _ALLOWED_SKIPS = (
     "no Python that another user may run",  # where root's Python is root's alone
 )
 
-# These build and run the SDKs in their own folders, so only one of them may at a time.
-_BUILDS_SDKS = ("tests/sdks/", "tests/test_demo", "tests/e2e/test_polyglot", "tests/test_readme")
+# What takes longest comes first, so that no worker is left alone with it at the end. The tests of
+# an SDK stay together: toolchains let one program at a time into a folder. What needs the
+# SDKs of several languages comes when they are built.
+_SLOWEST_FIRST = (
+    *("sdk-rust", "sdk-node", "sdk-go", "tests/e2e/test_runs", "tests/conformance/", "sdk-python"),
+    *("tests/e2e/", "tests/evaluators/", "tests/cli/", "tests/sandbox/", "tests/reports/"),
+    *("tests/datasets/", "tests/test_demo", "tests/test_readme", "tests/tokens/"),
+)
+_LANGUAGE = re.compile(r"[\[_](rust|node|go|python)[\]_]")
 
 Start = Callable[..., str]
 
@@ -32,9 +47,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     def group(item: pytest.Item) -> str:
         path = item.nodeid.partition("::")[0]
-        return "sdks" if path.startswith(_BUILDS_SDKS) else path
+        language = _LANGUAGE.search(item.nodeid.replace("[js]", "[node]"))
+        return f"sdk-{language[1]}" if path.startswith("tests/sdks/") and language else path
 
-    items.sort(key=lambda item: group(item) != "sdks")
+    def place(item: pytest.Item) -> int:
+        name = group(item)
+        matches = (n for n, start in enumerate(_SLOWEST_FIRST) if name.startswith(start))
+        return next(matches, len(_SLOWEST_FIRST))
+
+    items.sort(key=place)
     for item in items:
         item.add_marker(pytest.mark.xdist_group(group(item)))
 
@@ -45,7 +66,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
     processes: list[subprocess.Popen[str]] = []
 
     def start_program(*command: str | Path, **environment: str) -> str:
-        process = subprocess.Popen(
+        process = preloaded.Popen(
             [str(part) for part in command],
             stdout=subprocess.PIPE,
             text=True,
@@ -70,8 +91,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
 @pytest.fixture
 def daemon_address(start: Start) -> str:
     """Start `cbench-server` on a free port, with a store of its own, and return its address."""
-    server = Path(sys.executable).parent / "cbench-server"
-    return start(server, "--address", "127.0.0.1:0", "--log-level", "error")
+    return start(preloaded.CBENCH_SERVER, "--address", "127.0.0.1:0", "--log-level", "error")
 
 
 def _forbidden_skips(config: pytest.Config) -> list[str]:
@@ -84,7 +104,17 @@ def _forbidden_skips(config: pytest.Config) -> list[str]:
     )
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--costs", action="store_true", help="end with what the tests cost")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--costs"):
+        config.pluginmanager.register(Costs(config))
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
+    preloaded.close()
     if _forbidden_skips(session.config) and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 

@@ -1,8 +1,9 @@
-"""Imports point one way: cli -> daemon -> {rpc, storage, web, conformance} -> domain."""
+"""Imports point one way: cli -> daemon -> {rpc, storage, conformance} -> domain."""
 
 import ast
 import sys
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,7 +13,55 @@ ROOT = Path(__file__).resolve().parent.parent
 SERVER = ROOT / "cbench_server"
 CLIENT = ROOT / "clients" / "python" / "cbench_client"
 
-ADAPTERS = ("rpc", "storage", "web", "conformance")
+# Which rooms the modules of a room may import from; "words" are the modules at the root.
+ROOMS = {
+    "words": (),
+    "tokens": ("words",),
+    "sandbox": (),
+    "texts": ("words",),
+    "metrics": ("words", "texts"),
+    "comparison": ("words", "texts", "metrics"),
+    "reports": ("words", "texts", "metrics", "comparison"),
+    "models": ("words",),
+    "systems": ("words", "tokens", "models", "datasets"),
+    "datasets": ("words", "texts"),
+    "scoring": ("words",),
+    "evaluators": ("words", "tokens", "texts", "metrics", "models", "scoring", "sandbox"),
+    "runs": (
+        "words",
+        "tokens",
+        "metrics",
+        "comparison",
+        "datasets",
+        "scoring",
+        "systems",
+        "models",
+    ),
+    "storage": ("words", "runs"),
+    "rpc": ("words", "runs", "scoring", "systems", "models"),
+    "conformance": ("texts", "reports"),
+    "daemon": ("words", "tokens", "metrics", "runs", "scoring", "rpc", "storage"),
+    "cli": (
+        "words",
+        "tokens",
+        "comparison",
+        "reports",
+        "datasets",
+        "runs",
+        "storage",
+        "rpc",
+        "conformance",
+        "daemon",
+    ),
+}
+# The front door and the registry know the rooms; they are imported by no word.
+DOORS = ("__init__", "registry", "evaluation")
+MAX_ROOT_MODULES = 12
+MAX_LINES = 400
+# Longer than a file should be; the list only shrinks.
+TOO_LONG: set[str] = set()
+
+ADAPTERS = ("rpc", "storage", "conformance")
 ENTRY_POINTS = ("daemon", "cli")
 # What the domain is written in; they import nothing of ours but each other.
 VOCABULARY = ("types", "results", "events", "errors", "spec")
@@ -74,6 +123,11 @@ def part_of(path: Path) -> str:
     return path.relative_to(SERVER).parts[0].removesuffix(".py")
 
 
+def dotted(path: Path) -> str:
+    """Return the name that a file is imported by."""
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
 def is_under(module: str, *packages: str) -> bool:
     return any(module == package or module.startswith(f"{package}.") for package in packages)
 
@@ -133,7 +187,7 @@ def test_only_rpc_and_cli_import_grpc_or_the_client() -> None:
     offenders = [
         each
         for each in SERVER_IMPORTS
-        if part_of(each.path) in ("storage", "web", "daemon")
+        if part_of(each.path) in ("storage", "daemon")
         and is_under(each.module, *GRPC, "cbench_client")
     ]
     assert_none(offenders, "gRPC belongs to rpc/, conformance/ and cli")
@@ -143,7 +197,7 @@ def test_only_storage_speaks_sql() -> None:
     offenders = [
         each
         for each in SERVER_IMPORTS
-        if part_of(each.path) in ("rpc", "web", "conformance", *ENTRY_POINTS)
+        if part_of(each.path) in ("rpc", "conformance", *ENTRY_POINTS)
         and is_under(each.module, *SQL)
     ]
     assert_none(offenders, "SQL belongs to storage/")
@@ -157,7 +211,7 @@ def test_adapters_do_not_import_each_other_nor_what_connects_them() -> None:
         and ours(each.module) in (*ADAPTERS, *ENTRY_POINTS)
         and ours(each.module) != part_of(each.path)
     ]
-    assert_none(offenders, "daemon.py introduces the adapters to each other")
+    assert_none(offenders, "daemon/ introduces the adapters to each other")
 
 
 def test_the_daemon_does_not_import_the_command_line() -> None:
@@ -169,6 +223,24 @@ def test_the_daemon_does_not_import_the_command_line() -> None:
     assert_none(offenders, "cli imports the daemon, not the other way round")
 
 
+def test_the_command_line_has_no_import_cycle_even_among_lazy_imports() -> None:
+    modules = {dotted(path): path for path in sorted((SERVER / "cli").rglob("*.py"))}
+    graph: dict[str, set[str]] = {module: set() for module in modules}
+    for module, path in modules.items():
+        for each in imports_of(path):
+            # A name taken from a module, or the module itself.
+            for found in (each.module, each.module.rpartition(".")[0]):
+                if found in modules:
+                    graph[module].add(found)
+                    break
+    # The parser loads commands by name.
+    graph["cbench_server.cli.parser"] |= {name for name in modules if ".cli.commands." in name}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(f"a cycle in cli: {' <- '.join(error.args[1])}")
+
+
 def test_the_vocabulary_imports_nothing_of_ours_but_itself() -> None:
     offenders = [
         each
@@ -177,6 +249,44 @@ def test_the_vocabulary_imports_nothing_of_ours_but_itself() -> None:
         and (is_under(each.module, "cbench_client") or ours(each.module) not in (None, *VOCABULARY))
     ]
     assert_none(offenders, f"{', '.join(VOCABULARY)} import only each other")
+
+
+def room_of(part: str | None) -> str | None:
+    """Return the room that a part belongs to; None for a door and for others' modules."""
+    if part is None or part in DOORS:
+        return None
+    return part if (SERVER / part).is_dir() else "words"
+
+
+def test_every_room_is_known() -> None:
+    folders = {path.name for path in SERVER.iterdir() if path.is_dir()} - {"__pycache__"}
+    assert folders == ROOMS.keys() - {"words"}
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_imports_only_from_those_it_may(room: str) -> None:
+    offenders = [
+        each
+        for each in SERVER_IMPORTS
+        if room_of(part_of(each.path)) == room
+        and room_of(ours(each.module)) not in (None, room, *ROOMS[room])
+    ]
+    assert_none(offenders, f"{room} may import from {', '.join(ROOMS[room]) or 'no room'}")
+
+
+def test_only_a_few_modules_lie_at_the_root() -> None:
+    modules = sorted(path.name for path in SERVER.glob("*.py"))
+    assert len(modules) <= MAX_ROOT_MODULES, modules
+
+
+def test_no_file_is_longer_than_a_reader_likes() -> None:
+    files = [*SERVER.rglob("*.py"), *CLIENT.rglob("*.py")]
+    long = {
+        str(path.relative_to(ROOT))
+        for path in files
+        if "_gen" not in path.parts and len(path.read_text().splitlines()) > MAX_LINES
+    }
+    assert long == TOO_LONG
 
 
 def test_the_client_does_not_need_the_server() -> None:

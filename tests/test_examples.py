@@ -1,6 +1,5 @@
 """Every program in examples/ does what its first lines say."""
 
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -10,6 +9,7 @@ import pytest
 
 from cbench_client import BenchClient, RemoteEvaluator, RemoteSystem
 from cbench_server.registry import load_dataset
+from tests.fixtures import preloaded
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples" / "python"
 TESTED_HERE = {
@@ -28,7 +28,7 @@ Start = Callable[..., str]
 
 
 def run_example(name: str, *arguments: str) -> str:
-    done = subprocess.run(
+    done = preloaded.run(
         [sys.executable, EXAMPLES / name, *arguments], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
@@ -85,7 +85,7 @@ def test_an_evaluator_of_ones_own_is_served(start: Start) -> None:
 
 
 def test_an_attached_system_takes_part_in_a_run(daemon_address: str) -> None:
-    process = subprocess.Popen([sys.executable, EXAMPLES / "attached.py", daemon_address])
+    process = preloaded.Popen([sys.executable, EXAMPLES / "attached.py", daemon_address])
     try:
         spec = {
             "systems": [{"attached": "first-and-last"}],

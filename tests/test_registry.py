@@ -195,3 +195,9 @@ def test_importing_the_registry_loads_no_component() -> None:
         "assert 'answer-quality' in r.registry.list('evaluator')\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("kind", ["dataset", "evaluator", "metric", "system", "memory_system"])
+def test_a_built_in_component_is_listed_under_its_own_name(fresh: Registry, kind: str) -> None:
+    for name in fresh.list(kind):
+        assert fresh.get(kind, name).name == name

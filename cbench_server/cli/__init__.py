@@ -1,4 +1,4 @@
-"""`cbench`: everything a person types. Flags in, exit codes out."""
+"""The command line `cbench`: flags in, exit codes out."""
 
 import os
 import signal
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from cbench_server.cli.exits import INTERRUPTED, complain
 from cbench_server.cli.exits import report as report_error
-from cbench_server.cli.parser import load_handler, parse
+from cbench_server.cli.parser import parse
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -17,15 +17,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, _end)
     try:
-        code = load_handler(args)(args)
+        code: int = args.handler(args)
         sys.stdout.flush()
         return code
     except KeyboardInterrupt:
         complain("interrupted.")
         return INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output has seen enough. Python would complain once
-        # more when it closes stdout.
+        # The reader of our output has seen enough. Python would complain
+        # again when it closes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
     except Exception as error:

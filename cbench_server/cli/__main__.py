@@ -1,4 +1,4 @@
-"""`python -m cbench_server.cli`, for where the script is not on the path."""
+"""Entry point of `python -m cbench_server.cli`, for when the script is not on the path."""
 
 import sys
 

@@ -1,10 +1,14 @@
-"""How a command ends: exit codes, and every error as one line."""
+"""Exit codes, and errors as one line each."""
 
 import difflib
 import os
 import sys
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cbench_client.errors import ClientError
 
 OK = 0
 FAILED = 1
@@ -22,22 +26,27 @@ EXIT_CODES = {
 # gRPC's names for "what you asked for is at fault".
 _INPUT_CODES = frozenset({"INVALID_ARGUMENT", "NOT_FOUND", "ALREADY_EXISTS", "OUT_OF_RANGE"})
 
-# The client library speaks of its own arguments; these are the flags for them,
-# which differ for a connection to the daemon and one to a system.
-_FLAGS = {
-    "Pass tls=True or tls=Tls(...).": "Pass {tls}, or {ca} FILE for an authority of your own.",
-    "Pass tls=True, or tls=Tls(ca_pem=...) for a certificate of your own.": (
-        "Pass {tls}, or {ca} FILE for an authority of your own."
+# The client library's errors carry a code for the way out, which is a flag here: one for the
+# connection to the daemon, another for connections to systems.
+DAEMON_ADVICE = {
+    "USE_TLS": "Pass --tls, or --tls-ca FILE for an authority of your own.",
+    "DROP_TLS": "Drop --tls and --tls-ca, or check the port.",
+    "TRUST_AUTHORITY": "Pass its authority with --tls-ca FILE.",
+    "PRESENT_CERTIFICATE": (
+        "If it asks for a client certificate, pass --tls-cert FILE and --tls-key FILE."
     ),
-    "Drop tls, or check the port.": "Drop {tls} and {ca}, or check the port.",
-    "Pass its authority as Tls(ca_pem=...), or the name in it as Tls(server_name=...).": (
-        "Pass its authority with {ca} FILE."
-    ),
-    "pass Tls(cert_pem=..., key_pem=...).": "pass --tls-cert FILE and --tls-key FILE.",
-    "Pass token=...": "Pass {token}.",
+    "PRESENT_TOKEN": "Pass --token, or set CBENCH_TOKEN.",
 }
-_DAEMON = {"tls": "--tls", "ca": "--tls-ca", "token": "--token, or set CBENCH_TOKEN"}
-_SYSTEM = {"tls": "--system-tls", "ca": "--system-ca", "token": "--credential NAME"}
+SYSTEM_ADVICE = {
+    "USE_TLS": "Pass --system-tls, or --system-ca FILE for an authority of your own.",
+    "DROP_TLS": "Drop --system-tls and --system-ca, or check the port.",
+    "TRUST_AUTHORITY": "Pass its authority with --system-ca FILE.",
+    "PRESENT_CERTIFICATE": (
+        "If it asks for a client certificate, let it accept callers without one: "
+        "cbench has none to present."
+    ),
+    "PRESENT_TOKEN": "Pass --credential NAME.",
+}
 
 
 class UsageError(Exception):
@@ -61,9 +70,10 @@ def explain(error: BaseException) -> tuple[int, str] | None:
     if isinstance(error, Refused):
         code = USAGE if error.code in _INPUT_CODES else FAILED
         # What a daemon cannot reach is a system.
-        return code, in_system_flags(str(error))
+        return code, in_flags(error, SYSTEM_ADVICE)
     if isinstance(error, ClientError):
-        return (USAGE if isinstance(error, ValueError) else FAILED), _in_flags(str(error), _DAEMON)
+        code = USAGE if isinstance(error, ValueError) else FAILED
+        return code, in_flags(error, DAEMON_ADVICE)
     if isinstance(error, errors.NotFound | errors.InvalidInput):
         return USAGE, str(error)
     if isinstance(error, errors.CbenchError):
@@ -73,15 +83,11 @@ def explain(error: BaseException) -> tuple[int, str] | None:
     return None
 
 
-def in_system_flags(message: str) -> str:
-    """Say in the flags for systems what the client library says in arguments."""
-    return _in_flags(message, _SYSTEM)
-
-
-def _in_flags(message: str, flags: dict[str, str]) -> str:
-    for argument, advice in _FLAGS.items():
-        message = message.replace(argument, advice.format(**flags))
-    return message
+def in_flags(error: "ClientError", advice: Mapping[str, str]) -> str:
+    """Give the message of the client library with the advice in our flags."""
+    if error.advice not in advice:
+        return str(error)
+    return f"{error.problem} {advice[error.advice]}"
 
 
 def report(error: BaseException) -> int:

@@ -1,4 +1,4 @@
-"""Following a run: its progress on stderr, its rows to whoever wants them, Ctrl-C."""
+"""The follower of a run: progress on stderr, rows to a callback, Ctrl-C cancels."""
 
 import os
 import signal
@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterable
 from cbench_client import BenchClient
 from cbench_client._gen.cbench.v1 import bench_pb2
 from cbench_server.cli import launch
-from cbench_server.cli.decode import run_of, state_of
 from cbench_server.cli.exits import INTERRUPTED
-from cbench_server.progress import ProgressDisplay, open_progress
+from cbench_server.cli.stored_runs import run_of
 from cbench_server.reports.grid import printable
+from cbench_server.rpc.runs import state_from_proto
+from cbench_server.runs.progress import ProgressDisplay, open_progress
 from cbench_server.spec import Run, RunState
 
 OnRow = Callable[[bench_pb2.EvalRow], None]
@@ -43,7 +44,7 @@ class Follower:
         elif kind == "progress":
             self._show(event.progress)
         elif kind == "state_change":
-            self._note(state_of(event.state_change.state), event.state_change.reason)
+            self._note(state_from_proto(event.state_change.state), event.state_change.reason)
         elif kind == "accepted":
             self.run_id = event.accepted.run_id
             self._display.note(f"run {self.run_id}")
@@ -68,7 +69,7 @@ class Follower:
         if state is RunState.WAITING:
             self._display.note(f"waiting: {printable(reason)}")
         elif self._state is RunState.WAITING:
-            self._display.note("going on")
+            self._display.note("continuing")
         self._state = state
 
 
@@ -96,13 +97,13 @@ def follow(
             if not (cancels and follower.run_id):
                 raise
             _end_on_next_interrupt()
-            display.note("cancelling; Ctrl-C once more to leave at once")
+            display.note("cancelling; press Ctrl-C again to leave at once")
             raise Interrupted(run_of(client.cancel(follower.run_id))) from None
     return follower.run or run_of(client.get(follower.run_id))
 
 
 def sum_up_interruption(run: Run, launched: Iterable[str] = ()) -> int:
-    """Say what is kept and how to go on."""
+    """Say what is kept and how to resume."""
     print(
         f"kept {run.completed_rows:,} rows; resume with: cbench resume {run.run_id}",
         file=sys.stderr,

@@ -1,7 +1,7 @@
 """Systems started for one run: `cbench|1|tcp|HOST:PORT` on their stdout says where they are.
 
-Each is the leader of a process group of its own, so that it can be stopped
-with all it has started, and so that Ctrl-C reaches us first.
+Each leads its own process group, so that it can be stopped together with
+everything it has started, and so that Ctrl-C reaches us first.
 """
 
 import os
@@ -12,7 +12,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
@@ -30,21 +30,29 @@ _running: list["subprocess.Popen[bytes]"] = []
 
 
 @contextmanager
-def launched(commands: Sequence[str]) -> Iterator[list[str]]:
-    """Start every command, and yield their targets in order; stop them all at the end."""
+def launched(commands: Sequence[str]) -> Iterator[Callable[[], list[str]]]:
+    """Start every command, and stop them all at the end.
+
+    Yields a function that waits for them to say where they listen, so that
+    other things can be made ready meanwhile.
+    """
     with ExitStack() as stack:
         started = [stack.enter_context(_process(command)) for command in commands]
-        targets = [
-            _target(command, process, errors)
-            for command, (process, errors) in zip(commands, started, strict=True)
-        ]
-        for process, _ in started:
-            _LastWords(process.stdout)
+
+        def targets() -> list[str]:
+            found = [
+                _target(command, process, errors)
+                for command, (process, errors) in zip(commands, started, strict=True)
+            ]
+            for process, _ in started:
+                _LastWords(process.stdout)
+            return found
+
         yield targets
 
 
 def kill_all() -> None:
-    """Kill whatever is still running, at once."""
+    """Kill everything that is still running, at once."""
     for process in _running:
         _signal_group(process, signal.SIGKILL)
 

@@ -1,45 +1,83 @@
-"""A finished run on stdout, in the format asked for."""
+"""The output of a command: a run on stdout, or a report in a file, whole or not at all."""
 
+import argparse
+import contextlib
+import os
+import sys
+import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable
 from itertools import islice
+from pathlib import Path
 
 from cbench_client import BenchClient
-from cbench_server.cli.decode import row_of
-from cbench_server.cli.exits import FAILED, OK
-from cbench_server.cli.report import print_page
-from cbench_server.cli.screen import draw, print_json, print_parts
-from cbench_server.reports.csv_report import to_csv
-from cbench_server.reports.json_report import run_to_dict, to_json
-from cbench_server.reports.markdown import to_markdown
-from cbench_server.reports.reporters import examples_of
+from cbench_client._gen.cbench.v1 import bench_pb2
+from cbench_server.cli.exits import FAILED, OK, UsageError, complain
+from cbench_server.cli.screen import draw, print_json, print_line
+from cbench_server.cli.stored_runs import report_from, rows_of
+from cbench_server.errors import UnknownName
+from cbench_server.registry import registry
+from cbench_server.reports.grid import printable
+from cbench_server.reports.json_report import row_line, run_to_dict
 from cbench_server.reports.table import RowFacts, to_table
-from cbench_server.results import EvalRow
+from cbench_server.rpc.rows import row_from_proto
 from cbench_server.spec import Run, RunState
 
+STDOUT = "-"
+TABLE = "table"
+_BINARY = frozenset({"parquet"})
 # Enough to tell why rows fail, without reading a million of them.
 _FAILURES_READ = 2000
 _ROWS_READ = 200
 
 
+def check_output(args: argparse.Namespace) -> None:
+    """Refuse an `--output` that no reporter gives, or that a terminal cannot show."""
+    if args.output == TABLE:
+        return
+    try:
+        name = registry.name_of("reporter", args.output)
+    except UnknownName:
+        args.parser.refuse("--output", args.output, [TABLE, *registry.list("reporter")])
+    check_terminal(name, "redirect stdout to a file")
+
+
+def check_terminal(name: str, instead: str) -> None:
+    """Refuse a reporter whose bytes do not belong on a terminal."""
+    if name in _BINARY and sys.stdout.isatty():
+        raise UsageError(f"{name} is not text for a terminal; {instead}.")
+
+
 def print_run(client: BenchClient, run: Run, output: str, *, with_rows: bool = True) -> None:
-    """Print a run; jsonl has been printed row by row already."""
-
-    def rows() -> Iterator[EvalRow]:
-        return map(row_of, client.rows(run.run_id))
-
-    if output == "table":
-        print_parts([to_table(run, row_facts(client, run), draw)])
-    elif output == "markdown":
-        print_parts([to_markdown(run.summary, run.timing, examples_of(run))])
-    elif output == "csv":
-        print_parts(to_csv(rows))
-    elif output == "html":
-        print_page(client, run)
-    elif output == "json" and with_rows:
-        print_parts(to_json(run, rows()))
-    elif output == "json":
+    """Print a run as a table or by a reporter; without its rows JSON is that of the run alone."""
+    if output == TABLE:
+        print(to_table(run, row_facts(client, run), draw), end="")
+    elif output == "json" and not with_rows:
         print_json(run_to_dict(run))
+    else:
+        name = registry.name_of("reporter", output)
+        parts = registry.get("reporter", name)(report_from(client, run))
+        # A page is unreadable on a terminal, so it becomes a file.
+        if name == "html" and sys.stdout.isatty():
+            write_page(parts, page_name(run))
+        else:
+            write_stdout(parts)
+
+
+def print_row(message: bench_pb2.EvalRow) -> None:
+    """Print one row as a line of JSON."""
+    print_line(row_line(row_from_proto(message)))
+
+
+def write_page(page: Iterable[str | bytes], path: str) -> None:
+    """Write the page to a file, and say where it is."""
+    size = write_file(Path(path), page)
+    print(printable(f"{path} ({size}): open it in any browser; it needs no network"))
+
+
+def page_name(run: Run) -> str:
+    """Name a page after its run."""
+    return f"cbench-{run.run_id}.html"
 
 
 def row_facts(client: BenchClient, run: Run) -> RowFacts:
@@ -47,7 +85,7 @@ def row_facts(client: BenchClient, run: Run) -> RowFacts:
     scores = {}
     broken: dict[str, str] = {}
     for system in run.systems:
-        some = [*map(row_of, islice(client.rows(run.run_id, system=system), _ROWS_READ))]
+        some = list(islice(rows_of(client, run.run_id, system=system), _ROWS_READ))
         scores[system] = tuple(sorted({row.primary_score for row in some} - {""}))
         for row in some:
             for name, failure in row.evaluator_failures.items():
@@ -59,6 +97,50 @@ def row_facts(client: BenchClient, run: Run) -> RowFacts:
     return RowFacts(failures, scores, broken)
 
 
+def complain_of_failure(run: Run, output: str) -> None:
+    """Say why a run failed, unless the table on the terminal says so."""
+    if run.failure and not (output == "table" and sys.stdout.isatty()):
+        complain(f"run {run.run_id} failed: {run.failure.message}")
+
+
 def exit_code(run: Run) -> int:
     """Failed rows are results; only a run that did not get to its end is a failure."""
     return OK if run.state is RunState.SUCCEEDED else FAILED
+
+
+def write_file(path: Path, parts: Iterable[str | bytes]) -> str:
+    """Write the parts and say how large the file is; what was there stays until the end."""
+    if path.is_dir():
+        raise UsageError(f"cannot write {path}: it is a folder. Name a file in it.")
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}.") from error
+    try:
+        with os.fdopen(handle, "wb") as file:
+            size = sum(file.write(_encoded(part)) for part in parts)
+        # mkstemp makes the file private, which a report need not be.
+        os.chmod(name, 0o666 & ~_umask())
+        os.replace(name, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+        raise
+    return f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{max(1, size // 1000):,} kB"
+
+
+def write_stdout(parts: Iterable[str | bytes]) -> None:
+    """Write the parts as they are made."""
+    for part in parts:
+        sys.stdout.buffer.write(_encoded(part))
+    sys.stdout.buffer.flush()
+
+
+def _encoded(part: str | bytes) -> bytes:
+    return part.encode("utf-8", "replace") if isinstance(part, str) else part
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,15 +1,36 @@
-"""The flags of every command. Importing this costs next to nothing: no command is loaded."""
+"""The grammar of the command line: every command by name, and mistakes as one line each."""
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Container, Sequence
 from importlib import import_module
 from typing import Any, NoReturn
 
-from cbench_server.cli.exits import EXIT_CODES, USAGE, did_you_mean
+from cbench_server.cli.exits import USAGE, did_you_mean
 from cbench_server.version import __version__
 
-DEFAULT_SERVER_PORT = 50051
+# Each is a module in commands/, which adds its flags and its handler.
+COMMANDS = {
+    "run": "Evaluate one or more systems on one or more datasets",
+    "memory": "Evaluate memory systems on conversations",
+    "runs": "List stored runs, or delete some",
+    "show": "Show a run, its rows or one example of it",
+    "watch": "Follow a run to its end",
+    "cancel": "Stop a run and keep its rows",
+    "resume": "Continue a cancelled or failed run where it stopped",
+    "score": "Score one pair of examples",
+    "rescore": "Rescore the stored answers of a run as a new run, without calling any system",
+    "compare": "Compare systems example by example",
+    "gate": "Check a run against policies, for CI: the exit code is 0 if all hold, else 1",
+    "report": "Write a run as one page to open in a browser",
+    "export": "Write a run with its rows for other programs",
+    "datasets": "List datasets",
+    "evaluators": "List evaluators",
+    "metrics": "List metrics",
+    "systems": "List built-in and attached systems",
+    "doctor": "Check the setup and say how to fix it",
+    "conformance": "Check that a process keeps the contract, in any language",
+}
 
 
 class Parser(argparse.ArgumentParser):
@@ -18,6 +39,7 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, **settings: Any) -> None:
         settings.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
         super().__init__(allow_abbrev=False, **settings)
+        self.set_defaults(handler=None, parser=self)
 
     def error(self, message: str) -> NoReturn:
         end = "" if message.endswith((".", "?")) else "."
@@ -28,24 +50,16 @@ class Parser(argparse.ArgumentParser):
             what = (
                 "command" if isinstance(action.choices, dict) else "/".join(action.option_strings)
             )
-            hint = did_you_mean(str(value), map(str, action.choices))
-            known = "" if hint else f" Known: {', '.join(map(str, action.choices))}."
-            self.error(f'no {what} "{value}".{hint}{known}')
+            self.refuse(what, str(value), [*map(str, action.choices)])
+
+    def refuse(self, what: str, value: str, choices: Sequence[str]) -> NoReturn:
+        """End with the choice that was probably meant, or with all of them."""
+        hint = did_you_mean(value, choices) or f" Known: {', '.join(choices)}."
+        self.error(f'no {what} "{value}".{hint}')
 
 
-Subparsers = Any  # argparse keeps the type to itself
-
-
-def build_parser() -> Parser:
-    """Build the whole tree."""
-    from cbench_server.cli import (
-        comparison_flags,
-        conformance_flags,
-        flags,
-        report_flags,
-        rescore_flags,
-    )
-
+def build_parser(words: Container[str] = COMMANDS) -> Parser:
+    """Build the tree; only commands among `words` are imported and get their flags."""
     parser = Parser(
         prog="cbench",
         description="Evaluate systems that change an LLM's context, in any language.",
@@ -54,46 +68,17 @@ def build_parser() -> Parser:
     parser.add_argument(
         "--version", action="version", version=f"cbench {__version__}", help="print the version"
     )
-    parser.set_defaults(handler="", parser=parser)
     commands = parser.add_subparsers(metavar="COMMAND", dest="command")
-    flags.add_run(commands)
-    flags.add_memory(commands)
-    flags.add_runs(commands)
-    flags.add_show(commands)
-    flags.add_watch(commands)
-    flags.add_cancel(commands)
-    flags.add_resume(commands)
-    flags.add_score(commands)
-    rescore_flags.add_rescore(commands, flags.add_server_flags)
-    comparison_flags.add_compare(commands, flags.add_server_flags)
-    comparison_flags.add_gate(commands, flags.add_server_flags)
-    report_flags.add_report(commands, flags.add_server_flags)
-    report_flags.add_export(commands, flags.add_server_flags)
-    flags.add_components(commands)
-    flags.add_doctor(commands)
-    conformance_flags.add_conformance(commands)
+    for name, summary in COMMANDS.items():
+        command = commands.add_parser(name, help=summary, description=f"{summary}.")
+        if name in words:
+            import_module(f"cbench_server.cli.commands.{name}").add_flags(command)
     return parser
-
-
-def command(subparsers: Subparsers, name: str, handler: str, summary: str, **settings: Any) -> Any:
-    """Add a command; `handler` is `module:function` in this package, loaded when it is run."""
-    parser = subparsers.add_parser(name, help=summary, description=f"{summary}.", **settings)
-    parser.set_defaults(handler=handler, parser=parser)
-    return parser
-
-
-def load_handler(args: argparse.Namespace) -> Callable[[argparse.Namespace], int]:
-    """Import the function that carries out the chosen command."""
-    module, _, function = args.handler.partition(":")
-    handler: Callable[[argparse.Namespace], int] = getattr(
-        import_module(f"cbench_server.cli.{module}"), function
-    )
-    return handler
 
 
 def parse(argv: list[str]) -> argparse.Namespace:
     """Parse a command line, or exit with a message."""
-    args, extra = build_parser().parse_known_args(argv)
+    args, extra = build_parser(argv).parse_known_args(argv)
     if extra:
         chosen: Parser = args.parser
         known = [flag for action in chosen._actions for flag in action.option_strings]
@@ -104,8 +89,3 @@ def parse(argv: list[str]) -> argparse.Namespace:
         args.parser.print_help(sys.stderr)
         sys.exit(USAGE)
     return args
-
-
-def exit_code_help() -> str:
-    """Describe the exit codes, for --help and the docs."""
-    return "\n".join(["exit codes:", *(f"  {code:<4}{why}" for code, why in EXIT_CODES.items())])

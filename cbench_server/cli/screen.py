@@ -1,11 +1,13 @@
-"""Printing on stdout: drawn by rich on a terminal, plain elsewhere."""
+"""Text on stdout: drawn by rich on a terminal, plain elsewhere."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Any
 
-from cbench_server.reports.grid import Grid, printable, to_text
-from cbench_server.results import strict_json
+from cbench_server.reports.grid import Grid, printable, printable_lines, to_text
+
+_SHORT = 80
+_FIRST = ("id", "dataset", "context", "question", "turns", "response")
 
 
 def draw(grid: Grid) -> str:
@@ -37,16 +39,36 @@ def draw(grid: Grid) -> str:
 
 def print_json(document: Any) -> None:
     """Print strict JSON."""
+    from cbench_server.results import strict_json
+
     print(strict_json(document))
 
 
-def print_parts(parts: Iterable[str]) -> None:
-    """Write text piece by piece as it is made."""
-    for part in parts:
-        sys.stdout.write(part)
-
-
 def print_line(line: str) -> None:
-    """Write a line and send it off, for whoever reads along."""
+    """Write a line and flush it, for a reader that follows along."""
     sys.stdout.write(line + "\n")
     sys.stdout.flush()
+
+
+def in_order(example: Mapping[str, Any]) -> dict[str, Any]:
+    """Put well-known fields first and the rest by name: fields lose their order on the wire."""
+    first = [name for name in _FIRST if name in example]
+    return {name: example[name] for name in [*first, *sorted(example.keys() - set(first))]}
+
+
+def render_fields(example: Mapping[str, Any]) -> str:
+    """Render name and value of each field; long values get separate lines."""
+    from cbench_server.results import strict_json
+
+    lines = []
+    for name, value in example.items():
+        text = printable_lines(value if isinstance(value, str) else strict_json(value, None))
+        is_short = "\n" not in text and len(text) < _SHORT
+        separator = " " if is_short else "\n"
+        lines.append(f"  {printable(name)}:{separator}{text if is_short else indented(text)}")
+    return "\n".join(lines)
+
+
+def indented(text: str) -> str:
+    """Indent every line."""
+    return "\n".join(f"    {line}" for line in text.splitlines())

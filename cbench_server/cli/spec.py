@@ -1,13 +1,12 @@
-"""From the flags of `cbench run` to the spec of a run, as plain data."""
+"""The spec of a run as plain data, built from the flags of `cbench run`."""
 
 import argparse
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cbench_client.peer import split_target
 from cbench_server.cli.exits import UsageError, did_you_mean
-from cbench_server.cli.judge_flags import judge_evaluators
+from cbench_server.cli.judge import judge_evaluators
 
 System = dict[str, Any]
 
@@ -76,6 +75,8 @@ def build_systems(
     args: argparse.Namespace, targets: Mapping[int, str], tls: Mapping[str, Any] | None
 ) -> list[System]:
     """Build the references to systems, in the order of the command line."""
+    from cbench_client.remote.peer import split_target
+
     systems = []
     for place, (kind, value) in enumerate(args.systems):
         system: System = {"name": args.name[place] if place < len(args.name) else ""}

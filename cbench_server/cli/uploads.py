@@ -8,7 +8,7 @@ from typing import Any
 
 from cbench_client import BenchClient
 from cbench_server.cli.exits import UsageError
-from cbench_server.datasets.files import FILE_SUFFIXES, iterate_file
+from cbench_server.datasets.readers.files import FILE_SUFFIXES, iterate_file
 from cbench_server.errors import BadDataset
 from cbench_server.types import Example
 
@@ -24,7 +24,7 @@ def upload(
     digest, count = client.upload(_first(examples, max_examples))
     bad.sum_up(path)
     if not count:
-        raise UsageError(f"{path} holds no examples.")
+        raise UsageError(f"{path} contains no examples.")
     return {"name": dataset_name(path), "upload": digest, "max_examples": max_examples}
 
 

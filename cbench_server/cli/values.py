@@ -1,7 +1,8 @@
-"""What flags hold, read from text; each raises ArgumentTypeError with what would be right."""
+"""Values of flags, read from text; each raises ArgumentTypeError with what would be right."""
 
 import argparse
 import json
+import math
 import re
 from typing import Any
 
@@ -29,7 +30,7 @@ def number(text: str) -> float:
         value = float(text)
     except ValueError:
         value = float("nan")
-    if value - value != 0:
+    if not math.isfinite(value):
         raise argparse.ArgumentTypeError(f'"{text}" is not a number.')
     return value
 

@@ -6,13 +6,13 @@ from statistics import NormalDist
 
 import numpy as np
 
-from cbench_server.comparison.pairing import AXES, Matched
+from cbench_server.comparison.pairs import AXES, Matched
 from cbench_server.comparison.significance import mcnemar_p, sign_flip_p
 from cbench_server.comparison.values import CostChange, Flip, PairedDifference
-from cbench_server.metrics.bootstrap import bootstrap, sums_by_cluster
-from cbench_server.metrics.estimate import Estimate
-from cbench_server.metrics.frame import Flags
-from cbench_server.metrics.intervals import Z95, Codes, Floats, is_binary, standard_error, t95
+from cbench_server.metrics.stats.bootstrap import bootstrap, sums_by_cluster
+from cbench_server.metrics.stats.estimate import Estimate
+from cbench_server.metrics.stats.frame import Flags
+from cbench_server.metrics.stats.intervals import Z95, Codes, Floats, is_binary, standard_error, t95
 
 _POWER_Z = NormalDist().inv_cdf(0.8)
 _FLIPS_KEPT = 50

@@ -1,14 +1,14 @@
-"""Which systems no other beats on both quality and cost, and how sure that is."""
+"""Pareto fronts: systems that no other beats on both quality and cost, and how sure that is."""
 
 import numpy as np
 
-from cbench_server.comparison.pairing import AXES, Matched
+from cbench_server.comparison.pairs import AXES, Matched
 from cbench_server.comparison.values import Axis, Front, FrontPoint
-from cbench_server.metrics.bootstrap import resample, sums_by_cluster
-from cbench_server.metrics.estimate import Estimate
-from cbench_server.metrics.frame import Flags
-from cbench_server.metrics.intervals import Floats, mean_of
 from cbench_server.metrics.pareto_rank import ParetoRank
+from cbench_server.metrics.stats.bootstrap import resample, sums_by_cluster
+from cbench_server.metrics.stats.estimate import Estimate
+from cbench_server.metrics.stats.frame import Flags
+from cbench_server.metrics.stats.intervals import Floats, mean_of
 
 
 def fronts(matched: Matched, seed: int = 0) -> tuple[Front, ...]:

@@ -1,33 +1,24 @@
-"""The outcome of a gate as JUnit XML, which CI servers show as tests."""
+"""JUnit report of a gate: one test case per policy."""
 
+from collections import Counter
 from collections.abc import Sequence
-from xml.etree import ElementTree
 
-from cbench_server.comparison.gating import Check
-from cbench_server.reports.grid import printable
+from cbench_server.comparison.gate import Check
+from cbench_server.texts.junit_xml import DECLARATION, Case, suite
 
 
 def to_junit(checks: Sequence[Check], name: str) -> str:
-    """Render one test case a policy."""
-    failed = sum(not each.passed for each in checks)
-    suite = ElementTree.Element(
-        "testsuite",
-        name="cbench gate",
-        tests=str(len(checks)),
-        failures=str(failed),
-        errors="0",
-        skipped="0",
-    )
-    for each in checks:
-        case = ElementTree.SubElement(
-            suite, "testcase", classname=printable(name), name=printable(each.policy.text)
+    """Render one test case per policy."""
+    cases = [
+        Case(
+            classname=name,
+            name=each.policy.text,
+            outcome="passed" if each.passed else "failure",
+            message=each.verdict,
+            kind="policy",
+            text=each.explanation,
         )
-        text = printable(each.explanation)
-        if each.passed:
-            ElementTree.SubElement(case, "system-out").text = text
-        else:
-            broken = ElementTree.SubElement(case, "failure", message=each.verdict, type="policy")
-            broken.text = text
-    ElementTree.indent(suite)
-    body = ElementTree.tostring(suite, encoding="unicode")
-    return f'<?xml version="1.0" encoding="utf-8"?>\n{body}\n'
+        for each in checks
+    ]
+    counts = Counter(case.outcome for case in cases)
+    return DECLARATION + "".join(suite("cbench gate", counts, cases))

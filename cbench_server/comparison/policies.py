@@ -1,4 +1,4 @@
-"""What a gate demands, as a sentence that a person writes and a program reads."""
+"""Policies of a gate, as sentences that a person writes and a program reads."""
 
 import re
 import tomllib

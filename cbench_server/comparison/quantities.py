@@ -1,15 +1,15 @@
-"""What a policy may speak about, measured on a run or against a baseline."""
+"""Quantities a policy may speak about, measured on a run or against a baseline."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cbench_server.comparison.comparing import compare
+from cbench_server.comparison.comparison import compare
 from cbench_server.comparison.policies import Policy
 from cbench_server.comparison.values import Axis
 from cbench_server.errors import InvalidInput
-from cbench_server.metrics.estimate import Estimate
-from cbench_server.reports import numbers
+from cbench_server.metrics.stats.estimate import Estimate
 from cbench_server.results import EvalRow
+from cbench_server.texts import numbers
 
 _PERCENTILES = {"p50 latency": 50, "p95 latency": 95, "p99 latency": 99}
 _AXES: dict[str, Axis] = {
@@ -115,14 +115,13 @@ def _scaled(estimate: Estimate, factor: float) -> Estimate:
 
 
 def _measure(metric: str, rows: Sequence[EvalRow], threshold: float) -> Estimate:
-    from cbench_server.metrics.columns import Columns
-    from cbench_server.metrics.frame import Frame
+    from cbench_server.metrics.stats.columns import Columns
+    from cbench_server.metrics.stats.frame import Frame
 
     named = _PERCENTILES.keys() | _AXES.keys() | {*_OTHERS, "score"}
     field = None if metric in named else metric
     columns = Columns([field])
-    for row in rows:
-        columns.add(row)
+    columns.extend(rows)
     frame = Frame(columns)
     answered_or_late = frame.has_answer | frame.timed_out
     if metric in _PERCENTILES:
@@ -136,16 +135,14 @@ def _measure(metric: str, rows: Sequence[EvalRow], threshold: float) -> Estimate
     if metric == "context tokens":
         return frame.mean(frame.context_out, frame.has_context).never_negative()
     if metric == "cost":
-        prices = frame.cost_usd()
-        return frame.mean(prices, prices == prices).never_negative()
+        return frame.mean(*frame.cost_usd()).never_negative()
     scores, has_score = frame.scores_and_presence(field)
     if not has_score.any():
         return Estimate()
     if metric == "pass rate":
         return frame.mean(scores >= threshold, has_score | frame.failed_by_system)
-    counted = frame.with_failures_as_zero(scores)
     in_unit = frame.is_in_unit(scores, has_score)
-    return frame.mean(counted, counted == counted, in_unit=in_unit)
+    return frame.mean(*frame.with_failures_as_zero(scores), in_unit=in_unit)
 
 
 def _unknown(policy: Policy, rows: Sequence[EvalRow]) -> str:

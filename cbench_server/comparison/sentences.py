@@ -1,9 +1,12 @@
-"""What a comparison says, in words that claim no more than it shows."""
+"""Sentences about a comparison, which claim no more than it shows."""
 
-from cbench_server.comparison.values import PairedDifference
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cbench_server.comparison.values import PairedDifference
 
 
-def sentence(pair: PairedDifference) -> str:
+def sentence(pair: "PairedDifference") -> str:
     """Say which of the two is better, or that nothing can be claimed and what it would take."""
     if pair.wins == pair.losses == 0:
         on = "the only example" if pair.examples == 1 else f"all {pair.examples:,} examples"
@@ -24,7 +27,7 @@ def sentence(pair: PairedDifference) -> str:
     return _with_tokens(claim, pair, better)
 
 
-def _no_claim(pair: PairedDifference) -> str:
+def _no_claim(pair: "PairedDifference") -> str:
     value, low, high = pair.difference.value, pair.difference.low, pair.difference.high
     assert value is not None
     measured = f"{pair.a} against {pair.b} on {pair.score}: {signed(value, pair)}"
@@ -45,7 +48,7 @@ def _no_claim(pair: PairedDifference) -> str:
     )
 
 
-def _with_tokens(claim: str, pair: PairedDifference, who: str) -> str:
+def _with_tokens(claim: str, pair: "PairedDifference", who: str) -> str:
     """Add how many context tokens the better one uses; of equals, the first."""
     changes = (cost.change.value for cost in pair.costs if cost.axis == "context_tokens")
     change = next(changes, None)
@@ -60,13 +63,13 @@ def _with_tokens(claim: str, pair: PairedDifference, who: str) -> str:
     return f"{claim} and {subject}uses {abs(change):.0%} {less} context tokens."
 
 
-def number(value: float, pair: PairedDifference) -> str:
+def number(value: float, pair: "PairedDifference") -> str:
     """Write a difference without its unit: points have one decimal, other scores three."""
     text = f"{value * 100:.1f}" if pair.in_points else f"{value:.3g}"
     return text.removeprefix("-") if not float(text) else text
 
 
-def amount(value: float, pair: PairedDifference) -> str:
+def amount(value: float, pair: "PairedDifference") -> str:
     """Write a difference with its unit."""
     text = number(value, pair)
     if not pair.in_points:
@@ -75,18 +78,24 @@ def amount(value: float, pair: PairedDifference) -> str:
     return f"{text} point" if text == "1" else f"{text} points"
 
 
-def signed(value: float, pair: PairedDifference) -> str:
+def signed(value: float, pair: "PairedDifference") -> str:
     """Write a difference with its unit and sign."""
     return ("+" if value > 0 else "") + amount(value, pair)
 
 
-def p_text(pair: PairedDifference) -> str:
+def p_text(pair: "PairedDifference") -> str:
     """Write p, and what it was corrected for."""
-    p = pair.p_adjusted
-    text = "p<0.001" if p < 0.001 else f"p={p:.3f}" if p < 0.0995 else f"p={p:.2f}"
+    value = p_value(pair)
+    text = f"p{value}" if value.startswith("<") else f"p={value}"
     if pair.comparisons > 1:
         text += f" after Holm for {pair.comparisons} comparisons"
     return text
+
+
+def p_value(pair: "PairedDifference") -> str:
+    """Write p alone: `0.012`, or `<0.001`."""
+    p = pair.p_adjusted
+    return "<0.001" if p < 0.001 else f"{p:.3f}" if p < 0.0995 else f"{p:.2f}"
 
 
 def about(count: int) -> int:

@@ -1,4 +1,4 @@
-"""Could it be chance? Tests for paired scores."""
+"""Significance tests for paired scores."""
 
 import math
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from cbench_server.metrics.intervals import Floats
+from cbench_server.metrics.stats.intervals import Floats
 
 _EXACT_UP_TO = 16
 _FLIPS = 9999

@@ -1,12 +1,13 @@
-"""What a comparison gives: estimates, differences, fronts. Plain values, ready for any report."""
+"""Values of a comparison: estimates, differences, fronts; ready for any report."""
 
 from dataclasses import dataclass
 from typing import Literal
 
-from cbench_server.metrics.estimate import Estimate
+from cbench_server.comparison.tables import pair_tables, tables_of, to_html
+from cbench_server.metrics.stats.estimate import Estimate
 
 Axis = Literal["context_tokens", "latency", "cost_usd"]
-"""What quality is weighed against: tokens of context left, seconds a call, US dollars a call."""
+"""What quality is weighed against: context tokens left, seconds per call, US dollars per call."""
 
 SIGNIFICANT = 0.05
 
@@ -89,9 +90,7 @@ class PairedDifference:
         return self.p_adjusted < SIGNIFICANT and excludes_zero
 
     def _repr_html_(self) -> str:
-        from cbench_server.reports.comparison import pair_to_html
-
-        return pair_to_html(self)
+        return to_html((self.sentence,), pair_tables(self))
 
 
 @dataclass(frozen=True)
@@ -128,10 +127,8 @@ class Comparison:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """One plain sentence a pair."""
+        """One plain sentence per pair."""
         return tuple(pair.sentence for pair in self.pairs)
 
     def _repr_html_(self) -> str:
-        from cbench_server.reports.comparison import to_html
-
-        return to_html(self)
+        return to_html(self.sentences, tables_of(self), self.notes)

@@ -1,6 +1,6 @@
-"""Does a process keep the contract? Cases as data, run against any language over real sockets.
+"""Conformance to the contract: cases as data, run against any language over real sockets.
 
-`cases` reads them, `runner` carries them out, `operations` is the language they
+`cases` reads them, `runner` carries them out, `steps` is the language they
 are written in. Raw messages are used throughout: a client library would hide
 the faults that are looked for.
 """

@@ -10,7 +10,7 @@ import grpc
 import grpc.aio
 
 from cbench_client._gen.cbench.v1 import gateway_pb2
-from cbench_client.channel import MAX_MESSAGE_BYTES
+from cbench_client.remote.channel import MAX_MESSAGE_BYTES
 from cbench_server.conformance.outcomes import EOF
 from cbench_server.conformance.streamed import Attached
 

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-from cbench_client import convert
 from cbench_client._gen.cbench.v1 import (
     evaluator_pb2,
     example_pb2,
@@ -12,7 +11,8 @@ from cbench_client._gen.cbench.v1 import (
     memory_pb2,
     system_pb2,
 )
-from cbench_server.conformance.matching import FALSE_NULL, UNSET
+from cbench_client.messages import convert, failures
+from cbench_server.conformance.values import FALSE_NULL, UNSET
 
 Facts = dict[str, Any]
 
@@ -32,7 +32,7 @@ _RESPONSES: dict[str, Any] = {
     "ingest": memory_pb2.IngestResponse,
     "query": memory_pb2.QueryResponse,
 }
-_ORIGINS = {number: name for name, number in convert.ORIGINS.items()}
+_ORIGINS = {number: name for name, number in failures.ORIGINS.items()}
 
 
 def fill_value(message: example_pb2.Value, value: Any) -> None:

@@ -1,4 +1,4 @@
-"""How a call came out, whichever way it was made, and when that breaks the contract."""
+"""Outcomes of calls, however they were made, and when one breaks the contract."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

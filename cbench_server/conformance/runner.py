@@ -8,13 +8,13 @@ from typing import Any, Literal
 
 import grpc.aio
 
+from cbench_server.conformance.case_run import Stage
 from cbench_server.conformance.cases import BadCase, Case
-from cbench_server.conformance.house import House
-from cbench_server.conformance.matching import partly
 from cbench_server.conformance.outcomes import Broken
 from cbench_server.conformance.program import ProgramFailed
-from cbench_server.conformance.stage import Stage
-from cbench_server.conformance.vocabulary import KEYS, OPERATIONS
+from cbench_server.conformance.steps import KEYS, OPERATIONS
+from cbench_server.conformance.target import House
+from cbench_server.conformance.values import partly
 
 Status = Literal["passed", "failed", "known", "surprise", "skipped"]
 

@@ -1,40 +1,35 @@
-"""The datasets that exist, each described by a record; the registry registers `RECORDS`."""
+"""The datasets that exist, each described by a record; what is used of them is imported then."""
 
-from cbench_server.datasets import (
-    code,
-    embedded_sets,
-    instruction_following,
-    long_context,
-    maths,
-    memory,
-    multiple_choice,
-    nli,
-    question_answering,
-    reasoning,
-    software,
-    summarization,
-    tool_use,
-)
-from cbench_server.datasets.files import FILE_SUFFIXES, iterate_file
-from cbench_server.datasets.record import DEFAULT_REFERENCE_FIELDS, DatasetRecord, hub_dataset
-from cbench_server.datasets.sources import Part, by_config, each
-from cbench_server.datasets.validate import IdLedger, check_example
+from typing import TYPE_CHECKING, Any
 
-RECORDS: tuple[DatasetRecord, ...] = (
-    *embedded_sets.RECORDS,
-    *question_answering.RECORDS,
-    *multiple_choice.RECORDS,
-    *maths.RECORDS,
-    *code.RECORDS,
-    *summarization.RECORDS,
-    *nli.RECORDS,
-    *reasoning.RECORDS,
-    *instruction_following.RECORDS,
-    *long_context.RECORDS,
-    *tool_use.RECORDS,
-    *software.RECORDS,
-    *memory.RECORDS,
-)
+from cbench_server.lazy_imports import names_of
+
+if TYPE_CHECKING:
+    from cbench_server.datasets.hub.sources import Part as Part
+    from cbench_server.datasets.hub.sources import by_config as by_config
+    from cbench_server.datasets.hub.sources import each as each
+    from cbench_server.datasets.readers.files import FILE_SUFFIXES as FILE_SUFFIXES
+    from cbench_server.datasets.readers.files import iterate_file as iterate_file
+    from cbench_server.datasets.record import DEFAULT_REFERENCE_FIELDS as DEFAULT_REFERENCE_FIELDS
+    from cbench_server.datasets.record import DatasetRecord as DatasetRecord
+    from cbench_server.datasets.record import hub_dataset as hub_dataset
+    from cbench_server.datasets.validate import IdLedger as IdLedger
+    from cbench_server.datasets.validate import check_example as check_example
+
+    RECORDS: tuple[DatasetRecord, ...]
+
+_HOMES = {
+    "Part": "hub.sources",
+    "by_config": "hub.sources",
+    "each": "hub.sources",
+    "FILE_SUFFIXES": "readers.files",
+    "iterate_file": "readers.files",
+    "DEFAULT_REFERENCE_FIELDS": "record",
+    "DatasetRecord": "record",
+    "hub_dataset": "record",
+    "IdLedger": "validate",
+    "check_example": "validate",
+}
 
 __all__ = [
     "DEFAULT_REFERENCE_FIELDS",
@@ -49,3 +44,13 @@ __all__ = [
     "hub_dataset",
     "iterate_file",
 ]
+
+_find = names_of(__name__, _HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "RECORDS":
+        from cbench_server.datasets.families import records
+
+        return tuple(records())
+    return _find(name)

@@ -1,11 +1,11 @@
-"""What the registry knows about one dataset: where it comes from and how it is scored."""
+"""Records of datasets: where each comes from and how it is scored."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cbench_server.datasets.sources import HubSource, Mapper, Part
+from cbench_server.datasets.hub.sources import HubSource, Mapper, Part
 from cbench_server.errors import NotFound
 from cbench_server.types import Example
 

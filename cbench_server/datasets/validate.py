@@ -1,4 +1,4 @@
-"""What every example must have: a text context and an id of its own."""
+"""Checks of examples: each needs a text context and an id of its own."""
 
 from hashlib import blake2b
 

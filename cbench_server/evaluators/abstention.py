@@ -2,8 +2,7 @@
 
 import re
 
-from cbench_server.evaluators.score_info import ScoreInfo
-from cbench_server.thinking import strip_thinking as without_thinking
+from cbench_server.evaluators.inputs import ScoreInfo, response_text
 from cbench_server.types import Assessment, Example, Placement, Scores
 
 # LoCoMo's own scorer knows "no information available" and "not mentioned"; models say it in
@@ -51,9 +50,7 @@ class Abstention:
         """Score, and quote the words that decided."""
         if not original.get("is_abstention"):
             return Assessment({})
-        response = processed.get("response")
-        text = "" if response is None else str(response)
-        said = abstaining_words(without_thinking(text) if self._strip_thinking else text)
+        said = abstaining_words(response_text(processed, strip=self._strip_thinking))
         if said is None:
             return Assessment({"abstention": 0.0})
         return Assessment({"abstention": 1.0}, {"said": said})

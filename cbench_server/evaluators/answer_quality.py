@@ -2,10 +2,8 @@
 
 from collections import Counter
 
-from cbench_server.evaluators.references import references
-from cbench_server.evaluators.score_info import ScoreInfo
+from cbench_server.evaluators.inputs import ScoreInfo, references, response_text
 from cbench_server.metrics.quality import answer_tokens, f1_of_overlap, shared_tokens
-from cbench_server.thinking import strip_thinking as without_thinking
 from cbench_server.types import Example, Placement, Scores
 
 
@@ -36,9 +34,7 @@ class AnswerQuality:
         expected = references(original)
         if not expected or original.get("is_abstention"):
             return {}
-        response = processed.get("response")
-        text = "" if response is None else str(response)
-        return answer_scores(without_thinking(text) if self._strip_thinking else text, expected)
+        return answer_scores(response_text(processed, strip=self._strip_thinking), expected)
 
 
 def answer_scores(response: str, expected: list[str]) -> Scores:

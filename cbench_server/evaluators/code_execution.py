@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from cbench_server.errors import EvaluatorBroken, InvalidInput
-from cbench_server.evaluators.score_info import ScoreInfo
+from cbench_server.evaluators.inputs import ScoreInfo, answer_text
 from cbench_server.sandbox.client import Job, SandboxUnavailable, Verdict, shared_sandbox
 from cbench_server.sandbox.limits import DISK_MB, MEMORY_MB
 from cbench_server.sandbox.tiers import POLICIES
-from cbench_server.thinking import strip_thinking as without_thinking
 from cbench_server.types import Assessment, Example, Placement, Scores
 
 _log = logging.getLogger(__name__)
@@ -102,8 +101,7 @@ class CodeExecution:
     def _responses(self, processed: Example) -> list[str]:
         many = processed.get("responses")
         found = many if isinstance(many, list) and many else [processed.get("response")]
-        texts = ["" if response is None else str(response) for response in found]
-        return [without_thinking(text) for text in texts] if self._strip_thinking else texts
+        return [answer_text(response, strip=self._strip_thinking) for response in found]
 
 
 def job_of(original: Example, response: str) -> Job | Verdict:

@@ -3,8 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from cbench_server.evaluators.references import references
-from cbench_server.evaluators.score_info import ScoreInfo
+from cbench_server.evaluators.inputs import ScoreInfo, references
 from cbench_server.metrics.quality import answer_tokens, recall_of_tokens
 from cbench_server.types import Example, Placement, Scores
 

@@ -2,10 +2,8 @@
 
 import re
 
+from cbench_server.evaluators.inputs import ScoreInfo, references, response_text
 from cbench_server.evaluators.nli_labels import Label, Mention, exact_mention, mentions, plain
-from cbench_server.evaluators.references import references
-from cbench_server.evaluators.score_info import ScoreInfo
-from cbench_server.thinking import strip_thinking as without_thinking
 from cbench_server.types import Assessment, Example, Placement, Scores
 
 _SENTENCE = re.compile(r"[^.;!?\n]+[.;!?]?")
@@ -44,10 +42,7 @@ class NLILabelMatch:
         expected = references(original)
         if not expected:
             return Assessment({})
-        response = processed.get("response")
-        text = "" if response is None else str(response)
-        if self._strip_thinking:
-            text = without_thinking(text)
+        text = response_text(processed, strip=self._strip_thinking)
         label = extract_label(text)
         matches = any(_matches(gold, text, label) for gold in expected)
         details = {"label": label} if label else {}

@@ -1,4 +1,4 @@
-"""Which of the three inference labels a piece of text names.
+"""The inference labels that a piece of text names.
 
 The families entailment/contradiction and supports/refutes are one: a premise
 supports what it entails, and refutes what it contradicts.

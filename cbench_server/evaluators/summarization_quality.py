@@ -1,15 +1,18 @@
 """Summarization quality: ROUGE-L, the same numbers as the rouge-score package, only faster."""
 
-from functools import cache
+import re
+import sys
+from functools import cache, lru_cache
 from typing import Any
 
 from rapidfuzz.distance import LCSseq
-from rouge_score.tokenize import tokenize
 
-from cbench_server.evaluators.references import references
-from cbench_server.evaluators.score_info import ScoreInfo
-from cbench_server.thinking import strip_thinking as without_thinking
+from cbench_server.evaluators.inputs import ScoreInfo, references, response_text
 from cbench_server.types import Example, Placement, Scores
+
+# What rouge-score keeps of a text: runs of these, in lower case.
+_WORD = re.compile(r"[a-z0-9]+")
+_SPACES = {code: " " for code in range(128) if not chr(code).isalnum()}
 
 
 class SummarizationQuality:
@@ -36,10 +39,7 @@ class SummarizationQuality:
         expected = references(original)
         if not expected:
             return {}
-        response = processed.get("response")
-        text = "" if response is None else str(response)
-        if self._strip_thinking:
-            text = without_thinking(text)
+        text = response_text(processed, strip=self._strip_thinking)
         return rouge_l_scores(text, expected, use_stemmer=self._use_stemmer)
 
 
@@ -51,24 +51,39 @@ def rouge_l_scores(response: str, expected: list[str], *, use_stemmer: bool = Fa
     """
     if "" in expected:
         return _named(1.0, 1.0, 1.0)
-    stemmer = _stemmer() if use_stemmer else None
-    tokens = tokenize(response, stemmer)
-    scores = [_rouge_l(tokens, tokenize(reference, stemmer)) for reference in expected]
+    words = _words(response, use_stemmer)
+    scores = [_rouge_l(words, _words(reference, use_stemmer)) for reference in expected]
     # The first of equals, as rouge-score's score_multi chooses.
     return max(scores, key=lambda one: one["rouge_l_f1"])
 
 
-def _rouge_l(tokens: list[str], wanted: list[str]) -> Scores:
-    if not tokens or not wanted:
+def _words(text: str, use_stemmer: bool) -> list[str]:
+    """Return the words of a text, the same as rouge-score's."""
+    text = text.lower()
+    words = text.translate(_SPACES).split() if text.isascii() else _WORD.findall(text)
+    return [word for word in map(_stem, words) if word] if use_stemmer else words
+
+
+def _rouge_l(words: list[str], wanted: list[str]) -> Scores:
+    if not words or not wanted:
         return _named(0.0, 0.0, 0.0)
-    # Numbers for words: rapidfuzz would otherwise compare words by a hash.
-    ids: dict[str, int] = {}
-    shared = LCSseq.similarity(
-        [ids.setdefault(token, len(ids)) for token in tokens],
-        [ids.setdefault(token, len(ids)) for token in wanted],
-    )
-    precision, recall = shared / len(tokens), shared / len(wanted)
+    shared = _longest_common(words, wanted)
+    precision, recall = shared / len(words), shared / len(wanted)
     return _named(precision, recall, 2 * precision * recall / (precision + recall) if shared else 0)
+
+
+def _longest_common(words: list[str], wanted: list[str]) -> int:
+    """Return the length of the longest common subsequence."""
+    # Only words of both can be part of it. A character stands for each, since rapidfuzz reads
+    # strings faster than lists, unless a text has more words than there are characters.
+    both = set(wanted).intersection(words)
+    if len(both) > sys.maxunicode:
+        return LCSseq.similarity(words, wanted)
+    spelling = {word: chr(place) for place, word in enumerate(both)}
+    spelled = (
+        "".join([spelling[word] for word in text if word in both]) for text in (words, wanted)
+    )
+    return LCSseq.similarity(*spelled)
 
 
 def _named(precision: float, recall: float, f1: float) -> Scores:
@@ -82,3 +97,9 @@ def _stemmer() -> Any:
     from nltk.stem.porter import PorterStemmer
 
     return PorterStemmer()
+
+
+@lru_cache(maxsize=1 << 16)
+def _stem(word: str) -> str:
+    # Only words of more than three characters, as rouge-score does.
+    return str(_stemmer().stem(word)) if len(word) > 3 else word

@@ -1,6 +1,5 @@
 """The metrics that exist; the registry registers `METRICS`."""
 
-from cbench_server.metrics.accumulate import Accumulator
 from cbench_server.metrics.compression_ratio import CompressionRatio
 from cbench_server.metrics.cost_of_pass import CostOfPass
 from cbench_server.metrics.ifeval_accuracy import IFEvalAccuracy
@@ -30,7 +29,6 @@ METRICS = {
 
 __all__ = [
     "METRICS",
-    "Accumulator",
     "CompressionRatio",
     "CostOfPass",
     "IFEvalAccuracy",

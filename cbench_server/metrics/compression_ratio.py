@@ -1,19 +1,16 @@
-"""How much shorter a system makes things."""
+"""Compression ratio: the share of tokens that a system saves."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from cbench_server.metrics.accumulate import Values
-from cbench_server.metrics.columnar import compute
-from cbench_server.metrics.estimate import estimate_keys
-from cbench_server.results import EvalRow
+from cbench_server.metrics.protocol import FrameMetric, Values
+from cbench_server.metrics.stats.estimate import estimate_keys
 
 if TYPE_CHECKING:
-    from cbench_server.metrics.frame import Frame
+    from cbench_server.metrics.stats.frame import Frame
 
 
-class CompressionRatio:
+class CompressionRatio(FrameMetric):
     """Gives `context_compression`, and the older `compression_ratio` over all strings.
 
     Both are 1 - tokens out / tokens in, summed over rows that did not fail:
@@ -30,9 +27,6 @@ class CompressionRatio:
         *estimate_keys("mean_input_tokens"),
         *estimate_keys("mean_output_tokens"),
     )
-
-    def compute(self, rows: Sequence[EvalRow]) -> Values:
-        return compute(self, rows)
 
     def over(self, frame: "Frame") -> Values:
         done = frame.has_answer

@@ -1,18 +1,15 @@
-"""What one good answer costs."""
+"""Cost of a good answer, in tokens and in money."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from cbench_server.metrics.accumulate import Values
-from cbench_server.metrics.columnar import compute
-from cbench_server.metrics.estimate import estimate_keys
-from cbench_server.results import EvalRow
+from cbench_server.metrics.protocol import FrameMetric, Values
+from cbench_server.metrics.stats.estimate import estimate_keys
 
 if TYPE_CHECKING:
-    from cbench_server.metrics.frame import Frame
+    from cbench_server.metrics.stats.frame import Frame
 
 
-class CostOfPass:
+class CostOfPass(FrameMetric):
     """Gives `cost_of_pass`: the output tokens of all rows, failed ones too, per passing row.
 
     None where no row passes. What is in US dollars is there only if every row
@@ -33,9 +30,6 @@ class CostOfPass:
         self.threshold = float(threshold)
         self.score_field = score_field
 
-    def compute(self, rows: Sequence[EvalRow]) -> Values:
-        return compute(self, rows)
-
     def over(self, frame: "Frame") -> Values:
         scores, everything = frame.score(self.score_field), frame.everything
         passed = scores >= self.threshold
@@ -43,8 +37,7 @@ class CostOfPass:
             **frame.ratio(frame.output_tokens, passed, everything).named("cost_of_pass"),
             "num_passing": float(passed.sum()),
         }
-        prices = frame.cost_usd()
-        is_priced = prices == prices
+        prices, is_priced = frame.cost_usd()
         if is_priced.any() and not (frame.has_answer & ~is_priced).any():
             spent = prices.copy()
             spent[~is_priced] = 0.0

@@ -1,15 +1,27 @@
-"""The instruction accuracy of the IFEval paper."""
+"""Instruction accuracy of the IFEval paper."""
 
 from array import array
-from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
 
-from cbench_server.metrics.accumulate import Accumulator, Values, compute
-from cbench_server.metrics.columns import Columns
-from cbench_server.metrics.estimate import estimate_keys
+from cbench_server.metrics.protocol import FrameMetric, Values
+from cbench_server.metrics.stats.columns import UNKNOWN, Extra
+from cbench_server.metrics.stats.estimate import estimate_keys
 from cbench_server.results import EvalRow
 
+if TYPE_CHECKING:
+    from cbench_server.metrics.stats.frame import Frame
 
-class IFEvalAccuracy:
+
+def _count(name: str) -> Extra:
+    def take(row: EvalRow) -> int:
+        counts = None if row.failure else row.details.get("ifeval")
+        return int(counts[name]) if counts else UNKNOWN
+
+    return Extra(take, partial(array, "i"))
+
+
+class IFEvalAccuracy(FrameMetric):
     """Gives the share of all instructions followed, each counting once whatever its row.
 
     A mean of the rows' shares would count an instruction that stands alone
@@ -24,37 +36,13 @@ class IFEvalAccuracy:
         *estimate_keys("ifeval_accuracy_loose"),
         "num_instructions",
     )
+    extras = (_count("instructions"), _count("followed_strict"), _count("followed_loose"))
 
-    def compute(self, rows: Sequence[EvalRow]) -> Values:
-        return compute(self, rows)
-
-    def accumulate(self) -> Accumulator:
-        return _IFEvalAccuracy()
-
-
-class _IFEvalAccuracy:
-    def __init__(self) -> None:
-        self._columns = Columns(())
-        self._instructions = array("i")
-        self._strict = array("i")
-        self._loose = array("i")
-
-    def add(self, row: EvalRow) -> None:
-        if row.failure is None and (counts := row.details.get("ifeval")):
-            self._columns.add(row)
-            self._instructions.append(counts["instructions"])
-            self._strict.append(counts["followed_strict"])
-            self._loose.append(counts["followed_loose"])
-
-    def result(self) -> Values:
-        from cbench_server.metrics.frame import Frame
-
-        frame = Frame(self._columns)
-        instructions = frame.column(self._instructions)
-        strict = frame.ratio(frame.column(self._strict), instructions, frame.everything)
-        loose = frame.ratio(frame.column(self._loose), instructions, frame.everything)
+    def over(self, frame: "Frame") -> Values:
+        instructions, strict, loose = (frame.extra(extra) for extra in self.extras)
+        scored = instructions != UNKNOWN
         return {
-            **strict.named("ifeval_accuracy_strict"),
-            **loose.named("ifeval_accuracy_loose"),
-            "num_instructions": float(instructions.sum()),
+            **frame.ratio(strict, instructions, scored).named("ifeval_accuracy_strict"),
+            **frame.ratio(loose, instructions, scored).named("ifeval_accuracy_loose"),
+            "num_instructions": float(instructions[scored].sum()),
         }

@@ -1,16 +1,14 @@
-"""How long a system takes, and how long its rows waited and were scored."""
+"""Latency of a system, and the times its rows waited and were scored."""
 
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from cbench_server.metrics.accumulate import Values
-from cbench_server.metrics.columnar import compute
-from cbench_server.metrics.estimate import estimate_keys
-from cbench_server.results import EvalRow
+from cbench_server.metrics.protocol import FrameMetric, Values
+from cbench_server.metrics.stats.estimate import estimate_keys
 
 if TYPE_CHECKING:
-    from cbench_server.metrics.frame import Frame
+    from cbench_server.metrics.stats.frame import Frame
 
 _PERCENTILES = {"latency_median": 50, "latency_p95": 95, "latency_p99": 99}
 _STAGES = ("queue", "scoring", "reader")
@@ -20,7 +18,7 @@ def _percentile_keys(key: str) -> tuple[str, ...]:
     return (key, f"{key}_ci_low", f"{key}_ci_high")
 
 
-class Latency:
+class Latency(FrameMetric):
     """Gives the seconds from call to reply, system and network together, and what came around.
 
     Percentiles are by nearest rank: each is a time that some row really took.
@@ -39,9 +37,6 @@ class Latency:
         "num_timed_out",
         *(f"{stage}_{which}" for stage in _STAGES for which in ("mean", "p95", "max")),
     )
-
-    def compute(self, rows: Sequence[EvalRow]) -> Values:
-        return compute(self, rows)
 
     def over(self, frame: "Frame") -> Values:
         counted = frame.has_answer | frame.timed_out

@@ -1,18 +1,15 @@
-"""The mean of a score."""
+"""Mean of a score."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from cbench_server.metrics.accumulate import Values
-from cbench_server.metrics.columnar import compute
-from cbench_server.metrics.estimate import estimate_keys
-from cbench_server.results import EvalRow
+from cbench_server.metrics.protocol import FrameMetric, Values
+from cbench_server.metrics.stats.estimate import estimate_keys
 
 if TYPE_CHECKING:
-    from cbench_server.metrics.frame import Frame
+    from cbench_server.metrics.stats.frame import Frame
 
 
-class MeanScore:
+class MeanScore(FrameMetric):
     """Gives `mean_score` over the rows that have the score, and what became of the others.
 
     `num_failed` counts every failed row. In `mean_score_with_failures` those
@@ -32,18 +29,13 @@ class MeanScore:
     def __init__(self, score_field: str | None = None) -> None:
         self.score_field = score_field
 
-    def compute(self, rows: Sequence[EvalRow]) -> Values:
-        return compute(self, rows)
-
     def over(self, frame: "Frame") -> Values:
         scores, has_score = frame.scores_and_presence(self.score_field)
         in_unit = frame.is_in_unit(scores, has_score)
-        counted = frame.with_failures_as_zero(scores)
+        counted, is_counted = frame.with_failures_as_zero(scores)
         return {
             **frame.mean(scores, has_score, in_unit=in_unit).named("mean_score"),
-            **frame.mean(counted, counted == counted, in_unit=in_unit).named(
-                "mean_score_with_failures"
-            ),
+            **frame.mean(counted, is_counted, in_unit=in_unit).named("mean_score_with_failures"),
             "num_scored": float(has_score.sum()),
             "num_failed": float((~frame.has_answer).sum()),
         }

@@ -1,17 +1,19 @@
-"""Which systems no other beats on both quality and cost."""
+"""Pareto rank: which systems no other beats on both quality and cost."""
 
-from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from cbench_server.metrics.accumulate import Accumulator, Values
-from cbench_server.results import EvalRow
+from cbench_server.metrics.protocol import FrameMetric, SystemValues, Values
+
+if TYPE_CHECKING:
+    from cbench_server.metrics.stats.frame import Frame
 
 
-class ParetoRank:
+class ParetoRank(FrameMetric):
     """Gives `pareto_rank`: 1 on the front, 2 on the front without those, and so on.
 
     Quality counts failures of the system as 0. A rank needs all systems, so
-    `compute` gives nothing and the summariser calls `across` once every system
-    has its values.
+    `over` gives nothing and the summariser calls `across` once every system has
+    its values.
     """
 
     name = "pareto-rank"
@@ -26,13 +28,10 @@ class ParetoRank:
         self.quality_field = quality_field
         self.cost_field = cost_field
 
-    def compute(self, rows: Sequence[EvalRow]) -> Values:
+    def over(self, frame: "Frame") -> Values:
         return {}
 
-    def accumulate(self) -> Accumulator:
-        return _NoValues()
-
-    def across(self, summary: Mapping[str, Mapping[str, float | None]]) -> dict[str, Values]:
+    def across(self, summary: SystemValues) -> dict[str, Values]:
         """Rank the systems of a summary; None for a system without quality or cost."""
         ranks = self.rank_systems(summary, self.quality_field, self.cost_field)
         return {
@@ -42,7 +41,7 @@ class ParetoRank:
 
     @staticmethod
     def rank_systems(
-        summary: Mapping[str, Mapping[str, float | None]],
+        summary: SystemValues,
         quality_field: str = "mean_score",
         cost_field: str = "cost_of_pass",
     ) -> dict[str, int | None]:
@@ -65,14 +64,6 @@ class ParetoRank:
                 ranks[system] = layer
                 del points[system]
         return ranks
-
-
-class _NoValues:
-    def add(self, row: EvalRow) -> None:
-        pass
-
-    def result(self) -> Values:
-        return {}
 
 
 def _dominates(other: tuple[float, float], point: tuple[float, float]) -> bool:

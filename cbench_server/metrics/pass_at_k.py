@@ -1,21 +1,18 @@
-"""How often one of several tries is good enough."""
+"""Pass-at-k: how often one of several tries is good enough."""
 
 import math
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from cbench_server.metrics.accumulate import Values
-from cbench_server.metrics.columnar import compute
-from cbench_server.metrics.estimate import estimate_keys
-from cbench_server.results import EvalRow
+from cbench_server.metrics.protocol import FrameMetric, Values
+from cbench_server.metrics.stats.estimate import estimate_keys
 
 if TYPE_CHECKING:
-    from cbench_server.metrics.frame import Frame
+    from cbench_server.metrics.stats.frame import Frame
 
 _KS = (1, 2, 3, 5, 10, 20, 50, 100)
 
 
-class PassAtK:
+class PassAtK(FrameMetric):
     """Gives `pass_at_<k>` for a run with repeats: the chance that one of `k` tries passes.
 
     Unbiased: with `n` tries of which `c` pass, an example counts
@@ -31,9 +28,6 @@ class PassAtK:
     def __init__(self, threshold: float = 0.7, score_field: str | None = None) -> None:
         self.threshold = float(threshold)
         self.score_field = score_field
-
-    def compute(self, rows: Sequence[EvalRow]) -> Values:
-        return compute(self, rows)
 
     def over(self, frame: "Frame") -> Values:
         scores, has_score = frame.scores_and_presence(self.score_field)

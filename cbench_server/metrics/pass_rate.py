@@ -1,18 +1,15 @@
-"""How often a score is good enough."""
+"""Pass rate: how often a score is good enough."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from cbench_server.metrics.accumulate import Values
-from cbench_server.metrics.columnar import compute
-from cbench_server.metrics.estimate import estimate_keys
-from cbench_server.results import EvalRow
+from cbench_server.metrics.protocol import FrameMetric, Values
+from cbench_server.metrics.stats.estimate import estimate_keys
 
 if TYPE_CHECKING:
-    from cbench_server.metrics.frame import Frame
+    from cbench_server.metrics.stats.frame import Frame
 
 
-class PassRate:
+class PassRate(FrameMetric):
     """Gives `pass_rate`: of the rows that have the score, the share with at least `threshold`.
 
     In `pass_rate_with_failures`, rows that failed on the system's side count
@@ -31,9 +28,6 @@ class PassRate:
     def __init__(self, threshold: float = 0.7, score_field: str | None = None) -> None:
         self.threshold = float(threshold)
         self.score_field = score_field
-
-    def compute(self, rows: Sequence[EvalRow]) -> Values:
-        return compute(self, rows)
 
     def over(self, frame: "Frame") -> Values:
         scores, has_score = frame.scores_and_presence(self.score_field)

@@ -1,18 +1,15 @@
-"""The mean of a score on each dataset."""
+"""Mean of a score on each dataset."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from cbench_server.metrics.accumulate import Values
-from cbench_server.metrics.columnar import compute
-from cbench_server.metrics.estimate import estimate_keys
-from cbench_server.results import EvalRow
+from cbench_server.metrics.protocol import FrameMetric, Values
+from cbench_server.metrics.stats.estimate import estimate_keys
 
 if TYPE_CHECKING:
-    from cbench_server.metrics.frame import Frame
+    from cbench_server.metrics.stats.frame import Frame
 
 
-class PerDatasetBreakdown:
+class PerDatasetBreakdown(FrameMetric):
     """Gives `dataset:<tag>`: the mean over the rows that have the score, for every tag.
 
     Rows that failed on the system's side count as 0, as in
@@ -27,15 +24,12 @@ class PerDatasetBreakdown:
     def __init__(self, score_field: str | None = None) -> None:
         self.score_field = score_field
 
-    def compute(self, rows: Sequence[EvalRow]) -> Values:
-        return compute(self, rows)
-
     def over(self, frame: "Frame") -> Values:
         scores, has_score = frame.scores_and_presence(self.score_field)
         in_unit = frame.is_in_unit(scores, has_score)
         values: Values = {}
-        counted = frame.with_failures_as_zero(scores)
+        counted, is_counted = frame.with_failures_as_zero(scores)
         for tag, code in sorted((tag or "unknown", code) for tag, code in frame.datasets.items()):
-            rows = (counted == counted) & (frame.dataset == code)
+            rows = is_counted & (frame.dataset == code)
             values |= frame.mean(counted, rows, in_unit=in_unit).named(f"dataset:{tag}")
         return values

@@ -1,22 +1,20 @@
 """Token overlap between a response and a reference, as the official SQuAD v1.1 script has it."""
 
-import re
-import string
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-_DELETE_PUNCTUATION = str.maketrans("", "", string.punctuation)
-_ARTICLES = re.compile(r"\b(?:a|an|the)\b")
+from cbench_server.texts.answers import answer_tokens, normalize_answer
 
-
-def normalize_answer(text: str) -> str:
-    """Lowercase, remove ASCII punctuation, remove articles, collapse whitespace, in that order."""
-    return " ".join(answer_tokens(text))
-
-
-def answer_tokens(text: str) -> list[str]:
-    """Return the words of the normalised text."""
-    return _ARTICLES.sub(" ", text.lower().translate(_DELETE_PUNCTUATION)).split()
+__all__ = [
+    "answer_tokens",
+    "exact_match",
+    "f1_of_overlap",
+    "f1_score",
+    "normalize_answer",
+    "recall_of_tokens",
+    "recall_score",
+    "shared_tokens",
+]
 
 
 def f1_score(response: str, reference: str) -> float:

@@ -1,100 +1,52 @@
-"""Rows in, summary out: each metric over the rows of each system."""
+"""Summary of a run: each metric over the rows of each system."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol, runtime_checkable
+from collections.abc import Iterable, Sequence
+from itertools import islice
 
-from cbench_server.metrics.accumulate import Accumulator, Incremental, Values
-from cbench_server.metrics.columnar import Columnar, columns_for
-from cbench_server.metrics.columns import Columns
+from cbench_server.metrics.protocol import FrameMetric, Values, columns_for, framed
+from cbench_server.metrics.stats.columns import Columns
 from cbench_server.results import EvalRow, Summary
 from cbench_server.types import Metric
 
-
-@runtime_checkable
-class AcrossSystems(Protocol):
-    """A metric that compares systems, once each has its own values."""
-
-    def across(
-        self, summary: Mapping[str, Mapping[str, float | None]]
-    ) -> Mapping[str, Mapping[str, float | None]]:
-        """Return further values for each system."""
-        ...
+_BATCH = 1000
 
 
 class Summarizer:
-    """Takes the rows of a run one at a time, in any order.
+    """Takes the rows of a run, in any order.
 
-    Metrics over columns share about 80 bytes a row, and cost nothing until
-    `result`. One that only offers `compute` needs all its rows at the end, so
-    they are kept for it.
+    Metrics share about 80 bytes per row, and cost nothing until `result`. One
+    that only has `compute` needs all its rows at the end, so they are kept for
+    it.
     """
 
     def __init__(self, metrics: Sequence[Metric], systems: Iterable[str] = ()) -> None:
-        self._metrics = metrics
-        self._systems: dict[str, _SystemRows] = {}
-        for system in systems:
-            self._systems[system] = _SystemRows(metrics)
+        self._metrics = [framed(metric) for metric in metrics]
+        self._systems = {system: columns_for(self._metrics) for system in systems}
 
-    def add(self, row: EvalRow) -> None:
-        """Take one row; a system that was not named at the start comes after those that were."""
-        rows = self._systems.get(row.system)
-        if rows is None:
-            rows = self._systems[row.system] = _SystemRows(self._metrics)
-        rows.add(row)
+    def extend(self, rows: Sequence[EvalRow]) -> None:
+        """Take rows; a system that was not named at the start comes after those that were."""
+        for system in dict.fromkeys([row.system for row in rows]):
+            if system not in self._systems:
+                self._systems[system] = columns_for(self._metrics)
+            self._systems[system].extend([row for row in rows if row.system == system])
 
     def result(self) -> Summary:
         """Return {system: {key: value}}, the keys in the order of the metrics."""
-        summary: Summary = {system: rows.result() for system, rows in self._systems.items()}
+        summary: Summary = {
+            system: _values(self._metrics, columns) for system, columns in self._systems.items()
+        }
         for metric in self._metrics:
-            if isinstance(metric, AcrossSystems):
-                for system, values in metric.across(summary).items():
-                    summary[system].update(values)
+            for system, values in metric.across(summary).items():
+                summary[system].update(values)
         return summary
 
 
-class _SystemRows:
-    """What the metrics keep of one system's rows."""
+def _values(metrics: Sequence[FrameMetric], columns: Columns) -> Values:
+    # Here, since numpy takes memory that a daemon without finished runs need not spend.
+    from cbench_server.metrics.stats.frame import Frame
 
-    def __init__(self, metrics: Sequence[Metric]) -> None:
-        self._metrics = metrics
-        columnar = [metric for metric in metrics if isinstance(metric, Columnar)]
-        self._columns: Columns | None = columns_for(columnar) if columnar else None
-        self._accumulators: dict[int, Accumulator] = {
-            place: metric.accumulate() if isinstance(metric, Incremental) else _Collected(metric)
-            for place, metric in enumerate(metrics)
-            if not isinstance(metric, Columnar)
-        }
-
-    def add(self, row: EvalRow) -> None:
-        if self._columns is not None:
-            self._columns.add(row)
-        for accumulator in self._accumulators.values():
-            accumulator.add(row)
-
-    def result(self) -> Values:
-        # Here, since numpy takes memory that a daemon without finished runs need not spend.
-        from cbench_server.metrics.frame import Frame
-
-        frame = None if self._columns is None else Frame(self._columns)
-        values: Values = {}
-        for place, metric in enumerate(self._metrics):
-            if frame is not None and isinstance(metric, Columnar):
-                values.update(metric.over(frame))
-            else:
-                values.update(self._accumulators[place].result())
-        return values
-
-
-class _Collected:
-    def __init__(self, metric: Metric) -> None:
-        self._metric = metric
-        self._rows: list[EvalRow] = []
-
-    def add(self, row: EvalRow) -> None:
-        self._rows.append(row)
-
-    def result(self) -> Values:
-        return dict(self._metric.compute(self._rows))
+    frame = Frame(columns)
+    return {key: value for metric in metrics for key, value in metric.over(frame).items()}
 
 
 def summarize(
@@ -102,6 +54,7 @@ def summarize(
 ) -> Summary:
     """Summarise rows, which are read once; `systems` fixes the order, and may have no rows."""
     summarizer = Summarizer(metrics, systems)
-    for row in rows:
-        summarizer.add(row)
+    remaining = iter(rows)
+    while batch := list(islice(remaining, _BATCH)):
+        summarizer.extend(batch)
     return summarizer.result()

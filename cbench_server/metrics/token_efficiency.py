@@ -1,19 +1,27 @@
-"""What a score costs in tokens read, and how long remembering takes."""
+"""Token efficiency of a score, and the time that remembering takes."""
 
 from array import array
-from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
 
-from cbench_server.metrics.accumulate import Accumulator, Values, compute
-from cbench_server.metrics.columns import Columns
-from cbench_server.metrics.estimate import estimate_keys
-from cbench_server.results import EvalRow
+from cbench_server.metrics.protocol import FrameMetric, Values
+from cbench_server.metrics.stats.columns import UNKNOWN, Extra
+from cbench_server.metrics.stats.estimate import estimate_keys
+
+if TYPE_CHECKING:
+    from cbench_server.metrics.stats.frame import Frame
 
 # The formula of context-bench: forgiving, since ten times the tokens cost a fifth of the value.
 _REFERENCE_TOKENS = 100.0
 _EXPONENT = 0.1
 
+_INGEST_TIME = Extra(lambda row: row.ingest_time, partial(array, "d"))
+_STORED_BYTES = Extra(
+    lambda row: UNKNOWN if row.stored_bytes is None else row.stored_bytes, partial(array, "q")
+)
 
-class TokenEfficiency:
+
+class TokenEfficiency(FrameMetric):
     """Gives `token_efficiency`: the mean score, less for every token a model had to read for it.
 
     That is mean score * (100 / mean input tokens) ** 0.1, and
@@ -33,40 +41,19 @@ class TokenEfficiency:
         *estimate_keys("mean_query_latency"),
         *estimate_keys("mean_stored_bytes"),
     )
+    extras = (_INGEST_TIME, _STORED_BYTES)
 
     def __init__(self, score_field: str | None = None) -> None:
         self.score_field = score_field
 
-    def compute(self, rows: Sequence[EvalRow]) -> Values:
-        return compute(self, rows)
-
-    def accumulate(self) -> Accumulator:
-        return _TokenEfficiency(self.score_field)
-
-
-class _TokenEfficiency:
-    def __init__(self, score_field: str | None) -> None:
-        self._score_field = score_field
-        self._columns = Columns((score_field,))
-        self._ingest = array("d")
-        self._stored = array("q")
-
-    def add(self, row: EvalRow) -> None:
-        self._columns.add(row)
-        self._ingest.append(row.ingest_time)
-        self._stored.append(-1 if row.stored_bytes is None else row.stored_bytes)
-
-    def result(self) -> Values:
-        from cbench_server.metrics.frame import Frame
-
-        frame = Frame(self._columns)
-        scores, has_score = frame.scores_and_presence(self._score_field)
+    def over(self, frame: "Frame") -> Values:
+        scores, has_score = frame.scores_and_presence(self.score_field)
         done = frame.has_answer
         score = frame.mean(scores, has_score).value
         tokens = frame.mean(frame.input_tokens, done).value
-        stored = frame.column(self._stored)
-        size = frame.mean(stored, done & (stored >= 0))
-        ingest = frame.mean(frame.column(self._ingest), done)
+        stored = frame.extra(_STORED_BYTES)
+        size = frame.mean(stored, done & (stored != UNKNOWN))
+        ingest = frame.mean(frame.extra(_INGEST_TIME), done)
         return {
             "token_efficiency": _efficiency(score, tokens),
             "token_efficiency_raw": None

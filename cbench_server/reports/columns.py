@@ -1,13 +1,13 @@
-"""Which metrics a table shows, and in which order."""
+"""Columns of a table: which metrics it shows, and in which order."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
 from cbench_server.metrics import METRICS
-from cbench_server.metrics.estimate import base_key
-from cbench_server.reports import numbers
+from cbench_server.metrics.stats.estimate import base_key
 from cbench_server.results import Summary
+from cbench_server.texts import numbers
 
 Values = Mapping[str, float | None]
 

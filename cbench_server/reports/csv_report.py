@@ -1,12 +1,12 @@
-"""Rows as CSV: one line a row, one column a score."""
+"""Rows as CSV: one line per row, one column per score."""
 
 import csv
 import io
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from cbench_server.reports.numbers import is_missing
 from cbench_server.results import EvalRow
+from cbench_server.texts.numbers import is_missing
 
 _FIELDS = (
     "system",
@@ -22,6 +22,25 @@ _FIELDS = (
     "latency",
     "attempts",
 )
+LEFT_OUT = (
+    "scores",
+    "metadata",
+    "ordinal",
+    "usage",
+    "queue_time",
+    "scoring_time",
+    "reader_time",
+    "reader_usage",
+    "reused",
+    "group",
+    "details",
+    "evaluator_failures",
+    "processed",
+    "ingest_time",
+    "stored_bytes",
+    "carried",
+)
+"""Fields of a row that a spreadsheet has no use for; each score has a column of its own."""
 
 
 def to_csv(read: Callable[[], Iterable[EvalRow]]) -> Iterator[str]:

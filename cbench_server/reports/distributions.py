@@ -1,12 +1,12 @@
-"""How scores and times spread, as numbers that a chart draws."""
+"""Distributions of scores and times, as numbers that a chart draws."""
 
 import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from cbench_server.metrics.latency import nearest_rank
-from cbench_server.reports import numbers
 from cbench_server.reports.tally import STAGES, Tally
+from cbench_server.texts import numbers
 
 _BINS = 20
 _PERCENTILES = (50, 95, 99, 100)

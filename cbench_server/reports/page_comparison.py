@@ -3,7 +3,7 @@
 from typing import Any
 
 from cbench_server.comparison import Axis, Comparison, Estimate, FrontPoint, PairedDifference
-from cbench_server.reports import numbers
+from cbench_server.texts import numbers
 
 _TITLES: dict[Axis, str] = {
     "context_tokens": "Context tokens per example",

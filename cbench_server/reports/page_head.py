@@ -1,11 +1,10 @@
-"""What the page shows above its rows, as plain data: every number is computed and worded here."""
+"""The head of the page, above its rows, as plain data: every number is worded here."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from cbench_server.comparison import Comparison
-from cbench_server.metrics.estimate import base_key
-from cbench_server.reports import numbers
+from cbench_server.metrics.stats.estimate import base_key
 from cbench_server.reports.columns import Column, Values, headline_columns
 from cbench_server.reports.distributions import score_distributions, stage_times
 from cbench_server.reports.json_report import iso_time
@@ -13,6 +12,7 @@ from cbench_server.reports.page_comparison import page_comparison
 from cbench_server.reports.table import by_dataset, headline, notes, state_line
 from cbench_server.reports.tally import Tally
 from cbench_server.spec import Run
+from cbench_server.texts import numbers
 from cbench_server.version import __version__
 
 Cell = dict[str, Any]

@@ -5,11 +5,11 @@ from dataclasses import asdict
 from itertools import islice
 from typing import Any
 
-from cbench_server.reports import numbers
 from cbench_server.reports.chunks import Chunks, encoded, packed
 from cbench_server.reports.report import Original, Report
 from cbench_server.reports.texts import Text, page_text, snippet, text_limit
 from cbench_server.results import EvalRow, Failure
+from cbench_server.texts import numbers
 
 ROWS_SHOWN = 20_000
 """Rows a page holds: of each system the first ones, the same examples for all."""

@@ -13,6 +13,20 @@ _TEXTS = ("system", "dataset", "primary_score", "group")
 _COUNTS = ("index", "repeat", "input_tokens", "output_tokens", "attempts")
 _OPTIONAL_COUNTS = ("context_tokens_in", "context_tokens_out")
 _SECONDS = ("latency", "queue_time", "reader_time", "scoring_time")
+LEFT_OUT = (
+    "scores",
+    "metadata",
+    "ordinal",
+    "usage",
+    "reader_usage",
+    "details",
+    "evaluator_failures",
+    "processed",
+    "ingest_time",
+    "stored_bytes",
+    "carried",
+)
+"""Fields of a row without a column; each score has one of its own."""
 
 
 def to_parquet(read: Callable[[], Iterable[EvalRow]]) -> Iterator[bytes]:

@@ -1,4 +1,4 @@
-"""What a reporter gets: a run, and its rows to read as often as it needs."""
+"""The report that a reporter gets: a run, and its rows to read as often as it needs."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

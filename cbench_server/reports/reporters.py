@@ -1,65 +1,13 @@
-"""The reporters that exist; the registry registers `REPORTERS`."""
+"""Reporters by name: a result of `evaluate()` in any registered format."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from cbench_server.registry import registry
-from cbench_server.reports.csv_report import to_csv
-from cbench_server.reports.json_report import row_line, to_json
-from cbench_server.reports.junit import to_junit
-from cbench_server.reports.markdown import to_markdown
-from cbench_server.reports.page import to_html
-from cbench_server.reports.parquet import to_parquet
-from cbench_server.reports.report import Original, Report, Reporter, report_of
+from cbench_server.reports.formats import REPORTERS, SUFFIXES, examples_of
+from cbench_server.reports.report import Original, report_of
 from cbench_server.results import EvalResult
-from cbench_server.spec import Run
 
-
-def examples_of(run: Run) -> int:
-    """Return how many examples each system was given."""
-    per_system = [progress.completed for progress in run.progress.values()]
-    return max(per_system, default=0) // run.spec.repeats
-
-
-def markdown(report: Report) -> Iterator[str]:
-    """The summary as a Markdown table."""
-    run = report.run
-    yield to_markdown(run.summary, run.timing, examples_of(run))
-
-
-def json(report: Report) -> Iterator[str]:
-    """The run with its rows as one JSON document."""
-    return to_json(report.run, report.rows())
-
-
-def jsonl(report: Report) -> Iterator[str]:
-    """One row a line, as JSON."""
-    return (row_line(row) + "\n" for row in report.rows())
-
-
-def csv(report: Report) -> Iterator[str]:
-    """One row a line, for a spreadsheet."""
-    return to_csv(report.rows)
-
-
-def parquet(report: Report) -> Iterator[bytes]:
-    """The rows as typed columns, for pandas, polars or DuckDB."""
-    return to_parquet(report.rows)
-
-
-def junit(report: Report) -> Iterator[str]:
-    """One test case a row, for a CI system."""
-    return to_junit(report.rows, report.run.spec.threshold)
-
-
-REPORTERS: dict[str, Reporter] = {
-    "html": to_html,
-    "markdown": markdown,
-    "json": json,
-    "jsonl": jsonl,
-    "csv": csv,
-    "parquet": parquet,
-    "junit": junit,
-}
+__all__ = ["REPORTERS", "SUFFIXES", "examples_of", "render"]
 
 
 def render(
@@ -73,16 +21,3 @@ def render(
     if any(isinstance(part, bytes) for part in parts):
         return b"".join(part.encode() if isinstance(part, str) else part for part in parts)
     return "".join(parts)
-
-
-SUFFIXES = {
-    ".html": "html",
-    ".htm": "html",
-    ".md": "markdown",
-    ".json": "json",
-    ".jsonl": "jsonl",
-    ".csv": "csv",
-    ".parquet": "parquet",
-    ".xml": "junit",
-}
-"""The format meant by a file's name."""

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from cbench_server.reports import numbers
 from cbench_server.reports.columns import (
     DATASET_PREFIX,
     dataset_keys,
@@ -12,6 +11,7 @@ from cbench_server.reports.columns import (
 )
 from cbench_server.reports.grid import Grid, printable, to_text
 from cbench_server.spec import Run, RunState
+from cbench_server.texts import numbers
 
 _REASONS_SHOWN = 3
 _WITHOUT_RESPONSE = ("answer_retained", "answer_recall")
@@ -115,7 +115,7 @@ def notes(run: Run, facts: RowFacts) -> list[str]:
 def _origin_notes(run: Run) -> list[str]:
     """Say which answers were not given in this run."""
     if run.parent_run_id:
-        return [f"Answers were scored anew from {run.parent_run_id}; no system was called."]
+        return [f"Answers were rescored from {run.parent_run_id}; no system was called."]
     reused = sum(progress.reused for progress in run.progress.values())
     if not reused:
         return []

@@ -1,11 +1,11 @@
-"""What only the rows can tell, gathered in one reading: scores, times, failures."""
+"""A tally of the rows, made in one reading: scores, times, failures."""
 
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from cbench_server.metrics.accumulate import is_system_failure, is_timeout
+from cbench_server.metrics.outcomes import is_system_failure, is_timeout
 from cbench_server.reports.table import RowFacts
 from cbench_server.results import EvalRow
 

@@ -1,4 +1,4 @@
-"""What systems and models said, cut to a length a page can carry."""
+"""Texts of systems and models, cut to a length that a page can carry."""
 
 from typing import Any
 

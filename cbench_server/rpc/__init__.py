@@ -1,1 +1,1 @@
-"""The gRPC side: the only folder that imports grpc or cbench_client."""
+"""The daemon's gRPC side: its services, and the systems and evaluators it calls."""

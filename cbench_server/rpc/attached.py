@@ -1,106 +1,176 @@
-"""Attached systems and evaluators, as the runner sees them."""
+"""Systems, memory systems and evaluators of processes that dialled in."""
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from cbench_client import convert as wire
 from cbench_client._gen.cbench.v1 import evaluator_pb2, gateway_pb2, system_pb2
 from cbench_client.errors import Unencodable
-from cbench_client.scoring import assessment_of, score_request
-from cbench_server.errors import CallFailed, EvaluatorBroken
+from cbench_client.messages import convert as wire
+from cbench_client.messages import failures
+from cbench_client.messages.scores import assessment_of, score_request
+from cbench_server.errors import CallFailed, EvaluatorBroken, SystemUnreachable, UnknownName
 from cbench_server.results import Failure
 from cbench_server.rpc.attachments import Attachment, Attachments
-from cbench_server.rpc.remote_caller import call_failed, holds_conversation, with_replies
-from cbench_server.systems.caller import Reply, SystemDescription
+from cbench_server.rpc.components import description_from_info
+from cbench_server.rpc.memory_messages import KINDS, answer_of, request_of
+from cbench_server.rpc.remote import call_failed, holds_conversation, with_replies
+from cbench_server.systems.caller import (
+    Answer,
+    Answered,
+    Call,
+    Failed,
+    Process,
+    SystemDescription,
+    texts_carried,
+)
 from cbench_server.types import Assessment, Example, Scores
 
+_WORDS = {"systems": "system", "memory_systems": "memory system", "evaluators": "evaluator"}
 
-async def ask(
-    attachment: Attachment, call: gateway_pb2.Call, timeout: float
-) -> gateway_pb2.CallResult:
-    """Have a call made; raise CallFailed if there is no result in time."""
-    call.timeout.FromNanoseconds(round(timeout * 1e9))
-    try:
-        async with asyncio.timeout(timeout):
-            return await attachment.call(call)
-    except TimeoutError:
-        failure = Failure("system", "DEADLINE_EXCEEDED", f"no answer within {timeout:g}s.")
-        raise CallFailed(failure) from None
+
+def find_attached(attachments: Attachments, kind: str, name: str) -> tuple[Attachment, Any]:
+    """Return the attachment that offers something, and what it says of it."""
+    attachment = attachments.find(kind, name)
+    if attachment is None:
+        known = [info.name for entry in attachments.all for info in getattr(entry.hello, kind)]
+        raise SystemUnreachable(str(UnknownName(f"attached {_WORDS[kind]}", name, known)))
+    info = next(info for info in getattr(attachment.hello, kind) if info.name == name)
+    return attachment, info
+
+
+class AttachedCaller:
+    """Calls a system, or memory system, through whatever attachment offers it at the time."""
+
+    ahead = 0
+
+    def __init__(
+        self,
+        attachments: Attachments,
+        kind: str,
+        attached_name: str,
+        options: Mapping[str, Any],
+        name: str = "",
+    ) -> None:
+        """`kind` is `systems` or `memory_systems`; `name` renames it."""
+        attachment, info = find_attached(attachments, kind, attached_name)
+        described = description_from_info(info, "attached", attachment.hello.sdk, name)
+        most = attachment.max_in_flight
+        width = min(described.max_concurrency or most, most)
+        self.description: SystemDescription = replace(described, max_concurrency=width)
+        self._attachments = attachments
+        self._kind = kind
+        self._name = attached_name
+        self._options = options
+        self._converses = kind == "systems" and (
+            system_pb2.CAPABILITY_CONVERSATION in info.capabilities
+        )
+        self._held: dict[Call, Attachment] = {}
+
+    @property
+    def era(self) -> str:
+        """The attachment: another one may be another process."""
+        attachment = self._attachments.find(self._kind, self._name)
+        return attachment.id if attachment is not None else ""
+
+    def start_many(
+        self, calls: Sequence[Call], timeout: float, answered: Answered, failed: Failed
+    ) -> None:
+        """See Caller."""
+        loop = asyncio.get_running_loop()
+        attachment = self._attachments.find(self._kind, self._name)
+
+        def ended(pairs: list[tuple[Any, Any]], _: float) -> None:
+            answers = []
+            for (_timeout, (call, started)), result in pairs:
+                self._held.pop(call, None)
+                try:
+                    answers.append(self._answer(call, result, time.monotonic() - started))
+                except CallFailed as error:
+                    failed(call, error)
+            if answers:
+                answered(answers)
+
+        for call in calls:
+            try:
+                if attachment is None:
+                    message = f'{_WORDS[self._kind]} "{self._name}" is not attached.'
+                    raise CallFailed(Failure("transport", "UNAVAILABLE", message, retryable=True))
+                token = (call, time.monotonic())
+                attachment.start(self._encoded(call), token, timeout, ended)
+                self._held[call] = attachment
+            except CallFailed as error:
+                loop.call_soon(failed, call, error)
+
+    def _encoded(self, call: Call) -> gateway_pb2.Call:
+        message = gateway_pb2.Call(call_id=call.call_id)
+        work = call.work
+        if isinstance(work, Process):
+            self._encode_process(work, message)
+        else:
+            getattr(message, KINDS[type(work)]).CopyFrom(request_of(call, self._name))
+        return message
+
+    def _encode_process(self, work: Process, message: gateway_pb2.Call) -> None:
+        converses = self._converses and holds_conversation(work.example)
+        request = message.converse if converses else message.process
+        request.system = self._name
+        request.call_id = message.call_id
+        try:
+            wire.visible_to_proto(work.example, work.withheld, request.example)
+            wire.fields_to_proto(self._options, request.options, "options.")
+            if converses:
+                wire.turns_to_proto(work.example["turns"], message.converse.turns)
+        except Unencodable as error:
+            raise CallFailed(Failure("dataset", error.reason, str(error))) from error
+
+    def _answer(self, call: Call, result: Any, latency: float) -> Answer:
+        if isinstance(result, CallFailed):
+            raise result
+        kind = result.WhichOneof("result")
+        work: Any = call.work
+        try:
+            if kind == "process" and isinstance(work, Process):
+                reply = result.process
+                processed, carried = wire.answer_from_proto(reply, work.example, work.withheld)
+                return Answer(call, processed, latency, _usage(reply), carried)
+            if kind == "converse" and isinstance(work, Process):
+                replies = wire.turns_from_proto(result.converse.replies)
+                processed = with_replies(work.visible, replies)
+                carried_texts = texts_carried(processed, work.example)
+                return Answer(call, processed, latency, _usage(result.converse), carried_texts)
+            if kind == KINDS.get(type(work)):
+                return answer_of(call, getattr(result, kind), latency)
+        except Unencodable as error:
+            raise undecodable(self._name, f"what cannot be decoded: {error}") from error
+        if kind == "failure":
+            raise call_failed(failures.failure_from_proto(result.failure))
+        raise undecodable(self._name, f'a result of kind "{kind}"')
+
+    def give_up(self, call: Call) -> None:
+        """See Caller."""
+        if attachment := self._held.pop(call, None):
+            attachment.give_up(call.call_id)
+
+    async def wait_connected(self, timeout: float) -> bool:
+        """Wait until it is attached."""
+        return await self._attachments.wait_for(self._kind, self._name, timeout)
+
+    async def close(self) -> None:
+        """Give up what is in flight; the attachment is the process's own."""
+        for call in list(self._held):
+            self.give_up(call)
+
+
+def _usage(reply: Any) -> dict[str, Any] | None:
+    return wire.usage_from_proto(reply.usage) or None
 
 
 def undecodable(name: str, error: object) -> CallFailed:
     """Say that an attached process sent what makes no sense."""
     return CallFailed(Failure("system", "UNDECODABLE_RESPONSE", f'"{name}" sent {error}'))
-
-
-class AttachedCaller:
-    """Calls a system through whatever attachment offers it at the time."""
-
-    def __init__(
-        self,
-        attachments: Attachments,
-        info: system_pb2.SystemInfo,
-        description: SystemDescription,
-        options: Mapping[str, Any],
-    ) -> None:
-        self.description = description
-        self._attachments = attachments
-        self._name = info.name
-        self._converses = system_pb2.CAPABILITY_CONVERSATION in info.capabilities
-        self._options = options
-
-    async def call(self, example: Example, *, call_id: str, timeout: float) -> Reply:
-        """Make one attempt."""
-        attachment = self._attachments.system(self._name)
-        if attachment is None:
-            failure = Failure(
-                "transport",
-                "UNAVAILABLE",
-                f'system "{self._name}" is not attached.',
-                retryable=True,
-            )
-            raise CallFailed(failure)
-        call = gateway_pb2.Call(call_id=call_id)
-        converses = self._converses and holds_conversation(example)
-        request = call.converse if converses else call.process
-        request.system = self._name
-        request.call_id = call_id
-        try:
-            wire.example_to_proto(example, request.example)
-            wire.fields_to_proto(self._options, request.options, "options.")
-            if converses:
-                wire.turns_to_proto(example["turns"], call.converse.turns)
-        except Unencodable as error:
-            raise CallFailed(Failure("dataset", error.reason, str(error))) from error
-        started = time.monotonic()
-        result = await ask(attachment, call, timeout)
-        return self._reply(result, example, time.monotonic() - started)
-
-    def _reply(self, result: gateway_pb2.CallResult, example: Example, latency: float) -> Reply:
-        kind = result.WhichOneof("result")
-        try:
-            if kind == "process":
-                processed = wire.processed_from_proto(result.process, example)
-                usage = wire.usage_from_proto(result.process.usage)
-                return Reply(processed, latency, usage or None)
-            if kind == "converse":
-                replies = wire.turns_from_proto(result.converse.replies)
-                usage = wire.usage_from_proto(result.converse.usage)
-                return Reply(with_replies(example, replies), latency, usage or None)
-        except Unencodable as error:
-            raise undecodable(self._name, f"what cannot be decoded: {error}") from error
-        if kind == "failure":
-            raise call_failed(wire.failure_from_proto(result.failure))
-        raise undecodable(self._name, f'a result of kind "{kind}"')
-
-    async def wait_connected(self, timeout: float) -> bool:
-        """Wait until the system is attached."""
-        return await self._attachments.wait_for_system(self._name, timeout)
-
-    async def close(self) -> None:
-        """Nothing to let go of: the attachment is the process's own."""
 
 
 class AttachedEvaluator:
@@ -128,14 +198,14 @@ class AttachedEvaluator:
 
     async def assess(self, original: Example, processed: Example) -> Assessment:
         """Score one pair."""
-        attachment = self._attachments.evaluator(self.name)
+        attachment = self._attachments.find("evaluators", self.name)
         if attachment is None:
             raise EvaluatorBroken(f'evaluator "{self.name}" is not attached.')
         self._calls += 1
         call = gateway_pb2.Call(call_id=f"score-{id(self):x}-{self._calls}")
         call.score.CopyFrom(score_request(self.name, original, processed, self._options))
         try:
-            result = await ask(attachment, call, self._timeout)
+            result = await _ask(attachment, call, self._timeout)
         except CallFailed as error:
             raise EvaluatorBroken(f'evaluator "{self.name}": {error}') from error
         if result.WhichOneof("result") != "score":
@@ -143,3 +213,22 @@ class AttachedEvaluator:
             raise EvaluatorBroken(f'evaluator "{self.name}": {message}')
         assessment = assessment_of(result.score)
         return Assessment(assessment.scores, assessment.details)
+
+
+async def _ask(attachment: Attachment, call: gateway_pb2.Call, timeout: float) -> Any:
+    """Have a call made and wait for its result; raise CallFailed if there is none in time."""
+    ended: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+    def sink(pairs: list[tuple[Any, Any]], _: float) -> None:
+        if not ended.done():
+            ended.set_result(pairs[0][1])
+
+    attachment.start(call, None, timeout, sink)
+    try:
+        result = await ended
+    except asyncio.CancelledError:
+        attachment.give_up(call.call_id)
+        raise
+    if isinstance(result, CallFailed):
+        raise result
+    return result

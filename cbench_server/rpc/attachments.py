@@ -2,98 +2,75 @@
 
 import asyncio
 import secrets
-from collections import deque
+from typing import Any
 
 from cbench_client._gen.cbench.v1 import gateway_pb2
+from cbench_client.remote.call_stream import CallStream, Sink
 from cbench_server.errors import AlreadyExists, CallFailed, InvalidInput
 from cbench_server.results import Failure
 
-_MAX_BATCH_BYTES = 1_000_000
-
 
 class Attachment:
-    """One attached process: calls waiting to be sent, and futures of those sent."""
+    """One attached process, and the calls over its stream."""
 
     def __init__(self, hello: gateway_pb2.Hello) -> None:
         self.id = secrets.token_hex(6)
         self.hello = hello
         self.max_in_flight = max(1, hello.max_in_flight) if hello.HasField("max_in_flight") else 1
         self.is_draining = False
-        self._queue: deque[gateway_pb2.Call] = deque()
-        self._cancels: list[str] = []
-        self._pending: dict[str, asyncio.Future[gateway_pb2.CallResult]] = {}
-        self._sent: set[str] = set()
-        self._wake = asyncio.Event()
+        self._calls = CallStream(
+            lambda ids: gateway_pb2.AttachResponse(cancel_call_ids=ids).SerializeToString(),
+            lambda token: CallFailed(
+                Failure("system", "DEADLINE_EXCEEDED", f"no answer within {token[0]:g}s.")
+            ),
+            limit=self.max_in_flight,
+        )
         self._drain_reason: str | None = None
-        self._is_closed = False
 
-    async def call(self, call: gateway_pb2.Call) -> gateway_pb2.CallResult:
-        """Have a call made and return its result; giving up on it tells the process."""
-        if self._is_closed:
+    def start(self, call: gateway_pb2.Call, token: Any, timeout: float, sink: Sink) -> None:
+        """Have a call made; `sink` is told its timeout with `token`, and a result or CallFailed."""
+        if not self._calls.is_open:
             raise CallFailed(_lost())
-        if call.call_id in self._pending:
+        if self._calls.holds(call.call_id):
             failure = Failure(
                 "daemon", "DUPLICATE_CALL", f"call {call.call_id} is in flight already."
             )
             raise CallFailed(failure)
-        future: asyncio.Future[gateway_pb2.CallResult] = asyncio.get_running_loop().create_future()
-        self._pending[call.call_id] = future
-        self._queue.append(call)
-        self._wake.set()
-        try:
-            return await future
-        finally:
-            self._pending.pop(call.call_id, None)
-            if call.call_id in self._sent:
-                self._sent.discard(call.call_id)
-                if not future.done() or future.cancelled():
-                    self._cancels.append(call.call_id)
-            elif call in self._queue:
-                self._queue.remove(call)
-            self._wake.set()
+        call.timeout.FromNanoseconds(round(timeout * 1e9))
+        data = gateway_pb2.AttachResponse(calls=[call]).SerializeToString()
+        self._calls.submit([(call.call_id, (timeout, token))], data, timeout, sink)
 
-    def resolve(self, result: gateway_pb2.CallResult) -> None:
-        """Take a result; one for a call nobody waits for is ignored."""
-        future = self._pending.get(result.call_id)
-        if future is not None and not future.done():
-            future.set_result(result)
+    def give_up(self, call_id: str) -> None:
+        """Forget a call, and tell the process."""
+        self._calls.give_up(call_id)
+
+    def resolve(self, results: Any) -> None:
+        """Take results; one for a call that nobody waits for is ignored."""
+        self._calls.arrived([(result.call_id, result) for result in results])
 
     def drain(self, reason: str) -> None:
         """Tell the process that no more calls come."""
         self._drain_reason = reason
         self.is_draining = True
-        self._wake.set()
+        self._calls.wake()
 
-    async def next_message(self) -> gateway_pb2.AttachResponse | None:
+    async def next_message(self) -> bytes | None:
         """Return what is ready to be sent, bounded by bytes; None once the attachment is closed."""
-        while True:
-            if self._is_closed:
-                return None
-            message = gateway_pb2.AttachResponse()
-            size = 0
-            while self._queue and len(self._sent) < self.max_in_flight and size < _MAX_BATCH_BYTES:
-                call = self._queue.popleft()
-                self._sent.add(call.call_id)
-                size += call.ByteSize()
-                message.calls.append(call)
-            if self._cancels:
-                message.cancel_call_ids.extend(self._cancels)
-                self._cancels.clear()
+        while self._calls.is_open:
+            message = self._calls.take()
             if self._drain_reason is not None:
-                message.drain.reason = self._drain_reason
+                drain = gateway_pb2.AttachResponse()
+                drain.drain.reason = self._drain_reason
+                message += drain.SerializeToString()
                 self._drain_reason = None
-            if message.calls or message.cancel_call_ids or message.HasField("drain"):
+            if message:
                 return message
-            self._wake.clear()
-            await self._wake.wait()
+            await self._calls.ready()
+        return None
 
     def close(self) -> None:
-        """Fail every call that has no result; the runner makes them again."""
-        self._is_closed = True
-        for future in self._pending.values():
-            if not future.done():
-                future.set_exception(CallFailed(_lost()))
-        self._wake.set()
+        """Fail every call that has no result; the run makes them again."""
+        self._calls.finish(lambda: CallFailed(_lost()))
 
 
 def _lost() -> Failure:
@@ -130,7 +107,7 @@ class Attachments:
                     raise InvalidInput(f'"{name}" cannot name an attachment; see SystemInfo.name.')
                 if offered.count(name) > 1:
                     raise InvalidInput(f'the attachment offers "{name}" twice.')
-                if self._find(kind, name) is not None:
+                if self.find(kind, name) is not None:
                     raise AlreadyExists(
                         f'another live attachment is named "{name}". Stop it, or use another name.'
                     )
@@ -144,19 +121,11 @@ class Attachments:
             self._changed.notify_all()
         attachment.close()
 
-    def system(self, name: str) -> Attachment | None:
-        """Return the attachment that offers a system and takes calls."""
-        return self._find("systems", name)
+    def find(self, kind: str, name: str) -> Attachment | None:
+        """Return the attachment that offers a thing of that kind, and takes calls.
 
-    def memory_system(self, name: str) -> Attachment | None:
-        """Return the attachment that offers a memory system and takes calls."""
-        return self._find("memory_systems", name)
-
-    def evaluator(self, name: str) -> Attachment | None:
-        """Return the attachment that offers an evaluator and takes calls."""
-        return self._find("evaluators", name)
-
-    def _find(self, kind: str, name: str) -> Attachment | None:
+        The kinds are `systems`, `memory_systems` and `evaluators`.
+        """
         for attachment in self._live.values():
             if attachment.is_draining:
                 continue
@@ -164,11 +133,11 @@ class Attachments:
                 return attachment
         return None
 
-    async def wait_for_system(self, name: str, timeout: float, kind: str = "systems") -> bool:
-        """Wait until a system, or one of `memory_systems`, is attached."""
+    async def wait_for(self, kind: str, name: str, timeout: float) -> bool:
+        """Wait until a thing of that kind is attached."""
         try:
             async with asyncio.timeout(timeout), self._changed:
-                await self._changed.wait_for(lambda: self._find(kind, name) is not None)
+                await self._changed.wait_for(lambda: self.find(kind, name) is not None)
         except TimeoutError:
             return False
         return True

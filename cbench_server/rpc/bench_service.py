@@ -5,18 +5,22 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
-from cbench_client import convert as wire
 from cbench_client._gen.cbench.v1 import bench_pb2, bench_pb2_grpc
+from cbench_client.messages import convert as wire
+from cbench_server.contract import info_of
 from cbench_server.errors import InvalidInput
 from cbench_server.events import Progressed, Stored
-from cbench_server.orchestrator import Orchestrator
 from cbench_server.registry import Registry
-from cbench_server.rpc import convert
 from cbench_server.rpc.attachments import Attachments
 from cbench_server.rpc.evaluator_service import list_evaluators
+from cbench_server.rpc.pages import encode_page
+from cbench_server.rpc.rows import row_to_proto
+from cbench_server.rpc.runs import run_to_proto, states_from_proto
+from cbench_server.rpc.specs import evaluator_ref, spec_from_proto
+from cbench_server.runs.orchestrator import Orchestrator
+from cbench_server.runs.watch import watch
 from cbench_server.types import Example
 from cbench_server.version import __version__
-from cbench_server.watching import watch
 
 
 class UploadWriter(AbstractContextManager["UploadWriter"], Protocol):
@@ -51,15 +55,15 @@ class BenchService(bench_pb2_grpc.BenchServicer):
 
     async def Evaluate(
         self, request: bench_pb2.EvaluateRequest, context: Any
-    ) -> AsyncIterator[bench_pb2.EvaluateResponse]:
-        spec = convert.spec_from_proto(request.spec)
+    ) -> AsyncIterator[bytes]:
+        spec = spec_from_proto(request.spec)
         run = await self._orchestrator.start(spec, request.request_id)
         async for page in self._watch(run.run_id, 0, rows=not request.omit_rows):
-            yield _fill(bench_pb2.EvaluateResponse(), page, processed=False)
+            yield encode_page(page, processed=False)
 
     async def WatchRun(
         self, request: bench_pb2.WatchRunRequest, context: Any
-    ) -> AsyncIterator[bench_pb2.WatchRunResponse]:
+    ) -> AsyncIterator[bytes]:
         pages = self._watch(
             request.run_id,
             request.after_sequence,
@@ -67,7 +71,7 @@ class BenchService(bench_pb2_grpc.BenchServicer):
             processed=request.include_processed,
         )
         async for page in pages:
-            yield _fill(bench_pb2.WatchRunResponse(), page, processed=request.include_processed)
+            yield encode_page(page, processed=request.include_processed)
 
     def _watch(
         self, run_id: str, after: int, *, rows: bool, processed: bool = False
@@ -85,7 +89,7 @@ class BenchService(bench_pb2_grpc.BenchServicer):
         self, request: bench_pb2.GetRunRequest, context: Any
     ) -> bench_pb2.GetRunResponse:
         run = await self._store.get_run(request.run_id)
-        return bench_pb2.GetRunResponse(run=convert.run_to_proto(run))
+        return bench_pb2.GetRunResponse(run=run_to_proto(run))
 
     async def ListRuns(
         self, request: bench_pb2.ListRunsRequest, context: Any
@@ -94,11 +98,11 @@ class BenchService(bench_pb2_grpc.BenchServicer):
         runs = await self._store.list_runs(
             limit=size + 1,
             before=request.page_token or None,
-            states=convert.states_from_proto(request.states),
+            states=states_from_proto(request.states),
             labels=dict(request.labels),
         )
         response = bench_pb2.ListRunsResponse(
-            runs=[convert.run_to_proto(run, with_config=False) for run in runs[:size]]
+            runs=[run_to_proto(run, with_config=False) for run in runs[:size]]
         )
         if len(runs) > size:
             response.next_page_token = runs[size - 1].run_id
@@ -119,7 +123,7 @@ class BenchService(bench_pb2_grpc.BenchServicer):
         response = bench_pb2.ListRowsResponse(next_page_token=page.next_token or "")
         for position, row in enumerate(page.rows):
             message = response.rows.add()
-            convert.row_to_proto(row, message, processed=request.include_processed)
+            row_to_proto(row, message, processed=request.include_processed)
             if page.originals is not None:
                 wire.example_to_proto(page.originals[position], message.original)
         return response
@@ -128,25 +132,25 @@ class BenchService(bench_pb2_grpc.BenchServicer):
         self, request: bench_pb2.CancelRunRequest, context: Any
     ) -> bench_pb2.CancelRunResponse:
         run = await self._orchestrator.cancel(request.run_id)
-        return bench_pb2.CancelRunResponse(run=convert.run_to_proto(run))
+        return bench_pb2.CancelRunResponse(run=run_to_proto(run))
 
     async def ResumeRun(
         self, request: bench_pb2.ResumeRunRequest, context: Any
     ) -> bench_pb2.ResumeRunResponse:
         run = await self._orchestrator.resume(request.run_id)
-        return bench_pb2.ResumeRunResponse(run=convert.run_to_proto(run))
+        return bench_pb2.ResumeRunResponse(run=run_to_proto(run))
 
     async def Rescore(
         self, request: bench_pb2.RescoreRequest, context: Any
     ) -> bench_pb2.RescoreResponse:
         run = await self._orchestrator.rescore(
             request.run_id,
-            [convert.evaluator_ref(each) for each in request.evaluators],
+            [evaluator_ref(each) for each in request.evaluators],
             references_upload=request.references_upload,
             labels=dict(request.labels),
             request_id=request.request_id,
         )
-        return bench_pb2.RescoreResponse(run=convert.run_to_proto(run))
+        return bench_pb2.RescoreResponse(run=run_to_proto(run))
 
     async def DeleteRun(
         self, request: bench_pb2.DeleteRunRequest, context: Any
@@ -174,19 +178,15 @@ class BenchService(bench_pb2_grpc.BenchServicer):
         for name in self._registry.list("dataset"):
             _dataset_info(self._registry, name, response.datasets.add())
         for name in self._registry.list("metric"):
-            metric = self._registry.get("metric", name)
-            response.metrics.add(
-                name=name,
-                description=str(getattr(metric, "description", "") or ""),
-                keys=list(getattr(metric, "keys", ())),
-            )
+            said = info_of(self._registry.get("metric", name))
+            response.metrics.add(name=name, description=said.description, keys=said.keys)
         for kind in ("system", "memory_system"):
             for name in self._registry.list(kind):
-                system = self._registry.get(kind, name)
+                said = info_of(self._registry.get(kind, name))
                 getattr(response, f"{kind}s").add(
                     name=name,
-                    version=str(getattr(system, "version", "") or ""),
-                    description=str(getattr(system, "description", "") or ""),
+                    version=said.version,
+                    description=said.description,
                     location="builtin",
                 )
         for attachment in self._attachments.all:
@@ -201,12 +201,6 @@ class BenchService(bench_pb2_grpc.BenchServicer):
 def _add_all(upload: UploadWriter, request: bench_pb2.UploadExamplesRequest) -> None:
     for message in request.examples:
         upload.add(wire.example_from_proto(message))
-
-
-def _fill(response: Any, page: list[Stored | Progressed], *, processed: bool) -> Any:
-    for entry in page:
-        convert.event_to_proto(entry, response.events.add(), processed=processed)
-    return response
 
 
 def _page_size(asked: int, default: int, most: int) -> int:

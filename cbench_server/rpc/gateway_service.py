@@ -18,7 +18,7 @@ class GatewayService(gateway_pb2_grpc.GatewayServicer):
 
     async def Attach(
         self, request_iterator: AsyncIterator[gateway_pb2.AttachRequest], context: Any
-    ) -> AsyncIterator[gateway_pb2.AttachResponse]:
+    ) -> AsyncIterator[gateway_pb2.AttachResponse | bytes]:
         if self.is_closing:
             raise ShuttingDown("the daemon is shutting down; attach again when it is back.")
         attachment = await self._attachments.add(await _hello(request_iterator))
@@ -48,8 +48,7 @@ async def _hello(requests: AsyncIterator[gateway_pb2.AttachRequest]) -> gateway_
 async def _read(requests: AsyncIterator[gateway_pb2.AttachRequest], attachment: Attachment) -> None:
     try:
         async for request in requests:
-            for result in request.results:
-                attachment.resolve(result)
+            attachment.resolve(request.results)
             if request.HasField("drain"):
                 attachment.is_draining = True
     finally:

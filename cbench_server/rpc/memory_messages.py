@@ -1,70 +1,78 @@
-"""Messages of the MemorySystem service, to and from what the runner calls with."""
+"""Messages of the MemorySystem service, to and from the work of a call."""
 
 from typing import Any
 
-from cbench_client import convert as wire
 from cbench_client._gen.cbench.v1 import memory_pb2
 from cbench_client.errors import Unencodable
+from cbench_client.messages import convert as wire
 from cbench_server.errors import CallFailed
 from cbench_server.results import Failure
-from cbench_server.systems.memory_caller import IngestReply, QueryReply, Question, Turn
+from cbench_server.systems.caller import Answer, Call, Ingest, Query, Recall, Reset
+from cbench_server.systems.in_process_memory import query_output
+
+Request = memory_pb2.ResetRequest | memory_pb2.IngestRequest | memory_pb2.QueryRequest
+# What each kind of work is called in the contract, and what answers it.
+METHODS: dict[type, tuple[str, Any]] = {
+    Reset: ("Reset", memory_pb2.ResetResponse),
+    Ingest: ("Ingest", memory_pb2.IngestResponse),
+    Query: ("Query", memory_pb2.QueryResponse),
+}
+
+KINDS = {kind: name.lower() for kind, (name, _) in METHODS.items()}
+"""The same in an attachment's calls and results."""
 
 
-def reset_request(system: str, scope: str) -> memory_pb2.ResetRequest:
-    """Encode a request to forget."""
-    return memory_pb2.ResetRequest(system=system, scope=scope)
-
-
-def ingest_request(
-    system: str, scope: str, turns: list[Turn], call_id: str
-) -> memory_pb2.IngestRequest:
-    """Encode turns to remember; raise CallFailed for those that cannot be sent."""
-    request = memory_pb2.IngestRequest(system=system, scope=scope, call_id=call_id)
+def request_of(call: Call, system: str) -> Request:
+    """Encode a call; raise CallFailed for one that cannot be sent."""
+    work = call.work
     try:
-        wire.turns_to_proto(turns, request.turns)
-    except Unencodable as error:
-        raise CallFailed(Failure("dataset", error.reason, str(error))) from error
-    return request
-
-
-def query_request(
-    system: str, scope: str, question: Question, call_id: str
-) -> memory_pb2.QueryRequest:
-    """Encode a question; raise CallFailed for one that cannot be sent."""
-    try:
+        if isinstance(work, Reset):
+            return memory_pb2.ResetRequest(system=system, scope=work.scope)
+        if isinstance(work, Ingest):
+            request = memory_pb2.IngestRequest(
+                system=system, scope=work.scope, call_id=call.call_id
+            )
+            wire.turns_to_proto(work.turns, request.turns)
+            return request
+        assert isinstance(work, Query)
         return memory_pb2.QueryRequest(
             system=system,
-            scope=scope,
-            question=question.text,
-            call_id=call_id,
-            budget=question.budget,
-            asked_at=question.asked_at,
+            scope=work.scope,
+            question=work.question,
+            call_id=call.call_id,
+            budget=work.budget,
+            asked_at=work.asked_at,
         )
+    except Unencodable as error:
+        raise CallFailed(Failure("dataset", error.reason, str(error))) from error
     except ValueError as error:
         raise CallFailed(Failure("dataset", "UNENCODABLE_VALUE", str(error))) from error
 
 
-def ingest_reply(message: memory_pb2.IngestResponse, latency: float) -> IngestReply:
-    """Decode what ingesting cost."""
-    return IngestReply(latency, _optional(message, "stored_bytes"), _usage(message))
-
-
-def query_reply(message: memory_pb2.QueryResponse, latency: float) -> QueryReply:
-    """Decode an answer; raises the wire's Unencodable for metadata that is none."""
+def answer_of(call: Call, message: Any, latency: float) -> Answer:
+    """Decode a response; raises the wire's Unencodable for metadata that is none."""
+    if isinstance(message, memory_pb2.ResetResponse):
+        return Answer(call, {}, latency)
+    stored = _optional(message, "stored_bytes")
+    if isinstance(message, memory_pb2.IngestResponse):
+        return Answer(call, {}, latency, _usage(message), recall=Recall(stored))
     context = _optional(message, "context")
     retrieval = None
     if message.HasField("retrieval_time"):
         retrieval = message.retrieval_time.ToNanoseconds() / 1e9
-    return QueryReply(
-        latency=latency,
-        # Empty beside a context, it means that the system only retrieves.
-        response=None if context is not None and not message.response else message.response,
-        context=context,
-        context_tokens=_optional(message, "context_tokens"),
-        stored_bytes=_optional(message, "stored_bytes"),
-        metadata=wire.fields_from_proto(message.metadata, "metadata."),
-        usage=_usage(message),
-        retrieval_time=retrieval,
+    # Empty beside a context, a response means that the system only retrieves.
+    response = None if context is not None and not message.response else message.response
+    return Answer(
+        call,
+        query_output(response, context),
+        latency,
+        _usage(message),
+        recall=Recall(
+            stored_bytes=stored,
+            context_tokens=_optional(message, "context_tokens"),
+            retrieval_time=retrieval,
+            metadata=wire.fields_from_proto(message.metadata, "metadata."),
+        ),
     )
 
 

@@ -1,38 +1,37 @@
-"""Memory systems in another process, dialled by the daemon."""
+"""Memory systems in other processes, dialled by the daemon."""
 
 import time
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Sequence
 
-from google.protobuf.message import DecodeError, Message
+from google.protobuf.message import DecodeError
 
 from cbench_client import Tls
 from cbench_client._gen.cbench.v1 import memory_pb2
 from cbench_client.errors import ClientError, RemoteFailure, Unencodable, Unreachable
-from cbench_client.unary import UnaryConnection
+from cbench_client.remote.unary import UnaryConnection
 from cbench_server.errors import CallFailed, InvalidSpec, SystemUnreachable, UnknownName
 from cbench_server.results import Failure
-from cbench_server.rpc import memory_messages as messages
-from cbench_server.rpc.convert import description_from_info
-from cbench_server.rpc.remote_caller import call_failed
-from cbench_server.systems.caller import SystemDescription
-from cbench_server.systems.memory_caller import (
-    IngestReply,
-    MemoryCaller,
-    QueryReply,
-    Question,
-    Turn,
+from cbench_server.rpc.components import description_from_info
+from cbench_server.rpc.memory_messages import METHODS, answer_of, request_of
+from cbench_server.rpc.remote import call_failed
+from cbench_server.systems.caller import (
+    Answer,
+    Answered,
+    Call,
+    Caller,
+    CallTasks,
+    Failed,
+    SystemDescription,
 )
 
 SERVICE = "cbench.v1.MemorySystem"
 _DESCRIBE_SECONDS = 5.0
-T = TypeVar("T")
 
 
 async def remote_memory(
-    target: str, served_name: str, tls: Tls | None, token: str | None
-) -> list[MemoryCaller]:
-    """Reach the memory systems served at a target, or the one named."""
+    target: str, served_name: str, tls: Tls | None, token: str | None, name: str = ""
+) -> list[Caller]:
+    """Reach the memory systems served at a target, or the one named; `name` renames it."""
     try:
         connection = UnaryConnection(target, SERVICE, tls=tls, token=token)
     except ClientError as error:
@@ -48,7 +47,8 @@ async def remote_memory(
     return [
         RemoteMemoryCaller(
             UnaryConnection(target, SERVICE, tls=tls, token=token),
-            description_from_info(info, target, described.sdk),
+            info.name,
+            description_from_info(info, target, described.sdk, name),
         )
         for info in described.systems
         if served_name in ("", info.name)
@@ -75,79 +75,60 @@ async def _describe(connection: UnaryConnection) -> memory_pb2.MemorySystemDescr
 class RemoteMemoryCaller:
     """Calls one memory system over a connection of its own."""
 
-    def __init__(self, connection: UnaryConnection, description: SystemDescription) -> None:
+    ahead = 0
+
+    def __init__(
+        self, connection: UnaryConnection, served_name: str, description: SystemDescription
+    ) -> None:
         self.description = description
         self._connection = connection
-        self._name = description.name
+        self._served_name = served_name
+        self._calls = CallTasks()
         self._has_stood = False
         self._drops = 0
         self.wait_connected = connection.wait_connected
-        self.close = connection.close
 
     @property
     def era(self) -> str:
         """How often the connection was found gone: a process that restarts cannot keep it."""
+        self._note_loss()
+        return str(self._drops)
+
+    def _note_loss(self) -> None:
         # After a loss the channel rests until it is used, so asking before each use misses none.
         if self._has_stood and not self._connection.is_connected:
             self._has_stood = False
             self._drops += 1
-        return str(self._drops)
 
-    async def reset(self, scope: str, *, call_id: str, timeout: float) -> None:
-        """Make one attempt."""
-        await self._call(
-            "Reset",
-            messages.reset_request(self._name, scope),
-            timeout,
-            lambda data, latency: None,
-        )
+    def start_many(
+        self, calls: Sequence[Call], timeout: float, answered: Answered, failed: Failed
+    ) -> None:
+        """See Caller."""
+        for call in calls:
+            self._calls.start(call, self._call(call, timeout), answered, failed)
 
-    async def ingest(
-        self, scope: str, turns: list[Turn], *, call_id: str, timeout: float
-    ) -> IngestReply:
-        """Make one attempt."""
-        return await self._call(
-            "Ingest",
-            messages.ingest_request(self._name, scope, turns, call_id),
-            timeout,
-            lambda data, latency: messages.ingest_reply(
-                memory_pb2.IngestResponse.FromString(data), latency
-            ),
-        )
-
-    async def query(
-        self, scope: str, question: Question, *, call_id: str, timeout: float
-    ) -> QueryReply:
-        """Make one attempt."""
-        return await self._call(
-            "Query",
-            messages.query_request(self._name, scope, question, call_id),
-            timeout,
-            lambda data, latency: messages.query_reply(
-                memory_pb2.QueryResponse.FromString(data), latency
-            ),
-        )
-
-    async def _call(
-        self,
-        method: str,
-        request: Message,
-        timeout: float,
-        decode: Callable[[bytes, float], T],
-    ) -> T:
-        _ = self.era
+    async def _call(self, call: Call, timeout: float) -> Answer:
+        self._note_loss()
+        method, response = METHODS[type(call.work)]
+        request = request_of(call, self._served_name).SerializeToString()
         started = time.monotonic()
         try:
-            data = await self._connection.call(method, request.SerializeToString(), timeout)
+            data = await self._connection.call(method, request, timeout)
         except RemoteFailure as error:
             raise call_failed(error) from error
+        latency = time.monotonic() - started
         self._has_stood = True
         try:
-            return decode(data, time.monotonic() - started)
+            return answer_of(call, response.FromString(data), latency)
         except (DecodeError, Unencodable) as error:
-            raise _undecodable(self._connection.target, error) from error
+            message = f"{self._connection.target} sent an answer that cannot be decoded: {error}"
+            raise CallFailed(Failure("system", "UNDECODABLE_RESPONSE", message)) from error
 
+    def give_up(self, call: Call) -> None:
+        """See Caller."""
+        self._calls.give_up(call)
 
-def _undecodable(target: str, error: Any) -> CallFailed:
-    message = f"{target} sent an answer that cannot be decoded: {error}"
-    return CallFailed(Failure("system", "UNDECODABLE_RESPONSE", message))
+    async def close(self) -> None:
+        """Close the connection."""
+        self._calls.close()
+        await self._connection.close()

@@ -10,7 +10,6 @@ import grpc
 import grpc.aio
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_health.v1.health import aio
-from grpc_reflection.v1alpha import reflection
 
 from cbench_client._gen.cbench.v1 import (
     bench_pb2,
@@ -20,6 +19,7 @@ from cbench_client._gen.cbench.v1 import (
     gateway_pb2,
     gateway_pb2_grpc,
 )
+from cbench_client.host import reflection
 from cbench_server.errors import CbenchError
 from cbench_server.rpc.auth import TokenInterceptor
 from cbench_server.rpc.bench_service import BenchService
@@ -92,9 +92,7 @@ class RpcServer:
             evaluator_pb2.DESCRIPTOR.services_by_name["Evaluator"].full_name,
             gateway_pb2.DESCRIPTOR.services_by_name["Gateway"].full_name,
         ]
-        reflection.enable_server_reflection(
-            [*self._names, health.SERVICE_NAME, reflection.SERVICE_NAME], self._server
-        )
+        reflection.enable_server_reflection([*self._names, health.SERVICE_NAME], self._server)
 
     async def start(self, address: str) -> str:
         """Listen, and return the address with the port that was chosen."""

@@ -68,9 +68,14 @@ class StatusInterceptor(grpc.aio.ServerInterceptor):
         wrapped = _guard_stream(method) if inspect.isasyncgenfunction(method) else _guard(method)
         build = getattr(grpc, f"{attribute}_rpc_method_handler")
         built: grpc.RpcMethodHandler[Any, Any] = build(
-            wrapped, handler.request_deserializer, handler.response_serializer
+            wrapped, handler.request_deserializer, _or_bytes(handler.response_serializer)
         )
         return built
+
+
+def _or_bytes(serialize: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
+    """Let a method return what is encoded already."""
+    return lambda message: message if type(message) is bytes else serialize(message)
 
 
 def _guard(method: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:

@@ -1,4 +1,4 @@
-"""What a jailed process may use, and what it may still touch of its parent's."""
+"""Limits of a jailed process: what it may use, and what it may still touch of its parent's."""
 
 import contextlib
 import os

@@ -133,7 +133,7 @@ def apply_filter(program: bytes) -> None:
 
 
 def _refuse_all(numbers: Iterable[int]) -> list[_Instruction]:
-    """Refuse the numbers by their ranges: the kernel compiles each filter anew for each process."""
+    """Refuse the numbers by their ranges: the kernel compiles filters per process."""
     ranges: list[list[int]] = []
     for number in sorted(numbers):
         if ranges and number == ranges[-1][1] + 1:

@@ -1,4 +1,4 @@
-"""How well a candidate is locked in, from best to worst, and what each tier is worth."""
+"""Tiers of the jail, from best to worst, and what each is worth."""
 
 import os
 import sys

@@ -1,1 +1,1 @@
-"""Where runs are kept: one SQLite file in the data directory."""
+"""The store of runs: one SQLite file in the data directory."""

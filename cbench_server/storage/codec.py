@@ -2,16 +2,15 @@
 
 import struct
 import zlib
-from dataclasses import MISSING, asdict, dataclass, fields, replace
-from operator import attrgetter
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import msgspec
 
-from cbench_server.digests import blame, encode_fields, plain_form, require_plain
 from cbench_server.errors import Unencodable
 from cbench_server.events import RowScored, RunAccepted, RunFinished, StateChanged, StoredEvent
 from cbench_server.results import EvalRow
+from cbench_server.runs.digests import blame, encode_fields, plain_form, require_plain
 from cbench_server.spec import Run
 
 Buffer = bytes | memoryview
@@ -76,21 +75,6 @@ def decode_event(kind: int, head: bytes, body: Buffer | None) -> StoredEvent:
 
 # A head leaves out what has its default value, and is decoded as an EvalRow,
 # so that a field added to EvalRow later reads as its default in old rows.
-_HEAD_NAMES = tuple(field.name for field in fields(EvalRow) if field.name != "processed")
-_Head = msgspec.defstruct(
-    "_Head",
-    [
-        (field.name, Any)
-        if field.default is MISSING and field.default_factory is MISSING
-        else (field.name, Any, field.default)
-        if field.default_factory is MISSING
-        else (field.name, Any, msgspec.field(default_factory=field.default_factory))
-        for field in fields(EvalRow)
-        if field.name != "processed"
-    ],
-    omit_defaults=True,
-)
-_head_values = attrgetter(*_HEAD_NAMES)
 _FREE_FIELDS = ("metadata", "details", "usage", "reader_usage")
 
 _encoder = msgspec.msgpack.Encoder(enc_hook=plain_form)
@@ -101,26 +85,26 @@ _any_decoder = msgspec.msgpack.Decoder()
 
 
 def _encode_row(row: EvalRow) -> EncodedEvent:
-    for name in _FREE_FIELDS:
-        if value := getattr(row, name):
-            require_plain(value, f"{name}.")
+    if row.metadata or row.details or row.usage or row.reader_usage:
+        for name in _FREE_FIELDS:
+            if value := getattr(row, name):
+                require_plain(value, f"{name}.")
+    # The head is the row without its output, which is set aside while it is encoded.
+    processed, row.processed = row.processed, None
     try:
-        head = _encoder.encode(_Head(*_head_values(row)))
+        head = _encoder.encode(row)
     except (OverflowError, UnicodeEncodeError, Unencodable) as error:
-        raise blame(asdict(replace(row, processed=None)), "", error) from error
+        raise blame(asdict(row), "", error) from error
+    finally:
+        row.processed = processed
     body = None
-    if row.processed is not None:
-        own = {name: row.processed[name] for name in row.processed if name not in row.carried}
+    if processed is not None:
+        carried = row.carried
+        own = {name: value for name, value in processed.items() if name not in carried}
         body = encode_fields(own, "processed.")
+    failed = row.failure is not None
     return EncodedEvent(
-        ROW,
-        head,
-        body,
-        system=row.system,
-        ordinal=row.ordinal,
-        repeat=row.repeat,
-        failed=row.failure is not None,
-        reused=row.reused,
+        ROW, head, body, False, row.system, row.ordinal, row.repeat, failed, row.reused
     )
 
 
@@ -130,7 +114,9 @@ def decode_row(head: bytes, body: Buffer | None) -> EvalRow:
     With one, the carried fields are still to be filled in from the original.
     """
     row = _row_decoder.decode(head)
-    return row if body is None else replace(row, processed=decode_fields(body))
+    if body is not None:
+        row.processed = decode_fields(body)
+    return row
 
 
 def encode_run(run: Run) -> bytes:

@@ -1,4 +1,4 @@
-"""Which process holds a run: file locks, which the kernel drops when a process dies.
+"""Locks that say which process holds a run; the kernel drops them when a process dies.
 
 They need a local file system; a store on NFS is not supported.
 """

@@ -1,4 +1,7 @@
-"""The tables, as SQLAlchemy knows them. migrations/ brings a file to this shape."""
+"""The tables, as SQLAlchemy knows them: the one source of statements and of new stores.
+
+`statements.py` is built from it, and migrations/ brings an older file to this shape.
+"""
 
 from sqlalchemy import (
     BigInteger,

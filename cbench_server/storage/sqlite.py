@@ -9,19 +9,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-from cbench_server.digests import encode_fields
 from cbench_server.errors import InvalidInput, StoreError, WrongState
 from cbench_server.events import RowScored, RunAccepted, Stored, StoredEvent
 from cbench_server.results import EvalRow
-from cbench_server.runstore import RowPage, RunStore, SpooledExample
+from cbench_server.runs.digests import encode_fields
+from cbench_server.runs.store import RowKey, RowPage, RunStore, SpooledExample
 from cbench_server.spec import Run, RunState
-from cbench_server.storage import codec, paging, reading
+from cbench_server.storage import codec, pages, queries
 from cbench_server.storage.database import Readers, connect, explained
 from cbench_server.storage.locks import RunLocks, is_run_id
 from cbench_server.storage.migrate import migrate
 from cbench_server.storage.tail import Tails
 from cbench_server.storage.transaction import UPDATABLE
-from cbench_server.storage.watching import Watchers
+from cbench_server.storage.wakeups import Watchers
 from cbench_server.storage.writer import Writer
 
 P = ParamSpec("P")
@@ -49,7 +49,7 @@ class SqliteStore:
             home.mkdir(mode=0o700, parents=True, exist_ok=True)
             locks.mkdir(mode=0o700, exist_ok=True)
         with explained(path):
-            # SQLite would make the file readable by others, and open a read-only one gladly.
+            # SQLite would make the file readable by others, and not object to a read-only one.
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
             with closing(connect(path)) as connection:
                 migrate(connection, path)
@@ -68,7 +68,9 @@ class SqliteStore:
     async def create_run(self, run: Run) -> Run:
         """See RunStore."""
         if not is_run_id(run.run_id):
-            raise InvalidInput(f'"{run.run_id}" is no run id: use letters, digits, ".", "_", "-".')
+            raise InvalidInput(
+                f'"{run.run_id}" is not a valid run id: use letters, digits, ".", "_", "-".'
+            )
         record = codec.encode_run(run)
         accepted = codec.encode_event(RunAccepted(replace(run, last_seq=1)))
         made = await self._writer.write(
@@ -78,11 +80,11 @@ class SqliteStore:
 
     async def find_request(self, request_id: str) -> Run | None:
         """See RunStore."""
-        return await self._read(reading.find_request, request_id)
+        return await self._read(queries.find_request, request_id)
 
     async def get_run(self, run_id: str) -> Run:
         """See RunStore."""
-        return await self._read(reading.get_run, run_id)
+        return await self._read(queries.get_run, run_id)
 
     async def list_runs(
         self,
@@ -93,7 +95,7 @@ class SqliteStore:
         labels: Mapping[str, str] | None = None,
     ) -> list[Run]:
         """See RunStore."""
-        return await self._read(reading.list_runs, limit, before, states, labels or {})
+        return await self._read(queries.list_runs, limit, before, states, labels or {})
 
     async def append(
         self, run_id: str, events: Sequence[StoredEvent], *, update: Mapping[str, Any] | None = None
@@ -137,7 +139,7 @@ class SqliteStore:
             if page is not None:
                 return page
         return await self._read(
-            reading.read_events,
+            queries.read_events,
             run_id,
             after_seq,
             limit=limit,
@@ -154,7 +156,7 @@ class SqliteStore:
             with self._watchers.listen(run_id) as woken:
                 is_ours = self._locks.is_held_here(run_id)
                 known = self._tails.last_seq(run_id) if is_ours else None
-                last_seq = known or (await self._read(reading.find_run, run_id))[1]
+                last_seq = known or (await self._read(queries.find_run, run_id))[1]
                 remaining = deadline - loop.time()
                 if last_seq > after_seq or remaining <= 0:
                     return last_seq > after_seq
@@ -173,18 +175,18 @@ class SqliteStore:
 
     async def read_examples(self, run_id: str, start: int, limit: int) -> list[SpooledExample]:
         """See RunStore."""
-        return await self._read(reading.read_examples, run_id, start, limit)
+        return await self._read(queries.read_examples, run_id, start, limit)
 
     async def spooled(self, run_id: str) -> tuple[int, bool]:
         """See RunStore."""
-        examples, is_complete, _ = await self._read(reading.read_flags, run_id)
+        examples, is_complete, _ = await self._read(queries.read_flags, run_id)
         return examples, is_complete
 
     async def completed(
         self, run_id: str, system: str, start: int, stop: int
     ) -> set[tuple[int, int]]:
         """See RunStore."""
-        return await self._read(reading.read_completed, run_id, system, start, stop)
+        return await self._read(queries.read_completed, run_id, system, start, stop)
 
     async def read_rows(
         self,
@@ -200,7 +202,7 @@ class SqliteStore:
     ) -> RowPage:
         """See RunStore. Of a live run, rows that are done out of order may be missed."""
         return await self._read(
-            paging.read_rows,
+            pages.read_rows,
             run_id,
             token=token,
             limit=limit,
@@ -211,13 +213,13 @@ class SqliteStore:
             original=original,
         )
 
-    async def read_row(self, run_id: str, system: str, ordinal: int, repeat: int) -> EvalRow | None:
+    async def read_rows_at(self, keys: Sequence[RowKey]) -> list[EvalRow | None]:
         """See RunStore."""
-        return await self._read(reading.read_row, run_id, system, ordinal, repeat)
+        return await self._read(queries.read_rows_at, keys)
 
     async def example_digests(self, run_id: str, limit: int) -> list[str]:
         """See RunStore."""
-        return await self._read(reading.example_digests, run_id, limit)
+        return await self._read(queries.example_digests, run_id, limit)
 
     async def iterate_rows(self, run_id: str, system: str) -> AsyncIterator[list[EvalRow]]:
         """See RunStore."""
@@ -261,7 +263,7 @@ class SqliteStore:
         Deletions that were interrupted are finished too.
         """
         deleted = []
-        for run_id in await self._read(reading.expired_runs, self._clock() - seconds):
+        for run_id in await self._read(queries.expired_runs, self._clock() - seconds):
             with self._locks.hold(run_id) as is_free:
                 if is_free:
                     await self._delete(run_id)
@@ -274,7 +276,7 @@ class SqliteStore:
 
     async def cancel_requested(self, run_id: str) -> bool:
         """See RunStore."""
-        return (await self._read(reading.read_flags, run_id))[2]
+        return (await self._read(queries.read_flags, run_id))[2]
 
     def lock_run(self, run_id: str) -> AbstractContextManager[bool]:
         """See RunStore."""

@@ -6,7 +6,7 @@ file, so a slow one costs no memory.
 
 from collections import OrderedDict, deque
 from collections.abc import Sequence
-from itertools import islice
+from typing import NamedTuple
 
 from cbench_server.events import RowScored, RunFinished, Stored, StoredEvent
 
@@ -15,11 +15,25 @@ _MAX_BYTES = 1_000_000
 _MAX_RUNS = 8
 
 
+class _Block(NamedTuple):
+    """The events of one commit."""
+
+    first: int
+    time: float
+    events: Sequence[StoredEvent]
+    sizes: Sequence[int]
+    size: int
+
+    @property
+    def last(self) -> int:
+        return self.first + len(self.events) - 1
+
+
 class _Tail:
-    """The last events of one run, without gaps."""
+    """The last events of one run, without gaps, commit by commit."""
 
     def __init__(self) -> None:
-        self.events: deque[tuple[Stored, int]] = deque()
+        self.blocks: deque[_Block] = deque()
         self.size = 0
 
 
@@ -48,15 +62,16 @@ class Tails:
         self._tails.move_to_end(run_id)
         if len(self._tails) > _MAX_RUNS:
             self._tails.popitem(last=False)
-        first_seq = last_seq - len(events) + 1
-        if tail.events and tail.events[-1][0].seq != first_seq - 1:
-            tail.events.clear()
+        if not events:
+            return
+        block = _Block(last_seq - len(events) + 1, time, events, sizes, sum(sizes))
+        if tail.blocks and tail.blocks[-1].last != block.first - 1:
+            tail.blocks.clear()
             tail.size = 0
-        for seq, (event, size) in enumerate(zip(events, sizes, strict=True), first_seq):
-            tail.events.append((Stored(seq, time, event), size))
-            tail.size += size
-        while tail.size > _MAX_BYTES and tail.events:
-            tail.size -= tail.events.popleft()[1]
+        tail.blocks.append(block)
+        tail.size += block.size
+        while tail.size > _MAX_BYTES and tail.blocks:
+            tail.size -= tail.blocks.popleft().size
 
     def forget(self, run_id: str) -> None:
         """Drop a run's tail."""
@@ -65,23 +80,26 @@ class Tails:
     def last_seq(self, run_id: str) -> int | None:
         """Return the seq of the run's last event, if it is known here."""
         tail = self._tails.get(run_id)
-        return tail.events[-1][0].seq if tail and tail.events else None
+        return tail.blocks[-1].last if tail and tail.blocks else None
 
     def read(
         self, run_id: str, after_seq: int, limit: int, max_bytes: int, rows: bool
     ) -> list[Stored] | None:
         """Return the events after `after_seq`; None where they are not all here."""
         tail = self._tails.get(run_id)
-        if not tail or not tail.events or tail.events[0][0].seq > after_seq + 1:
+        if not tail or not tail.blocks or tail.blocks[0].first > after_seq + 1:
             return None
         page: list[Stored] = []
         size = 0
-        start = after_seq + 1 - tail.events[0][0].seq
-        for stored, bytes_held in islice(tail.events, start, None):
-            if not rows and isinstance(stored.event, RowScored):
+        for block in tail.blocks:
+            if block.last <= after_seq:
                 continue
-            page.append(stored)
-            size += bytes_held
-            if len(page) >= limit or size >= max_bytes:
-                break
+            for place in range(max(0, after_seq + 1 - block.first), len(block.events)):
+                event = block.events[place]
+                if not rows and isinstance(event, RowScored):
+                    continue
+                page.append(Stored(block.first + place, block.time, event))
+                size += block.sizes[place]
+                if len(page) >= limit or size >= max_bytes:
+                    return page
         return page

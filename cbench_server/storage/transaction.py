@@ -1,4 +1,4 @@
-"""What is written in one transaction; only the writer's thread comes here."""
+"""One transaction of writes; only the writer's thread comes here."""
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
@@ -6,14 +6,13 @@ from contextlib import closing
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from cbench_server.digests import spec_digest
 from cbench_server.errors import AlreadyExists, UnknownRun
+from cbench_server.runs.digests import spec_digest
 from cbench_server.spec import Run
 from cbench_server.storage import codec
-from cbench_server.storage import statements as sql
+from cbench_server.storage import sqlite_statements as sql
 from cbench_server.storage.codec import EncodedEvent
-from cbench_server.storage.reading import checked_record
-from cbench_server.storage.schema import events as events_table
+from cbench_server.storage.queries import checked_record
 
 _DELETE_ROWS, _DELETE_BYTES = 500, 8_000_000
 
@@ -230,7 +229,7 @@ class Transaction:
     def _insert_events(self) -> None:
         start = 0
         for count, statement in sql.INSERT_EVENTS.items():
-            width = count * len(events_table.c)
+            width = count * sql.EVENT_COLUMNS
             while start + width <= len(self._values):
                 self._connection.execute(statement, self._values[start : start + width])
                 start += width

@@ -17,8 +17,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO
 
-from cbench_server.digests import canonical_digest, encode_fields
 from cbench_server.errors import NotFound, StoreCorrupt, StoreError
+from cbench_server.runs.digests import canonical_digest, encode_fields
 from cbench_server.storage import codec
 from cbench_server.storage.database import explained
 from cbench_server.types import Example

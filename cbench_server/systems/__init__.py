@@ -1,19 +1,42 @@
 """The systems that come with cbench-server, and what the runner calls systems through."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
-from cbench_server.systems.controls import Identity, RandomDrop, TruncateHead, TruncateTail
-from cbench_server.systems.memory_baselines import Bm25, FullHistory, LastN
+from cbench_server.lazy_imports import LazyMapping, names_of
 from cbench_server.types import MemorySystem, System
 
-BUILTINS: dict[str, Callable[..., System]] = {
-    control.name: control for control in (Identity, TruncateHead, TruncateTail, RandomDrop)
-}
+_find = names_of(
+    __name__,
+    {
+        "Identity": "controls",
+        "TruncateHead": "controls",
+        "TruncateTail": "controls",
+        "RandomDrop": "controls",
+        "FullHistory": "memories",
+        "LastN": "memories",
+        "Bm25": "memories",
+    },
+)
+
+BUILTINS: Mapping[str, Callable[..., System]] = LazyMapping(
+    _find,
+    {
+        "identity": "Identity",
+        "truncate-head": "TruncateHead",
+        "truncate-tail": "TruncateTail",
+        "random-drop": "RandomDrop",
+    },
+)
 """Factories by name; a spec's options are their keyword arguments."""
 
-MEMORY_BUILTINS: dict[str, Callable[..., MemorySystem]] = {
-    baseline.name: baseline for baseline in (FullHistory, LastN, Bm25)
-}
+MEMORY_BUILTINS: Mapping[str, Callable[..., MemorySystem]] = LazyMapping(
+    _find,
+    {
+        "full-history": "FullHistory",
+        "last-n": "LastN",
+        "bm25": "Bm25",
+    },
+)
 """The same for memory systems; each scope gets an object of its own."""
 
 __all__ = ["BUILTINS", "MEMORY_BUILTINS"]

@@ -1,9 +1,18 @@
-"""A system as the runner sees it: something that answers one call, or says why not."""
+"""A system as a run sees it: calls go in, and each ends as an answer or as a failure.
 
-from dataclasses import dataclass, replace
+A caller is the same whatever the transport. Its primitive is `start_many`,
+which needs no task per call; `call_one` waits for a single one.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from cbench_server.errors import CallFailed
 from cbench_server.types import Example
+
+Turn = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,16 +28,88 @@ class SystemDescription:
     sdk: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """What a system made of one example."""
+@dataclass(slots=True)
+class Process:
+    """Work for a system: transform an example, of which some fields are withheld."""
 
+    example: Example
+    withheld: frozenset[str] = frozenset()
+
+    @property
+    def visible(self) -> Example:
+        """The example as the system may see it."""
+        withheld = self.withheld
+        return {name: value for name, value in self.example.items() if name not in withheld}
+
+
+@dataclass(slots=True)
+class Reset:
+    """Work for a memory system: forget a scope, whether or not it is known."""
+
+    scope: str
+
+
+@dataclass(slots=True)
+class Ingest:
+    """Work for a memory system: remember turns; a call id ingested already adds nothing."""
+
+    scope: str
+    turns: list[Turn]
+
+
+@dataclass(slots=True)
+class Query:
+    """Work for a memory system: answer from what a scope holds."""
+
+    scope: str
+    question: str
+    budget: int | None = None
+    """The most tokens of remembered text to hand to a model."""
+    asked_at: str = ""
+
+
+Work = Process | Reset | Ingest | Query
+
+
+@dataclass(slots=True, eq=False)
+class Call:
+    """One attempt at some work. Repeated attempts at the same work have the same id."""
+
+    call_id: str
+    work: Work
+
+
+@dataclass(slots=True)
+class Recall:
+    """What a memory system said beside its answer."""
+
+    stored_bytes: int | None = None
+    context_tokens: int | None = None
+    retrieval_time: float | None = None
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Answer:
+    """What came of a call. Of a query, `processed` holds the response, the context, or both."""
+
+    call: Any
+    """The Call itself, which may be of a class that knows more."""
     processed: Example
     latency: float
     """Seconds from sending the call to having its answer."""
     usage: dict[str, Any] | None = None
+    carried: Sequence[str] = ()
+    """Texts of `processed` that are the example's own."""
+    recall: Recall | None = None
     reader_time: float = 0.0
     reader_usage: dict[str, Any] | None = None
+
+
+Answered = Callable[[list[Answer]], None]
+"""Told of answers that came together, from the event loop. It must not raise."""
+Failed = Callable[[Any, CallFailed], None]
+"""Told why a call has no answer; the failure says whether another attempt may succeed."""
 
 
 class Caller(Protocol):
@@ -37,8 +118,27 @@ class Caller(Protocol):
     @property
     def description(self) -> SystemDescription: ...
 
-    async def call(self, example: Example, *, call_id: str, timeout: float) -> Reply:
-        """Make one attempt; raise CallFailed, whose failure says whether another may succeed."""
+    @property
+    def era(self) -> str:
+        """What changes when a memory system may have come back without its memory."""
+        ...
+
+    @property
+    def ahead(self) -> int:
+        """Calls it takes beyond those that may be at work, since it queues them by itself."""
+        ...
+
+    def start_many(
+        self, calls: Sequence[Call], timeout: float, answered: Answered, failed: Failed
+    ) -> None:
+        """Make one attempt at each call, and tell of every one how it ended, exactly once.
+
+        Neither function is called before this one returns.
+        """
+        ...
+
+    def give_up(self, call: Call) -> None:
+        """Forget a call: nobody is told how it ends."""
         ...
 
     async def wait_connected(self, timeout: float) -> bool:
@@ -50,22 +150,67 @@ class Caller(Protocol):
         ...
 
 
-class RenamedCaller:
-    """A system under another name, such as the same one twice with other options."""
+async def call_one(caller: Caller, call: Call, timeout: float) -> Answer:
+    """Make one attempt at one call and wait for it; raises CallFailed."""
+    ended: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
 
-    def __init__(self, caller: Caller, name: str) -> None:
-        self._caller = caller
-        self._description = replace(caller.description, name=name)
+    def answered(answers: list[Answer]) -> None:
+        if not ended.done():
+            ended.set_result(answers[0])
 
-    @property
-    def description(self) -> SystemDescription:
-        return self._description
+    def failed(_: Call, error: CallFailed) -> None:
+        if not ended.done():
+            ended.set_exception(error)
 
-    async def call(self, example: Example, *, call_id: str, timeout: float) -> Reply:
-        return await self._caller.call(example, call_id=call_id, timeout=timeout)
+    caller.start_many([call], timeout, answered, failed)
+    try:
+        return await ended
+    except asyncio.CancelledError:
+        caller.give_up(call)
+        raise
 
-    async def wait_connected(self, timeout: float) -> bool:
-        return await self._caller.wait_connected(timeout)
 
-    async def close(self) -> None:
-        await self._caller.close()
+class CallTasks:
+    """Calls that need a coroutine each, such as single requests over a network."""
+
+    def __init__(self) -> None:
+        self._tasks: dict[Call, asyncio.Task[None]] = {}
+
+    def start(
+        self, call: Call, attempt: Coroutine[Any, Any, Answer], answered: Answered, failed: Failed
+    ) -> None:
+        """Run an attempt, and tell how it ended."""
+        self._tasks[call] = asyncio.create_task(self._run(call, attempt, answered, failed))
+
+    async def _run(
+        self, call: Call, attempt: Coroutine[Any, Any, Answer], answered: Answered, failed: Failed
+    ) -> None:
+        try:
+            answer = await attempt
+        except CallFailed as error:
+            self._tasks.pop(call, None)
+            failed(call, error)
+        else:
+            self._tasks.pop(call, None)
+            answered([answer])
+
+    def give_up(self, call: Call) -> bool:
+        """Stop an attempt; False if there is none."""
+        task = self._tasks.pop(call, None)
+        return task is not None and task.cancel()
+
+    def close(self) -> None:
+        """Stop all of them."""
+        for call in list(self._tasks):
+            self.give_up(call)
+
+
+def texts_carried(processed: Example, original: Example) -> tuple[str, ...]:
+    """Name the texts a system passed on as they were."""
+    return tuple(
+        [
+            name
+            for name, value in processed.items()
+            if isinstance(value, str) and original.get(name) == value
+        ]
+    )

@@ -1,134 +1,231 @@
-"""Any Python object with `name` and `process`, as the runner sees it."""
+"""Python objects as systems: calls to `process`, on the event loop or in threads of a crew.
+
+Systems get copies and their answers are copied, so that nothing they keep and
+change later reaches another system or a row.
+"""
 
 import asyncio
 import copy
 import inspect
 import time
 import traceback
-from collections.abc import Callable, Iterator
-from concurrent.futures import Executor
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any
 
+from cbench_server.contract import info_of
 from cbench_server.errors import CallFailed
 from cbench_server.results import Failure
-from cbench_server.systems.caller import Reply, SystemDescription
+from cbench_server.sizes import LONG_TEXT
+from cbench_server.systems.caller import (
+    Answer,
+    Answered,
+    Call,
+    CallTasks,
+    Failed,
+    Process,
+    SystemDescription,
+    texts_carried,
+)
+from cbench_server.systems.crew import Crew
 from cbench_server.types import Example, System
 
-T = TypeVar("T")
-
-INLINE_CHARACTERS = 64 * 1024
+# Calls queued for the threads of a crew, beyond those they work on.
+AHEAD = 64
 _MAX_MESSAGE = 1000
 _MAX_TRACE = 8000
 _ATOMS = frozenset({str, int, float, bool, bytes, type(None)})
 
 
-class InProcessCaller:
-    """Calls a Python system: on the loop if it is async, else in a thread of `executor`.
+class Attempt:
+    """One call of one Python method: what to run, and whether that is a coroutine."""
 
-    Systems get copies and their answers are copied, so that nothing they keep
-    and change later reaches another system or a row. With `inline`, which is
-    for systems that compute quickly and wait for nothing, examples with a
-    short context are processed on the loop itself.
+    __slots__ = ("is_async", "run")
 
-    A thread cannot be stopped: a call that runs into its deadline fails its
-    row, and keeps its thread until it returns.
+    def __init__(self, run: Callable[[], Any], is_async: bool) -> None:
+        self.run = run
+        self.is_async = is_async
+
+
+class ObjectCaller:
+    """What callers of Python objects share: coroutines on the loop, all else in a crew.
+
+    Subclasses say what to run for a call. With `inline`, which is for systems
+    that compute quickly and wait for nothing, short examples are processed on
+    the loop itself.
     """
 
+    era = ""
+    """Always the same: the object lives as long as the run."""
+    ahead = AHEAD
+
     def __init__(
-        self,
-        system: System,
-        *,
-        executor: Executor,
-        inline: bool = False,
-        location: str = "in-process",
+        self, description: SystemDescription, *, workers: int, inline: bool = False
     ) -> None:
-        self._system = system
-        self._executor = executor
+        self.description = description
         self._inline = inline
-        # Taken once: a system that renames itself does not split its rows.
-        self._description = SystemDescription(
-            name=system.name,
-            version=str(getattr(system, "version", "")),
-            description=str(getattr(system, "description", "")),
-            max_concurrency=getattr(system, "max_concurrency", None),
-            location=location,
-        )
+        self._crew = Crew(workers, description.name)
+        self._tasks = CallTasks()
+        self._given_up: set[Call] = set()
 
-    @property
-    def description(self) -> SystemDescription:
-        return self._description
+    def attempt(self, call: Call) -> Attempt:
+        """Return what to run for a call; running it gives its Answer or raises CallFailed."""
+        raise NotImplementedError
 
-    async def call(self, example: Example, *, call_id: str, timeout: float) -> Reply:
-        """Make one attempt; raise CallFailed where the system raises, stalls or returns no dict."""
-        work = _Work(self._system, example)
-        if work.is_async:
-            return await within(timeout, asyncio.ensure_future(work.arun()), self._description.name)
-        if self._inline and len(_text(example.get("context"))) < INLINE_CHARACTERS:
-            return work.run()
+    def start_many(
+        self, calls: Sequence[Call], timeout: float, answered: Answered, failed: Failed
+    ) -> None:
+        """See Caller."""
         loop = asyncio.get_running_loop()
-        answer = loop.run_in_executor(self._executor, work.run)
-        return await within(timeout, answer, self._description.name)
+        threaded: list[tuple[Call, Callable[[], Answer]]] = []
+        inline: list[tuple[Call, Callable[[], Answer]]] = []
+
+        def ended(pairs: list[tuple[Any, Any]]) -> None:
+            self._sort(pairs, answered, failed)
+
+        for call in calls:
+            try:
+                attempt = self.attempt(call)
+            except CallFailed as error:
+                loop.call_soon(ended, [(call, error)])
+                continue
+            if attempt.is_async:
+                work = within(timeout, attempt.run, self.description.name)
+                self._tasks.start(call, work, answered, failed)
+            elif self._inline and _is_short(call):
+                inline.append((call, attempt.run))
+            else:
+                threaded.append((call, attempt.run))
+        if threaded:
+            self._crew.submit(threaded, timeout, ended)
+        if inline:
+            loop.call_soon(lambda: ended([(call, _outcome(run)) for call, run in inline]))
+
+    def _sort(self, pairs: list[tuple[Any, Any]], answered: Answered, failed: Failed) -> None:
+        answers = []
+        for call, outcome in pairs:
+            if call in self._given_up:
+                self._given_up.discard(call)
+            elif isinstance(outcome, CallFailed):
+                failed(call, outcome)
+            else:
+                answers.append(outcome)
+        if answers:
+            answered(answers)
+
+    def give_up(self, call: Call) -> None:
+        """Forget a call; a thread that is at work on it ends when the call returns."""
+        if not self._tasks.give_up(call):
+            self._given_up.add(call)
 
     async def wait_connected(self, timeout: float) -> bool:
         """Return True: what is in the process is there."""
         return True
 
     async def close(self) -> None:
-        """Close the system's connections on this loop, if it keeps any; it stays usable."""
+        """Let the threads go, and what still runs on the loop."""
+        self._crew.close()
+        self._tasks.close()
+
+
+class InProcessCaller(ObjectCaller):
+    """Calls any Python object with `name` and `process`."""
+
+    def __init__(
+        self,
+        system: System,
+        *,
+        workers: int = 64,
+        inline: bool = False,
+        name: str = "",
+        location: str = "in-process",
+    ) -> None:
+        # Taken once: a system that renames itself does not split its rows.
+        said = info_of(system)
+        description = SystemDescription(
+            name=name or system.name,
+            version=said.version,
+            description=said.description,
+            max_concurrency=said.max_concurrency,
+            location=location,
+        )
+        super().__init__(description, workers=workers, inline=inline)
+        self._system = system
+        self._process, self._is_async = _method(system, "process")
+        self._converse, self._converses_async = _method(system, "process_conversation")
+
+    def attempt(self, call: Call) -> Attempt:
+        """See ObjectCaller."""
+        work = call.work
+        assert isinstance(work, Process)
+        example = work.example
+        if self._converse is not None and example.get("multi_turn") and "turns" in example:
+            return self._attempt(call, self._converse, self._converses_async, is_talk=True)
+        return self._attempt(call, self._process, self._is_async, is_talk=False)
+
+    def _attempt(self, call: Call, method: Any, is_async: bool, *, is_talk: bool) -> Attempt:
+        work: Any = call.work
+
+        def run() -> Answer:
+            visible = copy_plain(work.visible)
+            given = visible["turns"] if is_talk else visible
+            started = time.perf_counter()
+            with exceptions_as_failures():
+                returned = method(given)
+            return _answer(call, is_talk, returned, time.perf_counter() - started)
+
+        async def arun() -> Answer:
+            visible = copy_plain(work.visible)
+            given = visible["turns"] if is_talk else visible
+            started = time.perf_counter()
+            with exceptions_as_failures():
+                returned = await method(given)
+            return _answer(call, is_talk, returned, time.perf_counter() - started)
+
+        return Attempt(arun if is_async else run, is_async)
+
+    async def close(self) -> None:
+        """Close the system's connections on this loop too, if it keeps any; it stays usable."""
+        await super().close()
         close_connections = getattr(self._system, "close_connections", None)
         if close_connections is not None:
             await close_connections()
 
 
-class _Work:
-    """One call of one method, from the copy handed out to the reply."""
-
-    def __init__(self, system: System, example: Example) -> None:
-        self._example = example
-        self._is_conversation = is_conversation(system, example)
-        name = "process_conversation" if self._is_conversation else "process"
-        twin = getattr(system, f"a{name}", None)
-        self._method: Callable[[Any], Any] = twin or getattr(system, name)
-        self.is_async = twin is not None or inspect.iscoroutinefunction(self._method)
-
-    def run(self) -> Reply:
-        given = self._copy()
-        started = time.perf_counter()
-        with exceptions_as_failures():
-            returned = self._method(given)
-        return self._reply(returned, time.perf_counter() - started)
-
-    async def arun(self) -> Reply:
-        given = self._copy()
-        started = time.perf_counter()
-        with exceptions_as_failures():
-            returned = await self._method(given)
-        return self._reply(returned, time.perf_counter() - started)
-
-    def _copy(self) -> Any:
-        return copy_plain(self._example["turns"] if self._is_conversation else self._example)
-
-    def _reply(self, returned: Any, latency: float) -> Reply:
-        try:
-            returned = copy_plain(returned)
-        except Exception as error:
-            message = f"the system returned what cannot be copied: {_described(error)}"
-            raise CallFailed(Failure("system", "BAD_RETURN", message)) from error
-        if self._is_conversation:
-            returned = conversation_result(copy_plain(self._example), returned)
-        if not isinstance(returned, dict):
-            message = f"process returned {type(returned).__name__}; it must return a dict"
-            raise CallFailed(Failure("system", "BAD_RETURN", message))
-        usage = returned.get("api_usage")
-        return Reply(returned, latency, usage=usage if isinstance(usage, dict) and usage else None)
+def _method(system: Any, name: str) -> tuple[Callable[..., Any] | None, bool]:
+    """Return a method, or its awaitable twin, and whether it is awaited."""
+    twin = getattr(system, f"a{name}", None)
+    method = twin or getattr(system, name, None)
+    return method, twin is not None or inspect.iscoroutinefunction(method)
 
 
-def is_conversation(system: System, example: Example) -> bool:
-    """Tell whether the example is one the system answers turn by turn."""
-    if not example.get("multi_turn") or "turns" not in example:
-        return False
-    return hasattr(system, "process_conversation") or hasattr(system, "aprocess_conversation")
+def _is_short(call: Call) -> bool:
+    work = call.work
+    return isinstance(work, Process) and (len(_text(work.example.get("context"))) < LONG_TEXT)
+
+
+def _outcome(run: Callable[[], Answer]) -> Answer | CallFailed:
+    try:
+        return run()
+    except CallFailed as error:
+        return error
+
+
+def _answer(call: Call, is_talk: bool, returned: Any, latency: float) -> Answer:
+    work: Any = call.work
+    try:
+        returned = copy_plain(returned)
+    except Exception as error:
+        message = f"the system returned what cannot be copied: {_described(error)}"
+        raise CallFailed(Failure("system", "BAD_RETURN", message)) from error
+    if is_talk:
+        returned = conversation_result(copy_plain(work.visible), returned)
+    if not isinstance(returned, dict):
+        message = f"process returned {type(returned).__name__}; it must return a dict"
+        raise CallFailed(Failure("system", "BAD_RETURN", message))
+    usage = returned.get("api_usage")
+    usage = usage if isinstance(usage, dict) and usage else None
+    return Answer(call, returned, latency, usage, texts_carried(returned, work.example))
 
 
 def conversation_result(example: Example, replies: Any) -> Example:
@@ -153,14 +250,19 @@ def copy_plain(value: Any) -> Any:
     if kind in _ATOMS:
         return value
     if kind is dict:
-        return {key: copy_plain(item) for key, item in value.items()}
+        return {
+            key: item if type(item) in _ATOMS else copy_plain(item) for key, item in value.items()
+        }
     if kind is list:
         return [copy_plain(item) for item in value]
     return copy.deepcopy(value)
 
 
-async def within(timeout: float, answer: asyncio.Future[T], name: str) -> T:
+async def within(
+    timeout: float, run: Callable[[], Coroutine[Any, Any, Answer]], name: str
+) -> Answer:
     """Wait for an answer; raise CallFailed if system `name` is late or cancels its own call."""
+    answer = asyncio.ensure_future(run())
     # Not asyncio.timeout: it would wait for a system that ignores being cancelled.
     try:
         await asyncio.wait({answer}, timeout=timeout)
@@ -198,7 +300,7 @@ def _described(error: BaseException) -> str:
 
 
 def _valid(text: str) -> str:
-    # A message may quote bytes that were no UTF-8, which can be neither stored nor sent.
+    # A message may quote bytes that are not UTF-8, which can be neither stored nor sent.
     return text.encode("utf-8", "replace").decode()
 
 
@@ -206,7 +308,7 @@ def _text(content: object) -> str:
     return "" if content is None else str(content)
 
 
-def _abandon(answer: asyncio.Future[T]) -> None:
+def _abandon(answer: "asyncio.Future[Answer]") -> None:
     """Stop caring: ask it to stop, and take its exception so that nobody logs it."""
     answer.cancel()
     answer.add_done_callback(lambda done: done.cancelled() or done.exception())

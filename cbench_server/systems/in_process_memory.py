@@ -1,4 +1,4 @@
-"""Any Python object that remembers, as the runner sees it, with as many scopes as it can hold.
+"""Python objects as memory systems, with as many scopes as each can hold.
 
 Most objects have one state, and conversations have a scope each. In this order:
 
@@ -8,107 +8,106 @@ Most objects have one state, and conversations have a scope each. In this order:
 - any other object serves one conversation after another, with one call at a time.
 """
 
-import asyncio
 import functools
 import inspect
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from concurrent.futures import Executor
-from typing import Any, NoReturn, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
 
+from cbench_server.contract import info_of
 from cbench_server.errors import CallFailed, InvalidInput
 from cbench_server.results import Failure
-from cbench_server.systems.caller import SystemDescription
-from cbench_server.systems.in_process import copy_plain, exceptions_as_failures, within
-from cbench_server.systems.memory_caller import IngestReply, QueryReply, Question, Turn
+from cbench_server.systems.caller import (
+    Answer,
+    Call,
+    Ingest,
+    Query,
+    Recall,
+    Reset,
+    SystemDescription,
+)
+from cbench_server.systems.in_process import (
+    Attempt,
+    ObjectCaller,
+    copy_plain,
+    exceptions_as_failures,
+)
 from cbench_server.types import MemorySystem
 
 _METHODS = ("reset", "ingest", "query")
-T = TypeVar("T")
 
 
-class InProcessMemoryCaller:
-    """Calls a Python memory system: on the loop if it is async, else in a thread of `executor`."""
+class InProcessMemoryCaller(ObjectCaller):
+    """Calls any Python object with `name`, `reset`, `ingest` and `query`."""
+
+    ahead = 0
+    """A scope's calls follow one another."""
 
     def __init__(
         self,
         system: MemorySystem | Callable[[], MemorySystem],
         *,
-        executor: Executor,
+        workers: int = 64,
+        name: str = "",
         location: str = "in-process",
     ) -> None:
         self._system: Any = system
-        self._executor = executor
         self._makes_objects = is_factory(system)
         self._made: dict[str, Any] = {}
         sample: Any = system() if self._makes_objects else system  # type: ignore[operator]
-        missing = [name for name in _METHODS if _method(sample, name) is None]
+        missing = [each for each in _METHODS if _method(sample, each) is None]
         if missing:
             raise InvalidInput(
-                f"{type(sample).__name__} is no memory system: it lacks {', '.join(missing)}."
+                f"{type(sample).__name__} is not a memory system: it lacks {', '.join(missing)}."
             )
-        announced = getattr(sample, "max_concurrency", None)
-        self._description = SystemDescription(
-            name=sample.name,
-            version=str(getattr(sample, "version", "") or ""),
-            description=str(getattr(sample, "description", "") or ""),
-            max_concurrency=announced if self._is_shareable(sample) else 1,
+        said = info_of(sample)
+        description = SystemDescription(
+            name=name or sample.name,
+            version=said.version,
+            description=said.description,
+            max_concurrency=said.max_concurrency if self._is_shareable(sample) else 1,
             location=location,
         )
-
-    @property
-    def description(self) -> SystemDescription:
-        return self._description
-
-    @property
-    def era(self) -> str:
-        """Always the same: the object lives as long as the run."""
-        return ""
+        super().__init__(description, workers=workers)
 
     def _is_shareable(self, sample: Any) -> bool:
         if self._makes_objects or hasattr(sample, "with_scope"):
             return True
         return all("scope" in _keywords(_method(sample, name)) for name in _METHODS)
 
-    async def reset(self, scope: str, *, call_id: str, timeout: float) -> None:
-        """Forget a scope; an object made for it is dropped."""
-        if self._makes_objects:
-            self._made.pop(scope, None)
-        else:
-            await self._call("reset", scope, (), {}, timeout, lambda owner, returned, seconds: None)
-
-    async def ingest(
-        self, scope: str, turns: list[Turn], *, call_id: str, timeout: float
-    ) -> IngestReply:
-        """Hand over copies of the turns."""
-        return await self._call("ingest", scope, (copy_plain(turns),), {}, timeout, _ingested)
-
-    async def query(
-        self, scope: str, question: Question, *, call_id: str, timeout: float
-    ) -> QueryReply:
-        """Ask; `budget` and `asked_at` go to a method that names them."""
-        offered = {"budget": question.budget, "asked_at": question.asked_at or None}
-        return await self._call("query", scope, (question.text,), offered, timeout, _answered)
-
-    async def wait_connected(self, timeout: float) -> bool:
-        """Return True: what is in the process is there."""
-        return True
+    def attempt(self, call: Call) -> Attempt:
+        """See ObjectCaller."""
+        work = call.work
+        if isinstance(work, Reset):
+            if not self._makes_objects:
+                return self._attempt(call, "reset", work.scope, (), {}, _nothing)
+            # An object made for a scope is dropped with it.
+            self._made.pop(work.scope, None)
+            return Attempt(lambda: Answer(call, {}, 0.0), is_async=False)
+        if isinstance(work, Ingest):
+            turns = (copy_plain(work.turns),)
+            return self._attempt(call, "ingest", work.scope, turns, {}, _ingested)
+        assert isinstance(work, Query)
+        # These go to a method that names them.
+        offered = {"budget": work.budget, "asked_at": work.asked_at or None}
+        return self._attempt(call, "query", work.scope, (work.question,), offered, _answered)
 
     async def close(self) -> None:
         """Drop the objects that were made, and the loop's connections of one that keeps any."""
+        await super().close()
         self._made.clear()
         if hasattr(self._system, "with_scope") and hasattr(self._system, "aclose"):
             await self._system.aclose()
 
-    async def _call(
+    def _attempt(
         self,
+        call: Call,
         name: str,
         scope: str,
         arguments: tuple[Any, ...],
         offered: Mapping[str, Any],
-        timeout: float,
-        reply: Callable[[Any, Any, float], T],
-    ) -> T:
+        read: Callable[[Call, Any, Any, float], Answer],
+    ) -> Attempt:
         owner = self._owner(scope)
         method = _method(owner, name)
         assert method is not None
@@ -118,24 +117,20 @@ class InProcessMemoryCaller:
             method, *arguments, **{key: given[key] for key in given if key in accepted}
         )
 
-        def run() -> T:
+        def run() -> Answer:
             started = time.perf_counter()
             with exceptions_as_failures():
                 returned = bound()
-                return reply(owner, returned, time.perf_counter() - started)
+                return read(call, owner, returned, time.perf_counter() - started)
 
-        async def arun() -> T:
+        async def arun() -> Answer:
             started = time.perf_counter()
             with exceptions_as_failures():
                 returned = await bound()
-                return reply(owner, returned, time.perf_counter() - started)
+                return read(call, owner, returned, time.perf_counter() - started)
 
-        work: Awaitable[T]
-        if inspect.iscoroutinefunction(method):
-            work = asyncio.ensure_future(arun())
-        else:
-            work = asyncio.get_running_loop().run_in_executor(self._executor, run)
-        return await within(timeout, asyncio.ensure_future(work), self._description.name)
+        is_async = inspect.iscoroutinefunction(method)
+        return Attempt(arun if is_async else run, is_async)
 
     def _owner(self, scope: str) -> Any:
         if self._makes_objects:
@@ -144,7 +139,7 @@ class InProcessMemoryCaller:
                     self._made[scope] = self._system()
             return self._made[scope]
         if hasattr(self._system, "with_scope"):
-            # A view for each call: what one call leaves in it is no other's.
+            # A view for each call: what one call leaves in it belongs to no other.
             return self._system.with_scope(scope)
         return self._system
 
@@ -170,12 +165,16 @@ def _keywords(method: Callable[..., Any] | None) -> frozenset[str]:
         return frozenset()
 
 
-def _ingested(owner: Any, returned: Any, seconds: float) -> IngestReply:
-    usage = _part(returned, "usage")
-    return IngestReply(seconds, _count(_part(returned, "stored_bytes")), _plain_dict(usage))
+def _nothing(call: Call, owner: Any, returned: Any, seconds: float) -> Answer:
+    return Answer(call, {}, seconds)
 
 
-def _answered(owner: Any, returned: Any, seconds: float) -> QueryReply:
+def _ingested(call: Call, owner: Any, returned: Any, seconds: float) -> Answer:
+    recall = Recall(stored_bytes=_count(_part(returned, "stored_bytes")))
+    return Answer(call, {}, seconds, _plain_dict(_part(returned, "usage")), recall=recall)
+
+
+def _answered(call: Call, owner: Any, returned: Any, seconds: float) -> Answer:
     """Read an answer: text, or a dict or object with a `response`, a `context` or both."""
     said = getattr(owner, "last_reply", None) if isinstance(returned, str) else returned
     if isinstance(returned, str) and not said:
@@ -187,17 +186,25 @@ def _answered(owner: Any, returned: Any, seconds: float) -> QueryReply:
     if response is None and context is None:
         _refuse(returned)
     retrieval = _part(said, "retrieval_seconds")
-    return QueryReply(
-        latency=seconds,
+    return Answer(
+        call,
         # A retriever over the wire says nothing, which arrives as an empty text.
-        response=None if response == "" and context is not None else response,
-        context=context,
-        context_tokens=_count(_part(said, "context_tokens")),
-        stored_bytes=_count(_part(said, "stored_bytes")),
-        metadata=_plain_dict(_part(said, "metadata")) or {},
-        usage=_plain_dict(_part(said, "usage") or _part(said, "api_usage")),
-        retrieval_time=float(retrieval) if isinstance(retrieval, int | float) else None,
+        query_output(None if response == "" and context is not None else response, context),
+        seconds,
+        _plain_dict(_part(said, "usage") or _part(said, "api_usage")),
+        recall=Recall(
+            stored_bytes=_count(_part(said, "stored_bytes")),
+            context_tokens=_count(_part(said, "context_tokens")),
+            retrieval_time=float(retrieval) if isinstance(retrieval, int | float) else None,
+            metadata=_plain_dict(_part(said, "metadata")) or {},
+        ),
     )
+
+
+def query_output(response: str | None, context: str | None) -> dict[str, Any]:
+    """Give what a memory system answered with, without what it left to others."""
+    said = {"response": response, "context": context}
+    return {name: text for name, text in said.items() if text is not None}
 
 
 def _refuse(returned: Any) -> NoReturn:

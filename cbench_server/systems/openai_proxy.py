@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any
 
-from cbench_server.systems.blocking import run_blocking
-from cbench_server.systems.chat import ChatClient, Message
-from cbench_server.systems.chat_answer import add_usage
+from cbench_server.models.blocking import run_blocking
+from cbench_server.models.chat import ChatClient
+from cbench_server.models.chat_answer import add_usage
+from cbench_server.models.messages import Message, messages_for, opening
 from cbench_server.types import Example
 
 
@@ -92,7 +93,7 @@ class OpenAIProxy:
 
     async def aprocess_conversation(self, turns: Sequence[Message]) -> list[Message]:
         """Do what `process_conversation` does, without blocking."""
-        history = _opening(self._system_prompt)
+        history = opening(self._system_prompt)
         replies: list[Message] = []
         usage: dict[str, Any] = {}
         for turn in turns:
@@ -114,27 +115,3 @@ class OpenAIProxy:
     async def close_connections(self) -> None:
         """Close the connections of the running loop; a later call opens new ones."""
         await self._client.close_connections()
-
-
-def messages_for(example: Example, system_prompt: str | None = None) -> list[Message]:
-    """Make the messages for an example: its turns, else context and question, else context."""
-    messages = _opening(system_prompt)
-    if "turns" in example:
-        return [*messages, *example["turns"]]
-    context = _text(example.get("context"))
-    question = example.get("question")
-    if question is None:
-        return [*messages, {"role": "user", "content": context}]
-    return [
-        *messages,
-        {"role": "system", "content": context},
-        {"role": "user", "content": _text(question)},
-    ]
-
-
-def _opening(system_prompt: str | None) -> list[Message]:
-    return [{"role": "system", "content": system_prompt}] if system_prompt else []
-
-
-def _text(value: object) -> str:
-    return "" if value is None else str(value)

@@ -9,7 +9,7 @@ from importlib.resources.abc import Traversable
 
 from cbench_server.errors import CbenchError
 
-DATA: Traversable = files("cbench_server") / "data"
+DATA: Traversable = files("cbench_server.tokens") / "data"
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import subprocess
 import xml.etree.ElementTree as ElementTree
 from functools import partial
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import pyarrow.parquet
 import pytest
 
-from tests.cli.conftest import Cbench, complaint, strict
+from tests.cli.conftest import CBENCH, Cbench, complaint, strict
 
 
 @pytest.fixture
@@ -70,13 +71,56 @@ def test_what_cannot_be_done_is_said(
         assert part in complaint(refused)
 
 
-def test_a_registered_reporter_is_a_format(cbench: Cbench, tmp_path: Path) -> None:
+@pytest.fixture
+def shouting(cbench: Cbench, tmp_path: Path) -> Cbench:
+    """`cbench` where a module `shouting` can be imported, which registers a reporter."""
     (tmp_path / "shouting.py").write_text(
         "from cbench_server.registry import register_reporter\n"
         "register_reporter('shout', lambda report: [report.run.systems[0].upper()])\n"
     )
-    with_module = partial(cbench, PYTHONPATH=str(tmp_path))
-    made = with_module("run", "--dataset", "mini-qa", "-n", "1", "--builtin", "identity", "--quiet")
+    return partial(cbench, PYTHONPATH=str(tmp_path))
+
+
+_RUN = ("run", "--dataset", "mini-qa", "-n", "1", "--builtin", "identity", "--quiet")
+
+
+def test_a_registered_reporter_is_a_format(shouting: Cbench) -> None:
+    made = shouting(*_RUN)
     assert made.returncode == 0, made.stderr
-    shouted = with_module("export", "last", "--format", "shout", "--import", "shouting")
+    shouted = shouting("export", "last", "--format", "shout", "--import", "shouting")
     assert (shouted.returncode, shouted.stdout) == (0, "IDENTITY"), shouted.stderr
+
+
+def test_a_registered_reporter_prints_a_run_that_has_just_ended(shouting: Cbench) -> None:
+    shouted = shouting(*_RUN, "--output", "shout", "--import", "shouting")
+    assert (shouted.returncode, shouted.stdout) == (0, "IDENTITY"), shouted.stderr
+    rescored = shouting("rescore", "last", "--output", "shout", "--import", "shouting", "--quiet")
+    assert (rescored.returncode, rescored.stdout) == (0, "IDENTITY"), rescored.stderr
+
+
+def test_an_output_that_nobody_registers_is_refused_before_anything_runs(
+    shouting: Cbench,
+) -> None:
+    refused = shouting(*_RUN, "--output", "shuot", "--import", "shouting")
+    assert refused.returncode == 2
+    assert complaint(refused).startswith('no --output "shuot". Did you mean "shout"?')
+    assert strict(shouting("runs", "--output", "json").stdout) == []
+
+
+@pytest.mark.parametrize("name", ["junit", "parquet"])
+def test_a_run_can_end_in_every_format_of_export(
+    environment: dict[str, str], name: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "output"
+    with path.open("wb") as stdout:
+        done = subprocess.run(
+            [CBENCH, *_RUN, "--output", name],
+            stdout=stdout,
+            env=environment,
+            check=False,
+        )
+    assert done.returncode == 0
+    if name == "parquet":
+        assert pyarrow.parquet.read_table(path).num_rows == 1
+    else:
+        assert len(ElementTree.parse(path).findall(".//testcase")) == 1

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cbench_server.cli.parser import build_parser, load_handler
+from cbench_server.cli.parser import COMMANDS, build_parser
 from tests.cli.conftest import Cbench, complaint
 
 _ROOT = Path(__file__).parent.parent.parent
@@ -61,7 +61,12 @@ def test_every_command_leads_somewhere(words: list[str]) -> None:
     alone = {"runs", "list", "run", "datasets", "evaluators", "metrics", "systems", "doctor"}
     last = words[-1]
     args = parser.parse_args([*words, *filled.get(last, [] if last in alone else ["x"])])
-    assert callable(load_handler(args))
+    assert callable(args.handler)
+
+
+def test_every_command_is_a_file_of_its_name() -> None:
+    files = (_ROOT / "cbench_server" / "cli" / "commands").glob("*.py")
+    assert {path.stem for path in files} - {"__init__"} == COMMANDS.keys()
 
 
 def test_the_page_about_the_command_line_is_up_to_date() -> None:

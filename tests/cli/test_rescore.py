@@ -22,7 +22,7 @@ def test_a_run_is_scored_anew_and_knows_its_parent(cbench: Cbench, tmp_path: Pat
     assert child["progress"] == {"identity": {"completed": 4, "failed": 0, "reused": 4}}
     assert child["summary"]["identity"]["num_scored"] == 3  # type: ignore[index]
     table = cbench("show", child["run_id"]).stdout
-    assert f"scored anew from {parent['run_id']}" in table, table
+    assert f"rescored from {parent['run_id']}" in table, table
 
 
 def test_reuse_is_counted_and_shown(cbench: Cbench) -> None:

@@ -11,7 +11,7 @@ from cbench_server.cli.parser import build_parser
 from cbench_server.cli.spec import build_spec, check_systems, is_file, registered_dataset
 from cbench_server.cli.uploads import dataset_name
 from cbench_server.cli.values import duration, label, option, positive_int
-from cbench_server.datasets.files import FILE_SUFFIXES
+from cbench_server.datasets.readers.files import FILE_SUFFIXES
 
 
 def _spec(*words: str, targets: dict[int, str] | None = None) -> dict[str, Any]:

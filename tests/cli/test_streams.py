@@ -6,7 +6,7 @@ import pty
 import subprocess
 import threading
 
-from cbench_server.progress import open_progress
+from cbench_server.runs.progress import open_progress
 from tests.cli.conftest import CBENCH, strict
 
 _RUN = [str(CBENCH), "run", "--builtin", "identity", "--dataset", "mini-qa"]

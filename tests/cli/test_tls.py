@@ -58,9 +58,11 @@ def test_a_secured_daemon_opens_to_the_right_flags_only(
     assert "refused the token" in complaint(wrong)
     silent = cbench(*asked, "--tls-ca", ca, *own)
     assert "Pass --token, or set CBENCH_TOKEN." in complaint(silent)
+    unproven = cbench(*asked, "--tls-ca", ca)
+    assert "pass --tls-cert FILE and --tls-key FILE." in complaint(unproven)
     half = cbench(*asked, "--tls-cert", other)
     assert complaint(half) == "--tls-cert and --tls-key belong together; pass both."
-    assert {each.returncode for each in (plain, stranger, wrong, silent)} == {1}
+    assert {each.returncode for each in (plain, stranger, wrong, silent, unproven)} == {1}
 
 
 def test_a_system_behind_tls_is_reached_with_its_authority(

@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import stats
-from statsmodels.api import OLS
 
 from cbench_server.comparison import Comparison, compare, compare_two
 from cbench_server.errors import InvalidInput
@@ -99,6 +98,9 @@ def test_the_difference_equals_scipys_paired_interval(make_rows: MakeRows) -> No
 
 
 def test_examples_of_a_group_are_one_witness(make_rows: MakeRows) -> None:
+    # Here, since every worker of the suite imports what stands above, and this takes seconds.
+    from statsmodels.regression.linear_model import OLS
+
     draw = np.random.default_rng(4)
     groups = [str(place // 5) for place in range(100)]
     shift = np.repeat(draw.normal(0, 0.2, 20), 5)

@@ -10,8 +10,8 @@ from cbench_server.comparison.differences import (
     paired_shares,
 )
 from cbench_server.comparison.significance import sign_flip_p
-from cbench_server.metrics.bootstrap import sums_by_cluster
-from cbench_server.metrics.estimate import Estimate
+from cbench_server.metrics.stats.bootstrap import sums_by_cluster
+from cbench_server.metrics.stats.estimate import Estimate
 
 RUNS = 2000
 WITHIN = 0.015

@@ -5,7 +5,6 @@ import itertools
 import numpy as np
 import pytest
 from scipy import stats
-from statsmodels.stats.multitest import multipletests
 
 from cbench_server.comparison.significance import holm, mcnemar_p, sign_flip_p
 
@@ -63,6 +62,9 @@ def test_mcnemars_mid_p_follows_from_the_binomial(wins: int, losses: int) -> Non
 
 
 def test_holm_equals_statsmodels() -> None:
+    # Here, since every worker of the suite imports what stands above, and this takes seconds.
+    from statsmodels.stats.multitest import multipletests
+
     ps = [0.04, 0.001, 0.8, 0.012, 0.04]
     assert holm(ps) == pytest.approx(multipletests(ps, method="holm")[1].tolist())
 

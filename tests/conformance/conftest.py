@@ -1,12 +1,15 @@
 """The real `cbench conformance`, and the programs it is pointed at."""
 
 import os
+import signal
 import subprocess
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
+from cbench_server.cli import main
+from tests.fixtures import preloaded
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
@@ -23,14 +26,28 @@ def conformance(tmp_path: Path) -> Conformance:
     """Run `cbench conformance` to its end."""
 
     def run(*args: str | Path) -> Finished:
-        return subprocess.run(
-            [str(Path(sys.executable).parent / "cbench"), "conformance", *map(str, args)],
+        return preloaded.run(
+            [str(preloaded.CBENCH), "conformance", *map(str, args)],
             capture_output=True,
             text=True,
             timeout=240,
             cwd=tmp_path,
             env={**os.environ, "NO_COLOR": "1"},
-            check=False,
         )
 
     return run
+
+
+@pytest.fixture
+def conformance_here(capsys: pytest.CaptureFixture[str]) -> Iterator[Conformance]:
+    """Run it in this process, where starting the programs costs little."""
+    handler = signal.getsignal(signal.SIGTERM)
+
+    def run(*args: str | Path) -> Finished:
+        command = ["conformance", *map(str, args)]
+        with preloaded.in_asyncio():
+            code = main(command)
+        return subprocess.CompletedProcess(command, code, *capsys.readouterr())
+
+    yield run
+    signal.signal(signal.SIGTERM, handler)

@@ -7,10 +7,11 @@ from collections import defaultdict
 import pytest
 
 from cbench_server.conformance.cases import Case, load_cases
-from cbench_server.conformance.house import House
 from cbench_server.conformance.runner import Result, run_cases
+from cbench_server.conformance.target import House
 from tests.conformance.conftest import FAULTY
 from tests.conformance.fault_table import TABLE, fault_for
+from tests.fixtures import preloaded
 
 # Many of them fail by waiting in vain, so this is most of what the test takes.
 _TIMEOUT_S = 5.0
@@ -44,7 +45,8 @@ async def test_every_case_fails_under_its_fault() -> None:
             return await run_cases(house, cases, timeout_s=timeout, side_by_side=32)
 
     by_fault = {fault: cases for fault, cases in _by_fault().items() if fault is not None}
-    results = await asyncio.gather(*(under(fault, cases) for fault, cases in by_fault.items()))
+    with preloaded.in_asyncio():
+        results = await asyncio.gather(*(under(fault, cases) for fault, cases in by_fault.items()))
     survivors = {
         result.case.name: f"{result.status} under {fault}"
         for fault, group in zip(by_fault, results, strict=True)

@@ -1,4 +1,4 @@
-"""A hub of the tests' own, and the model that tests/systems talks to."""
+"""A hub of the tests' own, and a model."""
 
 import shutil
 import zipfile
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.systems.conftest import server
+from tests.fixtures.model_server import server
 
 from .hub_server import HubServer, serving
 

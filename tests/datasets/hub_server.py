@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+# What `datasets` imports, two seconds of it; by itself it reads settings, which tests decide.
+BEHIND_DATASETS = ("pandas", "pyarrow.dataset", "pyarrow.parquet", "requests", "fsspec", "dill")
 COMMIT = "c0ffee" + "0" * 34
 _RESOLVE = re.compile(r"/datasets/([^/]+/[^/]+)/resolve/[^/]+/(.+)")
 _REVISION = re.compile(r"/api/datasets/([^/]+/[^/]+)(?:/revision/[^/]+)?")

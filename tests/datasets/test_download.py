@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from cbench_server.registry import load_dataset
+from tests.fixtures import preloaded
 
-from .hub_server import HubServer
+from .hub_server import BEHIND_DATASETS, HubServer
 from .test_records import GOLDEN
 
 _CBENCH = Path(sys.executable).parent / "cbench"
@@ -24,12 +25,12 @@ def cbench(hub: HubServer, tmp_path: Path) -> Cbench:
 
     def run(*args: str | Path) -> subprocess.CompletedProcess[str]:
         inherited = {key: text for key, text in os.environ.items() if not key.startswith("CBENCH_")}
-        return subprocess.run(
+        return preloaded.run(
             [_CBENCH, "datasets", *args],
             capture_output=True,
             text=True,
             env={**inherited, "HF_ENDPOINT": hub.address, "HF_HOME": str(tmp_path / "cache")},
-            check=False,
+            preload=BEHIND_DATASETS,
         )
 
     return run

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from cbench_client import BenchClient
-from cbench_client.convert import value_from_proto
-from cbench_server.daemon import embedded
+from cbench_client.messages.convert import value_from_proto
+from cbench_server.daemon.embedded import embedded
 from cbench_server.datasets import RECORDS
 from cbench_server.evaluators import (
     EVALUATORS,
@@ -26,7 +26,7 @@ from cbench_server.evaluators import (
 )
 from cbench_server.evaluators.ifeval.official_rules import OFFICIAL_RULES
 from cbench_server.metrics.quality import answer_tokens
-from tests.systems.conftest import ModelServer
+from tests.fixtures.model_server import ModelServer
 
 _EMBEDDED = {record.name: record for record in RECORDS if record.embedded}
 _FOLDER = Path(__file__).parents[2] / "cbench_server" / "datasets" / "embedded"
@@ -87,8 +87,9 @@ def test_each_runs_in_a_daemon_with_exactly_its_evaluators(client: BenchClient) 
 
 
 def test_the_package_carries_each_file_and_no_other() -> None:
-    assert {path.name for path in _FOLDER.iterdir()} == {f"{name}.jsonl" for name in _EMBEDDED}
-    small = [path for path in _FOLDER.iterdir() if path.name != "long-notes.jsonl"]
+    files = list(_FOLDER.glob("*.jsonl"))
+    assert {path.name for path in files} == {f"{name}.jsonl" for name in _EMBEDDED}
+    small = [path for path in files if path.name != "long-notes.jsonl"]
     assert max(path.stat().st_size for path in small) < 60_000
 
 

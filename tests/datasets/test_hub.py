@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from .hub_server import COMMIT, HubServer
+from tests.fixtures import preloaded
+
+from .hub_server import BEHIND_DATASETS, COMMIT, HubServer
 from .test_records import GOLDEN
 
 # The libraries read their settings once, so each load is a program of its own. They wait
@@ -41,7 +42,7 @@ def load(hub: HubServer, tmp_path: Path) -> Load:
     """Load a dataset from that hub in a program of its own."""
 
     def run(name: str, config: str = "", revision: str = "") -> Any:
-        done = subprocess.run(
+        done = preloaded.run(
             [sys.executable, "-c", _PROGRAM, name, config, revision],
             capture_output=True,
             text=True,
@@ -51,7 +52,7 @@ def load(hub: HubServer, tmp_path: Path) -> Load:
                 "HF_HOME": str(tmp_path / "cache"),
                 "HF_HUB_OFFLINE": "0",
             },
-            check=False,
+            preload=BEHIND_DATASETS,
         )
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
@@ -128,7 +129,7 @@ def test_a_hub_out_of_reach_leaves_the_revision_open(hub: HubServer, tmp_path: P
         "from cbench_server.registry import registry;"
         "print(registry.dataset('gsm8k').hub.provenance('main', revision='v1'))"
     )
-    done = subprocess.run(
+    done = preloaded.run(
         [sys.executable, "-c", program],
         capture_output=True,
         text=True,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cbench_server.datasets import RECORDS
-from cbench_server.datasets.json_file import iterate_json
+from cbench_server.datasets.readers.json_file import iterate_json
 from cbench_server.errors import BadDataset, CbenchError
 from cbench_server.registry import load_dataset
 

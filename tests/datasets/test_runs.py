@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 
 from cbench_client import BenchClient, Refused
-from cbench_client.convert import value_from_proto
-from cbench_server.daemon import embedded
+from cbench_client.messages.convert import value_from_proto
+from cbench_server.daemon.embedded import embedded
 from cbench_server.datasets import RECORDS
 from cbench_server.registry import registry
+from tests.fixtures import preloaded
 
+from .hub_server import BEHIND_DATASETS
 from .test_records import FIXTURES, GOLDEN, HUB_RECORDS
 
 
@@ -119,12 +121,12 @@ def cbench(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     inherited = {key: text for key, text in os.environ.items() if not key.startswith("CBENCH_")}
 
     def run(*args: str | Path) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
+        return preloaded.run(
             [program, *args],
             capture_output=True,
             text=True,
             env={**inherited, "CBENCH_HOME": str(tmp_path / "home"), "HF_HUB_OFFLINE": "1"},
-            check=False,
+            preload=BEHIND_DATASETS,
         )
 
     return run
@@ -156,7 +158,7 @@ def test_the_data_directory_is_a_flag_of_the_embedded_daemon(
     done = cbench(*run, "--data-dir", FIXTURES)
     assert (done.returncode, _ids(done.stdout)) == (0, [0])
     refused = cbench(*run, "--data-dir", FIXTURES, "--server", "127.0.0.1:9")
-    assert "--data-dir works without --server only" in refused.stderr
+    assert "--data-dir only works without --server" in refused.stderr
     shown = cbench("datasets", "show", "gsm8k", "--data-dir", FIXTURES)
     assert "2 boxes of 9?" in shown.stdout.partition("A system does not see")[0]
     assert "#### 18" in shown.stdout.partition("A system does not see")[2]

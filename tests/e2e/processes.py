@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
+from tests.fixtures import preloaded
+
 SYSTEMS = Path(__file__).with_name("systems.py")
 
 
@@ -19,7 +21,7 @@ class Process:
 
     def __init__(self, command: Sequence[str], env: dict[str, str] | None = None) -> None:
         self.errors: list[str] = []
-        self.process = subprocess.Popen(
+        self.process = preloaded.Popen(
             command,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -36,6 +36,15 @@ class Echo:
         return {**example, "response": example.get("question", "")}
 
 
+class Charges(Echo):
+    """Says what each answer costs."""
+
+    name = "charges"
+
+    async def process(self, example: dict[str, Any]) -> dict[str, Any]:
+        return {**await super().process(example), "api_usage": {"total_tokens": 1}}
+
+
 class Shortener:
     """Returns half the context and no response."""
 
@@ -208,7 +217,7 @@ RAW: dict[str, Callable[[], Callable[[list[system_pb2.ProcessCall]], list[bytes]
     "closer": Closer,
 }
 SERVED: dict[str, Callable[..., Any]] = {
-    kind.name: kind for kind in (Echo, Shortener, Spy, Unreliable, Poison, Full)
+    kind.name: kind for kind in (Echo, Charges, Shortener, Spy, Unreliable, Poison, Full)
 }
 
 if __name__ == "__main__":

@@ -1,6 +1,5 @@
 """Memory runs on a daemon, with memory systems in other processes."""
 
-import subprocess
 import sys
 import threading
 from collections import Counter
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 
 from cbench_client import BenchClient, Refused
+from tests.fixtures import preloaded
 
 from .following import Followed, follow
 from .processes import DaemonProcess, Process, free_port, wait_until
@@ -147,7 +147,7 @@ def test_a_plain_object_gets_one_conversation_after_another(
 @contextmanager
 def attached(daemon: DaemonProcess, behaviour: str, log: Path) -> Iterator[None]:
     where = f"attach:{daemon.address}"
-    process = subprocess.Popen([sys.executable, str(SYSTEMS), behaviour, where, str(log)])
+    process = preloaded.Popen([sys.executable, str(SYSTEMS), behaviour, where, str(log)])
     try:
         yield
     finally:

@@ -1,7 +1,6 @@
 """A run over three languages survives the death of everything that takes part in it."""
 
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,12 +10,12 @@ from typing import NamedTuple
 import pytest
 
 from cbench_client import BenchClient
-from tests.sdks.toolchain import LONG_SECONDS, ROOT, build_example, needs, run
+from tests.fixtures import preloaded
+from tests.fixtures.sdks import LONG_SECONDS, SDKS, built
 
 from .following import Followed
 from .processes import DaemonProcess, Process, free_port, wait_until
 
-CLIENTS = ROOT / "clients"
 EXAMPLES = 300
 ROWS_BETWEEN_KILLS = 40
 EVERYTHING = ("daemon", "system", "evaluator", "attached")
@@ -33,28 +32,17 @@ class Cast(NamedTuple):
     evaluator: str
 
 
-@pytest.fixture(scope="module")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Program]:
-    """Build the conformance program of each SDK, and return how to start them."""
-    for tool in ("go", "cargo", "npm"):
-        needs(tool)
-    run("go", "build", "-o", "bin/", "./conformance", cwd=CLIENTS / "go")
-    cargo = ("cargo", "build", "--quiet", "--locked", "--example", "conformance")
-    run(*cargo, cwd=CLIENTS / "rust")
-    build_example("keyword-in-context", tmp_path_factory.mktemp("build"))
-    return {
-        "python": [sys.executable, str(CLIENTS / "python" / "conformance" / "program.py")],
-        "go": [str(CLIENTS / "go" / "bin" / "conformance")],
-        "rust": [str(CLIENTS / "rust" / "target" / "debug" / "examples" / "conformance")],
-        "node": ["node", str(CLIENTS / "node" / "conformance" / "program.js")],
-    }
+@pytest.fixture
+def programs() -> dict[str, Program]:
+    """Build each SDK, and return how to start their conformance programs."""
+    return {sdk.name: list(built(sdk).program) for sdk in SDKS}
 
 
 class Attached:
     """A program that dials the daemon, and so says nothing about where it listens."""
 
     def __init__(self, program: Program, daemon: str) -> None:
-        self._process = subprocess.Popen([*program, "--attach", daemon], stderr=subprocess.DEVNULL)
+        self._process = preloaded.Popen([*program, "--attach", daemon], stderr=subprocess.DEVNULL)
 
     def kill(self) -> None:
         self._process.kill()

@@ -1,4 +1,4 @@
-"""Answers scored anew, and answers taken from earlier runs: no system is asked twice."""
+"""Answers rescored, and answers taken from earlier runs: no system is asked twice."""
 
 from pathlib import Path
 from typing import Any
@@ -56,7 +56,7 @@ def test_other_evaluators_replace_those_of_the_run(client: BenchClient) -> None:
 
 
 def _evaluators(seen: Followed) -> list[dict[str, Any]]:
-    from cbench_client import convert
+    from cbench_client.messages import convert
 
     config = convert.fields_from_proto(seen.finished.config)
     evaluators: list[dict[str, Any]] = config["datasets"][0]["evaluators"]

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from cbench_client import BenchClient, Refused, Tls, Unreachable
+from tests.fixtures import preloaded
 
 from .following import follow
 from .processes import DaemonProcess, free_port
@@ -76,7 +77,7 @@ def test_a_client_without_certificate_or_without_tls_stays_outside(
 
 def _serve(*flags: str) -> "subprocess.CompletedProcess[str]":
     program = "import sys; from cbench_server.daemon import main; sys.exit(main())"
-    return subprocess.run(
+    return preloaded.run(
         [sys.executable, "-c", program, *flags], capture_output=True, text=True, timeout=60
     )
 
@@ -135,7 +136,7 @@ def test_a_bad_setting_is_named(tmp_path: Path, flags: list[str], said: str) -> 
 def test_flags_win_over_variables_and_variables_over_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from cbench_server.config import load_settings
+    from cbench_server.daemon.settings import load_settings
 
     file = tmp_path / "cbench.toml"
     file.write_text('max_runs = 1\nmax_queued = 1\nlog_level = "debug"\n')

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from cbench_client import BenchClient
-from cbench_server.cli.decode import run_of
+from cbench_server.cli.stored_runs import run_of
+from cbench_server.daemon.summary_program import summarize_apart
 from cbench_server.errors import StoreError
-from cbench_server.storage.summary_program import summarize_apart
 
 from .following import run
 from .processes import DaemonProcess, examples, start_system

@@ -1,5 +1,5 @@
-"""The model that tests/systems talks to, for judges."""
+"""The model that judges ask."""
 
-from tests.systems.conftest import clean_environment, server
+from tests.fixtures.model_server import clean_environment, server
 
 __all__ = ["clean_environment", "server"]

@@ -6,7 +6,7 @@ import pytest
 
 from cbench_server.evaluators import Abstention, AnswerQuality, MemoryJudge
 from cbench_server.evaluators.abstention import abstaining_words
-from tests.systems.conftest import ModelServer
+from tests.fixtures.model_server import ModelServer
 
 ASKED = {"question": "Which dog?", "answer": "You never said.", "is_abstention": True}
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cbench_server.evaluators import AnswerQuality, references
+from cbench_server.evaluators.inputs import strip_thinking
 from cbench_server.metrics.quality import exact_match, f1_score, recall_score
-from cbench_server.thinking import strip_thinking
 from cbench_server.types import Evaluator
 
 

@@ -16,7 +16,7 @@ from cbench_client import RemoteEvaluator
 from cbench_server.errors import EvaluatorBroken, InvalidInput
 from cbench_server.evaluators import CodeExecution
 from cbench_server.evaluators.code_execution import pass_at_k
-from cbench_server.scoring import Scoring
+from cbench_server.scoring.placement import Scoring
 from cbench_server.types import Evaluator
 
 SHARED = Path(__file__).resolve().parents[3] / "shared"

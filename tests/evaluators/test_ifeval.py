@@ -25,7 +25,7 @@ from cbench_server.evaluators.ifeval.sentences import (
 )
 from cbench_server.evaluators.ifeval.table_rules import TABLE_RULES
 from cbench_server.metrics import IFEvalAccuracy
-from cbench_server.metrics.estimate import base_key
+from cbench_server.metrics.stats.estimate import base_key
 from cbench_server.results import EvalRow, Failure
 from cbench_server.types import Evaluator
 

@@ -10,9 +10,9 @@ import pytest
 
 from cbench_server.errors import EvaluatorBroken, InvalidInput
 from cbench_server.evaluators import LLMJudge, MemoryJudge
-from cbench_server.evaluators.judge_limits import Budget, Pace, pace_of
-from cbench_server.scoring import Scoring
-from tests.systems.conftest import ModelServer
+from cbench_server.evaluators.judge.limits import Budget, Pace, pace_of
+from cbench_server.scoring.placement import Scoring
+from tests.fixtures.model_server import ModelServer
 
 KEY = "sk-very-secret-123"
 SUM = {"question": "What is 2+2?", "answer": "4"}
@@ -61,7 +61,7 @@ def test_a_reply_without_a_verdict_is_asked_for_again(server: ModelServer) -> No
     [
         (503, "busy", 3, "503"),
         (401, "bad key", 1, "401"),
-        (200, "<html>", 1, "no JSON"),
+        (200, "<html>", 1, "not JSON"),
         (200, json.dumps({"choices": [{"message": {"content": "banana"}}]}), 3, "banana"),
     ],
     ids=["down", "refused", "no-json", "nonsense"],

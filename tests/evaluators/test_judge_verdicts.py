@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cbench_server.errors import UnknownName
-from cbench_server.evaluators.judge_packs import CORRECTNESS, MEMORY_QA, PACKS, pack_named
-from cbench_server.evaluators.judge_prompt import build_prompt
-from cbench_server.evaluators.judge_verdicts import parse_rating, parse_yes_no
+from cbench_server.evaluators.judge.packs import CORRECTNESS, MEMORY_QA, PACKS, pack_named
+from cbench_server.evaluators.judge.prompt import build_prompt
+from cbench_server.evaluators.judge.verdicts import parse_rating, parse_yes_no
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from cbench_server.evaluators import LLMJudge, MemoryJudge
 from cbench_server.types import Evaluator
-from tests.systems.conftest import ModelServer
+from tests.fixtures.model_server import ModelServer
 
 KEY = "sk-very-secret-123"
 SUM = {"question": "What is 2+2?", "answer": "4"}

@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,11 +10,12 @@ from typing import Any
 import pytest
 
 from cbench_client import BenchClient, Refused, row_to_dict
-from cbench_client.convert import fields_from_proto
+from cbench_client.messages.convert import fields_from_proto
 from cbench_server.evaluators import LLMJudge
 from tests.e2e.following import follow, run
 from tests.e2e.processes import DaemonProcess, examples, start_system
-from tests.systems.conftest import ModelServer
+from tests.fixtures import preloaded
+from tests.fixtures.model_server import ModelServer
 
 OURS, ALLOWED = "sk-the-daemons-own", "sk-for-the-judge"
 PAIR = ({"question": "What is 2+2?", "answer": "4"}, {"response": "It is 4."})
@@ -65,7 +65,7 @@ def test_a_url_that_a_client_names_never_gets_the_daemons_key(
         ({"credential": "other"}, 'no credential "other"'),
         ({"base_url": "http://127.0.0.1:1", "credential": "judge"}, "may be sent to"),
         ({"base_url": "http://169.254.169.254"}, "link-local"),
-        ({"base_url": "nowhere"}, "is no base URL"),
+        ({"base_url": "nowhere"}, "is not a base URL"),
         ({"base_url": "http://h", "pack": "corectness"}, 'did you mean "correctness"'),
         ({"base_url": "http://h", "repeats": 0}, "repeats must be at least 1"),
     ],
@@ -129,7 +129,7 @@ def test_the_command_line_adds_a_judge_with_the_users_own_key(
         *("--judge-price", "1,2", "--max-cost", "1", "--output", "jsonl", "--quiet"),
     ]
     environment = {**os.environ, "CBENCH_HOME": str(tmp_path / "home"), "OPENAI_API_KEY": OURS}
-    finished = subprocess.run(
+    finished = preloaded.run(
         list(map(str, command)), capture_output=True, text=True, env=environment, check=False
     )
     assert finished.returncode == 0, finished.stderr
@@ -154,7 +154,7 @@ def test_judge_flags_that_do_not_fit_together_are_refused(
     tmp_path: Path, flags: list[str], said: str
 ) -> None:
     command = [str(Path(sys.executable).parent / "cbench"), "run", "--builtin", "identity"]
-    finished = subprocess.run(
+    finished = preloaded.run(
         [*command, "--dataset", "mini-qa", *flags],
         capture_output=True,
         text=True,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cbench_server.evaluators import MathEquivalence
-from cbench_server.evaluators.math_answers import final_answer, reference_answer
+from cbench_server.evaluators.math.answers import final_answer, reference_answer
 
 _DATA = Path(__file__).parents[3] / "shared/data/hub"
 

@@ -1,7 +1,6 @@
 """MathEquivalence: which answers are the same, and that comparing them does no harm."""
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,10 +11,11 @@ from hypothesis import strategies as st
 
 from cbench_client import BenchClient
 from cbench_server.evaluators import EVALUATORS, MathEquivalence
-from cbench_server.recipes import recipe_of
-from cbench_server.scoring import Scoring
+from cbench_server.scoring.placement import Scoring
+from cbench_server.scoring.recipe import recipe_of
 from cbench_server.types import Evaluator
 from tests.e2e.processes import DaemonProcess
+from tests.fixtures import preloaded
 
 
 def score(gold: object, response: object) -> float:
@@ -250,7 +250,7 @@ def test_the_daemon_and_the_command_line_say_what_python_says(
     (tmp_path / "original.json").write_text(json.dumps(original))
     (tmp_path / "processed.json").write_text(json.dumps(processed))
     command = [sys.executable, "-m", "cbench_server.cli", "score", "--evaluator"]
-    finished = subprocess.run(
+    finished = preloaded.run(
         [*command, "math-equivalence", "original.json", "processed.json"],
         cwd=tmp_path,
         capture_output=True,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cbench_server.evaluators import MathEquivalence
-from cbench_server.evaluators.math_program import MathPrograms
+from cbench_server.evaluators.math.program import MathPrograms
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cbench_server.evaluators import MultipleChoiceAccuracy
-from cbench_server.evaluators.answer_letter import extract_choice, offered
+from cbench_server.evaluators.choice.answer_letter import extract_choice, offered
 from cbench_server.types import Evaluator
 
 CITIES = ["Paris", "London", "Rome", "Berlin"]

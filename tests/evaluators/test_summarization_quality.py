@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 
 from cbench_server.evaluators import EVALUATORS, SummarizationQuality
-from cbench_server.recipes import build, recipe_of
+from cbench_server.scoring.recipe import build, recipe_of
 from cbench_server.types import Evaluator
 
 PLAIN = RougeScorer(["rougeL"])

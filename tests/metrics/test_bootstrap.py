@@ -5,8 +5,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from cbench_server.metrics.bootstrap import bootstrap, resample, sums_by_cluster
-from cbench_server.metrics.estimate import Estimate
+from cbench_server.metrics.stats.bootstrap import bootstrap, resample, sums_by_cluster
+from cbench_server.metrics.stats.estimate import Estimate
 
 Floats = NDArray[np.float64]
 

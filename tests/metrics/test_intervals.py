@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy import stats
-from statsmodels.api import OLS
-from statsmodels.stats.proportion import proportion_confint
 
-from cbench_server.metrics.intervals import mean_of, percentile_of, t95
+from cbench_server.metrics.stats.intervals import mean_of, percentile_of, t95
 
 Floats = NDArray[np.float64]
 
@@ -33,6 +31,9 @@ def test_a_mean_equals_scipys() -> None:
 
 
 def test_a_clustered_mean_equals_statsmodels() -> None:
+    # Here, since every worker of the suite imports what stands above, and this takes seconds.
+    from statsmodels.regression.linear_model import OLS
+
     draw = np.random.default_rng(2)
     clusters = draw.integers(0, 12, 90)
     values = draw.normal(size=90) + clusters
@@ -46,6 +47,9 @@ def test_a_clustered_mean_equals_statsmodels() -> None:
 
 @pytest.mark.parametrize(("passed", "count"), [(0, 7), (7, 7), (3, 7), (88, 100), (1, 1)])
 def test_a_share_equals_statsmodels_wilson(passed: int, count: int) -> None:
+    # Here, since every worker of the suite imports what stands above, and this takes seconds.
+    from statsmodels.stats.proportion import proportion_confint
+
     values = np.repeat([1.0, 0.0], [passed, count - passed])
     found = mean_of(values)
     expected = proportion_confint(passed, count, method="wilson")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cbench_server.metrics import METRICS, MeanScore, PassAtK, summarize
-from cbench_server.metrics.columns import Columns
+from cbench_server.metrics.stats.columns import Columns
 from cbench_server.results import EvalRow
 
 
@@ -67,8 +67,7 @@ def test_a_metric_with_a_score_field_reads_that_score_beside_others() -> None:
 
 def test_a_row_costs_less_than_a_hundred_bytes() -> None:
     columns = Columns()
-    for place in range(1000):
-        columns.add(row(0.5, place, latency=0.1))
+    columns.extend([row(0.5, place, latency=0.1) for place in range(1000)])
     arrays = [each for each in vars(columns).values() if hasattr(each, "itemsize")]
     arrays += columns.scores.values()
     assert sum(each.itemsize * len(each) for each in arrays) <= 100 * 1000
@@ -76,7 +75,7 @@ def test_a_row_costs_less_than_a_hundred_bytes() -> None:
 
 def test_metrics_are_known_without_loading_numpy() -> None:
     program = (
-        "import sys, cbench_server.daemon, cbench_server.comparison; "
+        "import sys, cbench_server.daemon.assembly, cbench_server.comparison; "
         "from cbench_server.metrics import METRICS; "
         "assert METRICS and 'numpy' not in sys.modules"
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cbench_server.comparison import Comparison, compare
-from cbench_server.reports.comparison import pair_to_html, to_dict, to_html, to_markdown, to_table
+from cbench_server.reports.comparison import to_dict, to_markdown, to_table
 from cbench_server.results import EvalRow, strict_json
 
 _GOLDEN = Path(__file__).parent / "golden"
@@ -53,7 +53,7 @@ def test_a_comparison_reads_as_it_did(name: str, comparison: Comparison) -> None
 
 
 def test_names_are_inert_in_a_notebook(comparison: Comparison) -> None:
-    for page in (to_html(comparison), pair_to_html(comparison.pairs[0])):
+    for page in (comparison._repr_html_(), comparison.pairs[0]._repr_html_()):
         assert "&lt;b&gt;go&lt;/b&gt;|v2" in page
         assert "<b>" not in page
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.sdks.toolchain import LONG_SECONDS
+from tests.fixtures.sdks import LONG_SECONDS
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -10,9 +10,9 @@ import pytest
 
 from cbench_server.evaluators import AnswerQuality
 from cbench_server.registry import load_dataset
-from tests.sdks.toolchain import ROOT, build_example, evaluate, fences, needs, run
+from tests.fixtures.sdks import CLIENTS, GO, NODE, ROOT, RUST, built, run
+from tests.sdks.toolchain import evaluate, fences
 
-CLIENTS = ROOT / "clients"
 PACKAGE = "github.com/cbench/cbench-server/clients/go"
 
 
@@ -22,15 +22,14 @@ def in_python(source: str, folder: Path) -> str:
 
 
 def in_javascript(source: str, folder: Path) -> str:
-    sdk = build_example("keyword-in-context", folder)
     (folder / "node_modules").mkdir()
-    (folder / "node_modules" / "cbench-client").symlink_to(sdk)
+    (folder / "node_modules" / "cbench-client").symlink_to(built(NODE).folder)
     (folder / "hello.mjs").write_text(source)
     return f"node {folder / 'hello.mjs'}"
 
 
 def in_go(source: str, folder: Path) -> str:
-    needs("go")
+    built(GO)
     (folder / "main.go").write_text(source)
     go = {"cwd": folder, "GOTOOLCHAIN": "local", "GOFLAGS": "-mod=mod"}
     run("go", "mod", "init", "example.com/hello", **go)
@@ -48,14 +47,12 @@ def in_go(source: str, folder: Path) -> str:
 
 
 def in_rust(source: str, folder: Path) -> str:
-    needs("cargo")
+    built(RUST)
     run("cargo", "init", "--vcs", "none", "--name", "hello", cwd=folder)
     run("cargo", "add", "cbench-client", "--path", CLIENTS / "rust", cwd=folder)
     shutil.copy(CLIENTS / "rust" / "Cargo.lock", folder)
     (folder / "src" / "main.rs").write_text(source)
-    # The SDK's dependencies are compiled once, for its own tests and for this.
-    compiled = {"CARGO_BUILD_BUILD_DIR": str(CLIENTS / "rust" / "target")}
-    run("cargo", "build", "--quiet", cwd=folder, CARGO_PROFILE_DEV_DEBUG="0", **compiled)
+    run("cargo", "build", "--quiet", cwd=folder, **RUST.outside)
     return str(folder / "target" / "debug" / "hello")
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from cbench_server.digests import canonical_digest
 from cbench_server.results import EvalRow, Failure
-from cbench_server.runstore import SpooledExample
+from cbench_server.runs.digests import canonical_digest
+from cbench_server.runs.store import SpooledExample
 from cbench_server.spec import DatasetRef, Run, RunSpec, RunState, SystemRef
 from cbench_server.storage.sqlite import SqliteStore
 

@@ -14,7 +14,7 @@ import pytest
 from cbench_server.errors import StoreCorrupt, StoreError, StoreTooNew
 from cbench_server.events import RowScored, Stored
 from cbench_server.results import EvalRow
-from cbench_server.runstore import SpooledExample
+from cbench_server.runs.store import SpooledExample
 from cbench_server.spec import Run
 from cbench_server.storage import writer
 from cbench_server.storage.database import connect
@@ -131,7 +131,7 @@ async def test_a_byte_flipped_anywhere_in_the_file_is_never_read_as_truth(writte
     whole = written.read_bytes()
     generator = random.Random(7)
     noticed = 0
-    for _ in range(100):
+    for _ in range(150):
         written.write_bytes(flipped(whole, generator.randrange(len(whole))))
         try:
             assert await read_all(written.parent) == expected
@@ -139,7 +139,7 @@ async def test_a_byte_flipped_anywhere_in_the_file_is_never_read_as_truth(writte
             noticed += 1
         for leftover in written.parent.glob("cbench.db-*"):
             leftover.unlink()
-    assert noticed > 20
+    assert noticed > 20  # The rest was free space, or text that nothing depends on.
 
 
 async def test_a_newer_schema_is_refused_with_the_way_out(written: Path) -> None:

@@ -1,9 +1,13 @@
-"""The migrations lead to the schema that the code uses."""
+"""A new store and one that was migrated both have the schema that the code uses."""
 
 import sqlite3
 import stat
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
@@ -11,6 +15,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine
 
 from cbench_server.storage import migrate, schema
+from cbench_server.storage.database import connect
 from cbench_server.storage.sqlite import SqliteStore
 
 
@@ -21,29 +26,58 @@ def test_the_newest_migration_is_the_one_the_code_knows() -> None:
     assert ScriptDirectory.from_config(config).get_heads() == [schema.HEAD_REVISION]
 
 
-async def test_migrations_make_the_tables_of_the_schema(home: Path) -> None:
-    await SqliteStore.open(home).close()
-    engine = create_engine(f"sqlite:///{home / 'cbench.db'}")
-    with engine.connect() as connection:
-        context = MigrationContext.configure(connection)
+@pytest.mark.parametrize("make", [migrate.create, migrate.upgrade], ids=["new", "migrated"])
+def test_a_store_has_the_tables_of_the_schema(
+    make: Callable[[sqlite3.Connection], None], tmp_path: Path
+) -> None:
+    connection = connect(tmp_path / "made.db")
+    make(connection)
+    connection.close()
+    engine = create_engine(f"sqlite:///{tmp_path / 'made.db'}")
+    with engine.connect() as session:
+        context = MigrationContext.configure(session)
         assert compare_metadata(context, schema.metadata) == []
     engine.dispose()
 
 
-async def test_partial_indexes_are_those_of_the_schema(home: Path, tmp_path: Path) -> None:
-    await SqliteStore.open(home).close()
-    plain = create_engine(f"sqlite:///{tmp_path / 'plain.db'}")
-    schema.metadata.create_all(plain)
-    plain.dispose()
-    assert indexes(home / "cbench.db") == indexes(tmp_path / "plain.db")
+def test_a_new_store_is_what_all_migrations_make_of_an_empty_file(tmp_path: Path) -> None:
+    made = []
+    for make in (migrate.create, migrate.upgrade):
+        connection = connect(tmp_path / f"{make.__name__}.db")
+        make(connection)
+        made.append((objects(connection), revision(connection)))
+        connection.close()
+    new, migrated = made
+    assert new == migrated
+    assert new[1] == [(schema.HEAD_REVISION,)]
 
 
-def indexes(path: Path) -> dict[str, str]:
-    connection = sqlite3.connect(path)
-    query = "SELECT name, sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL"
-    found = dict(connection.execute(query).fetchall())
+def objects(connection: sqlite3.Connection) -> dict[tuple[str, str], str]:
+    """Return tables and indexes with their SQL, in which white space means nothing."""
+    found = connection.execute("SELECT type, name, coalesce(sql, '') FROM sqlite_master")
+    return {(kind, name): "".join(sql.split()) for kind, name, sql in found}
+
+
+def revision(connection: sqlite3.Connection) -> list[tuple[str]]:
+    return connection.execute("SELECT version_num FROM alembic_version").fetchall()
+
+
+def test_a_process_killed_while_it_makes_a_store_leaves_it_empty(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(migrate, "CREATE", (*migrate.CREATE, "INSERT INTO nowhere VALUES (1)"))
+    connection = connect(tmp_path / "made.db")
+    with pytest.raises(sqlite3.OperationalError, match="nowhere"):
+        migrate.create(connection)
+    assert objects(connection) == {}
     connection.close()
-    return found
+
+
+def test_committed_statements_are_those_of_the_schema() -> None:
+    root = Path(migrate.__file__).parents[2]
+    check = [sys.executable, root / "scripts" / "gen_statements.py", "--check"]
+    done = subprocess.run(check, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
 
 
 async def test_the_file_is_made_for_its_owner_alone_with_the_settings_we_rely_on(

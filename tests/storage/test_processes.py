@@ -13,6 +13,7 @@ from cbench_server.events import RowScored
 from cbench_server.results import EvalRow
 from cbench_server.spec import Run
 from cbench_server.storage.sqlite import SqliteStore
+from tests.fixtures import preloaded
 
 MakeRun = Callable[..., Run]
 MakeRow = Callable[..., EvalRow]
@@ -26,9 +27,10 @@ async def start(home: Path) -> AsyncIterator[Start]:
 
     async def start_child(*arguments: str) -> Process:
         script = str(Path(__file__).with_name("child.py"))
-        child = await asyncio.create_subprocess_exec(
-            sys.executable, script, str(home), *arguments, stdin=PIPE, stdout=PIPE
-        )
+        with preloaded.in_asyncio():
+            child = await asyncio.create_subprocess_exec(
+                sys.executable, script, str(home), *arguments, stdin=PIPE, stdout=PIPE
+            )
         children.append(child)
         return child
 

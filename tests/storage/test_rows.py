@@ -9,7 +9,7 @@ import pytest
 from cbench_server.errors import InvalidInput, StoreCorrupt
 from cbench_server.events import RowScored
 from cbench_server.results import EvalRow
-from cbench_server.runstore import SpooledExample
+from cbench_server.runs.store import SpooledExample
 from cbench_server.spec import Run
 from cbench_server.storage.sqlite import SqliteStore
 

@@ -9,7 +9,7 @@ import pytest
 from cbench_server.errors import AlreadyExists, InvalidInput, Unencodable, UnknownRun
 from cbench_server.events import RowScored, RunAccepted, RunFinished, StateChanged
 from cbench_server.results import EvalRow, Failure
-from cbench_server.runstore import SpooledExample
+from cbench_server.runs.store import SpooledExample
 from cbench_server.spec import (
     DatasetRef,
     EvaluatorRef,

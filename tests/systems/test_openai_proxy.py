@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from cbench_server.systems.chat import ChatFailed
-from cbench_server.systems.openai_proxy import OpenAIProxy, messages_for
+from cbench_server.models.chat import ChatFailed
+from cbench_server.models.messages import messages_for
+from cbench_server.systems.openai_proxy import OpenAIProxy
 from cbench_server.types import System
 
 CONTEXT = {"role": "system", "content": "Paris is in France."}

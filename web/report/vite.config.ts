@@ -12,7 +12,13 @@ export default defineConfig({
     reportCompressedSize: false,
     // What is bundled wants its notice to travel along.
     license: { fileName: "licenses.md" },
-    lib: { entry: "src/main.tsx", formats: ["iife"], name: "cbenchReport", fileName: () => "report.js", cssFileName: "report" },
+    lib: {
+      entry: "src/main.tsx",
+      formats: ["iife"],
+      name: "cbenchReport",
+      fileName: () => "report.js",
+      cssFileName: "report",
+    },
   },
   define: { "process.env.NODE_ENV": '"production"' },
 });

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from cbench_server.evaluators.ifeval.official_rules import OFFICIAL_RULES, Rule
 from cbench_server.evaluators.ifeval.parameters import Parameters, parameters_of
 from cbench_server.evaluators.ifeval.table_rules import TABLE_RULES
-from cbench_server.evaluators.score_info import ScoreInfo
-from cbench_server.thinking import strip_thinking as without_thinking
+from cbench_server.evaluators.inputs import ScoreInfo, response_text
 from cbench_server.types import Assessment, Example, Placement, Scores
 
 # The paper's name for what the table calls number_bullet_points.
@@ -61,10 +60,7 @@ class IFEvalChecker:
         instructions = original.get("instruction_id_list")
         if not isinstance(instructions, list | tuple):
             return Assessment({})
-        response = processed.get("response")
-        text = "" if response is None else str(response)
-        if self._strip_thinking:
-            text = without_thinking(text)
+        text = response_text(processed, strip=self._strip_thinking)
         return check([str(one) for one in instructions], original.get("kwargs"), text)
 
 

@@ -1,4 +1,4 @@
-"""Which language a text is in, as langdetect sees it, and the same every time.
+"""The language of a text, as langdetect sees it, and the same every time.
 
 langdetect draws at random unless it has a seed, keeps one detector for the
 process that two threads may see half loaded, and reads its profiles in the

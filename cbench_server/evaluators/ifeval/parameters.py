@@ -1,4 +1,4 @@
-"""What an instruction asks for, and how a count is compared with it."""
+"""Parameters of instructions, and how a count is compared with them."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -12,7 +12,7 @@ from typing import Any
 
 from cbench_server.errors import EvaluatorBroken
 
-PUNKT: Traversable = files("cbench_server") / "data" / "punkt_english.zip"
+PUNKT: Traversable = files("cbench_server.evaluators.ifeval") / "data" / "punkt_english.zip"
 PUNKT_SHA256 = "67c06f8ebba834997ec455284853d2f39afcea27b0f021c1de04b15c7f6fa92f"
 
 

@@ -1,4 +1,4 @@
-// Command conformance serves what conformance/PROGRAM.md describes, with nothing
+// Command conformance serves what PROGRAM.md of the suite describes, with nothing
 // but the SDK's public names. Run the suite against it:
 //
 //	go build -o bin/conformance ./conformance && cbench conformance -- bin/conformance

@@ -1,4 +1,4 @@
-// The conformance program of the Node SDK; see PROGRAM.md in the repository's conformance/.
+// The conformance program of the Node SDK; see cbench_server/conformance/PROGRAM.md.
 
 import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";

@@ -195,7 +195,7 @@ function maker(factory: MemoryFactory): () => MemorySystem {
 function checked(system: MemorySystem): MemorySystem {
   const missing = ["reset", "ingest", "query"].filter((name) => !offers(system, name));
   if (missing.length === 0) return system;
-  throw new NotServable(`${kindOf(system)} is no memory system: it lacks ${missing.join(", ")}.`);
+  throw new NotServable(`${kindOf(system)} is not a memory system: it lacks ${missing.join(", ")}.`);
 }
 
 /** What an object says of itself, else what its class does. */

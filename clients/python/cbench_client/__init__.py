@@ -14,10 +14,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cbench_client.attachment import Attachment, attach
-    from cbench_client.bench import BenchClient
-    from cbench_client.calls import current_call
-    from cbench_client.channel import InsecureToken, Tls
+    from cbench_client.bench.client import BenchClient
+    from cbench_client.bench.rows import row_to_dict
+    from cbench_client.bench.spec import InvalidSpec
     from cbench_client.errors import (
         ClientError,
         Refused,
@@ -25,10 +24,11 @@ if TYPE_CHECKING:
         Unencodable,
         Unreachable,
     )
-    from cbench_client.remote import RemoteEvaluator, RemoteMemorySystem, RemoteSystem
-    from cbench_client.rows import row_to_dict
-    from cbench_client.server import Server, serve
-    from cbench_client.spec import InvalidSpec
+    from cbench_client.host.attachment import Attachment, attach
+    from cbench_client.host.calls import current_call
+    from cbench_client.host.server import Server, serve
+    from cbench_client.remote.channel import InsecureToken, Tls
+    from cbench_client.remote.objects import RemoteEvaluator, RemoteMemorySystem, RemoteSystem
 
 __version__ = "0.1.0"
 
@@ -54,24 +54,24 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Attachment": "attachment",
-    "BenchClient": "bench",
+    "Attachment": "host.attachment",
+    "BenchClient": "bench.client",
     "ClientError": "errors",
-    "InsecureToken": "channel",
-    "InvalidSpec": "spec",
+    "InsecureToken": "remote.channel",
+    "InvalidSpec": "bench.spec",
     "Refused": "errors",
-    "RemoteEvaluator": "remote",
+    "RemoteEvaluator": "remote.objects",
     "RemoteFailure": "errors",
-    "RemoteMemorySystem": "remote",
-    "RemoteSystem": "remote",
-    "Server": "server",
-    "Tls": "channel",
+    "RemoteMemorySystem": "remote.objects",
+    "RemoteSystem": "remote.objects",
+    "Server": "host.server",
+    "Tls": "remote.channel",
     "Unencodable": "errors",
     "Unreachable": "errors",
-    "attach": "attachment",
-    "current_call": "calls",
-    "row_to_dict": "rows",
-    "serve": "server",
+    "attach": "host.attachment",
+    "current_call": "host.calls",
+    "row_to_dict": "bench.rows",
+    "serve": "host.server",
 }
 
 

@@ -1,4 +1,4 @@
-"""What can go wrong at this end of the wire.
+"""Errors at this end of the wire.
 
 ClientError
 ├── Unencodable      a value that cannot cross the wire without loss
@@ -7,11 +7,34 @@ ClientError
 └── Refused          the daemon declined the request; `reason` says why
 """
 
+ADVICE = {
+    "USE_TLS": "Pass tls=True, or tls=Tls(ca_pem=...) for a certificate of your own.",
+    "DROP_TLS": "Drop tls, or check the port.",
+    "TRUST_AUTHORITY": (
+        "Pass its authority as Tls(ca_pem=...), or the name in it as Tls(server_name=...)."
+    ),
+    "PRESENT_CERTIFICATE": (
+        "If it asks for a client certificate, pass a valid one as Tls(cert_pem=..., key_pem=...)."
+    ),
+    "PRESENT_TOKEN": "Pass token=...",
+}
+"""The way out of an error, by the code in its `advice`, in arguments of this library."""
+
 
 class ClientError(Exception):
-    """What went wrong, in a sentence for a person; `reason` is for programs."""
+    """What went wrong, in a sentence for a person; `reason` is for programs.
+
+    Where an argument of this library is the way out, `advice` is a key of
+    `ADVICE`, and `problem` is the message without that sentence, so that a
+    program with flags or settings can give the advice in its own words.
+    """
 
     reason = "INTERNAL"
+
+    def __init__(self, problem: str = "", *, advice: str = "") -> None:
+        super().__init__(f"{problem} {ADVICE[advice]}" if advice else problem)
+        self.problem = problem
+        self.advice = advice
 
 
 class Unencodable(ClientError, ValueError):
@@ -53,6 +76,15 @@ class Refused(ClientError):
     """The daemon declined a request."""
 
     def __init__(self, message: str, *, code: str, reason: str = "") -> None:
-        super().__init__(message)
+        problem, advice = _split(message)
+        super().__init__(problem, advice=advice)
         self.code = code
         self.reason = reason or code
+
+
+def _split(message: str) -> tuple[str, str]:
+    """Tell a problem from its advice: a daemon passes on what this library told it."""
+    for code, sentence in ADVICE.items():
+        if message.endswith(f" {sentence}"):
+            return message.removesuffix(f" {sentence}"), code
+    return message, ""

@@ -1,4 +1,4 @@
-"""The conformance program of the Python SDK; see PROGRAM.md in the repository's conformance/."""
+"""The conformance program of the Python SDK; see cbench_server/conformance/PROGRAM.md."""
 
 import argparse
 import sys

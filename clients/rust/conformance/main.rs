@@ -1,4 +1,4 @@
-//! The conformance program of the Rust SDK; see PROGRAM.md in the repository's conformance/.
+//! The conformance program of the Rust SDK; see cbench_server/conformance/PROGRAM.md.
 
 mod evaluators;
 mod memory;

@@ -6,10 +6,8 @@ from typing import Any
 import grpc
 from faults.registry import fault
 
-from cbench_client import (
-    hosting,
-    services,
-)
+from cbench_client.host import host as hosting
+from cbench_client.host import services
 
 
 @fault

@@ -5,11 +5,8 @@ from typing import Any
 import program
 from faults.registry import fault
 
-from cbench_client import (
-    attachment,
-    session,
-)
 from cbench_client.errors import Refused
+from cbench_client.host import attachment, session
 
 
 @fault

@@ -5,11 +5,8 @@ from typing import Any
 
 from faults.registry import fault
 
-from cbench_client import (
-    calls,
-    limits,
-)
 from cbench_client.errors import RemoteFailure
+from cbench_client.host import calls, limits
 
 
 @fault

@@ -5,9 +5,7 @@ from typing import Any
 
 from faults.registry import fault
 
-from cbench_client import (
-    adapters,
-)
+from cbench_client.host import adapters
 
 
 @fault

@@ -4,13 +4,10 @@ from typing import Any
 
 from faults.registry import fault
 
-from cbench_client import (
-    convert,
-    hosting,
-    limits,
-    services,
-)
 from cbench_client.errors import RemoteFailure
+from cbench_client.host import host as hosting
+from cbench_client.host import limits, services
+from cbench_client.messages import convert
 
 
 @fault

@@ -8,12 +8,8 @@ from typing import Any
 import program
 from faults.registry import fault
 
-from cbench_client import (
-    gate,
-    limits,
-    memory,
-)
 from cbench_client.errors import RemoteFailure
+from cbench_client.host import gate, limits, memory
 
 
 def _query_through(change: Callable[[dict[str, Any]], Any]) -> None:

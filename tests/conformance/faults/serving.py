@@ -12,14 +12,8 @@ from faults.registry import fault
 from grpc_health.v1 import health, health_pb2
 
 import cbench_client
-from cbench_client import (
-    attachment,
-    background,
-    hosting,
-    server,
-    services,
-    session,
-)
+from cbench_client.host import attachment, background, server, services, session
+from cbench_client.host import host as hosting
 
 
 @fault

@@ -5,10 +5,8 @@ from typing import Any
 
 from faults.registry import fault
 
-from cbench_client import (
-    lane,
-)
 from cbench_client.errors import RemoteFailure
+from cbench_client.host import lane
 
 
 @fault

@@ -8,12 +8,8 @@ from typing import Any
 import systems
 from faults.registry import fault
 
-from cbench_client import (
-    attachment,
-    convert,
-    lane,
-    server,
-)
+from cbench_client.host import attachment, lane, server
+from cbench_client.messages import convert
 
 
 def _copied_through(change: Callable[[Any], Any]) -> None:

@@ -40,7 +40,8 @@ export function App({ head }: { head: Head }) {
     const { rows, examples } = index;
     const of = (row: number) => rows.example[row] ?? 0;
     const listed = rows.system.flatMap((_, row) =>
-      examples.id[of(row)] === id && examples.dataset[of(row)] === dataset ? [row] : []);
+      examples.id[of(row)] === id && examples.dataset[of(row)] === dataset ? [row] : [],
+    );
     if (listed[0] !== undefined) show({ row: listed[0], listed });
     else filterTo({ text: id });
   };
@@ -54,13 +55,21 @@ export function App({ head }: { head: Head }) {
           {head.headline.rows.some((row) => row.some((cell) => cell.interval)) && (
             <p class="note">Small numbers are 95% intervals.</p>
           )}
-          {head.notes.map((note) => <p key={note} class="note">{note}</p>)}
+          {head.notes.map((note) => (
+            <p key={note} class="note">
+              {note}
+            </p>
+          ))}
         </Section>
         {comparison && comparison.pairs.length > 0 && (
-          <Section id="comparison" title="Which is better"><Pairs head={head} comparison={comparison} find={find} /></Section>
+          <Section id="comparison" title="Which is better">
+            <Pairs head={head} comparison={comparison} find={find} />
+          </Section>
         )}
         {comparison && comparison.fronts.length > 0 && (
-          <Section id="front" title="Quality against cost"><Fronts head={head} fronts={comparison.fronts} /></Section>
+          <Section id="front" title="Quality against cost">
+            <Fronts head={head} fronts={comparison.fronts} />
+          </Section>
         )}
         {head.datasets && (
           <Section id="datasets" title="By dataset">
@@ -68,29 +77,50 @@ export function App({ head }: { head: Head }) {
           </Section>
         )}
         {head.distributions.length > 0 && (
-          <Section id="distributions" title="Scores"><Distributions head={head} /></Section>
+          <Section id="distributions" title="Scores">
+            <Distributions head={head} />
+          </Section>
         )}
         {head.times.length > 0 && (
           <Section id="times" title="Time">
             <Times head={head} />
-            <p class="note">From the median (ring) over the 95th percentile (thick) to the slowest row (cross). A call that ran into its time limit counts with it; other failed rows are left out.</p>
+            <p class="note">
+              From the median (ring) over the 95th percentile (thick) to the slowest row (cross). A call that ran into
+              its time limit counts with it; other failed rows are left out.
+            </p>
             <StageTable head={head} />
           </Section>
         )}
         {head.failures.length > 0 && (
-          <Section id="failures" title="Failures"><Failures head={head} filterTo={filterTo} /></Section>
+          <Section id="failures" title="Failures">
+            <Failures head={head} filterTo={filterTo} />
+          </Section>
         )}
         <Section id="rows" title="Rows">
           <Shown head={head} />
           {trouble && <p class="empty">The rows cannot be read: {trouble}</p>}
           {!trouble && !index && <p class="empty">Reading…</p>}
-          {index && <Rows head={head} index={index} filter={filter} setFilter={setFilter} open={(row, listed) => show({ row, listed })} />}
+          {index && (
+            <Rows
+              head={head}
+              index={index}
+              filter={filter}
+              setFilter={setFilter}
+              open={(row, listed) => show({ row, listed })}
+            />
+          )}
         </Section>
       </main>
       <footer>cbench {head.version}. This page needs no network and sends nothing anywhere.</footer>
       {opened && index && (
-        <Example head={head} index={index} row={opened.row} listed={opened.listed}
-          show={(row) => show({ ...opened, row })} close={() => show(null)} />
+        <Example
+          head={head}
+          index={index}
+          row={opened.row}
+          listed={opened.listed}
+          show={(row) => show({ ...opened, row })}
+          close={() => show(null)}
+        />
       )}
     </>
   );
@@ -122,13 +152,25 @@ function Top({ head }: { head: Head }) {
       </div>
       <p class="facts">
         <span class={run.state === "succeeded" ? "state good" : "state bad"}>{run.state}</span>
-        {facts.map((fact) => <span key={fact}>{fact}</span>)}
+        {facts.map((fact) => (
+          <span key={fact}>{fact}</span>
+        ))}
       </p>
-      {isLong && <p class="facts id">{run.datasets.map((name) => <span key={name}>{name}</span>)}</p>}
+      {isLong && (
+        <p class="facts id">
+          {run.datasets.map((name) => (
+            <span key={name}>{name}</span>
+          ))}
+        </p>
+      )}
       <p class="facts id">
         {run.id && <span>{run.id}</span>}
         {run.parent && <span>rescored from {run.parent}</span>}
-        {Object.entries(run.labels).map(([name, value]) => <span key={name} class="label">{name}={value}</span>)}
+        {Object.entries(run.labels).map(([name, value]) => (
+          <span key={name} class="label">
+            {name}={value}
+          </span>
+        ))}
       </p>
     </header>
   );
@@ -152,10 +194,15 @@ function Shown({ head }: { head: Head }) {
   return (
     <>
       {rows < head.run.rows && (
-        <p class="note">This page holds {count(rows)} of {count(head.run.rows)} rows, the first of each system; everything above is about all of them.</p>
+        <p class="note">
+          This page holds {count(rows)} of {count(head.run.rows)} rows, the first of each system; everything above is
+          about all of them.
+        </p>
       )}
       {cut_texts > 0 && (
-        <p class="note">{count(cut_texts)} long texts are cut after {count(text_limit)} characters.</p>
+        <p class="note">
+          {count(cut_texts)} long texts are cut after {count(text_limit)} characters.
+        </p>
       )}
     </>
   );

@@ -45,7 +45,11 @@ export function Distributions({ head }: { head: Head }) {
         <label class="pick">
           Score
           <select value={chosen} onChange={(event) => setChosen(Number(event.currentTarget.value))}>
-            {head.distributions.map(({ score }, at) => <option key={score} value={at}>{score}</option>)}
+            {head.distributions.map(({ score }, at) => (
+              <option key={score} value={at}>
+                {score}
+              </option>
+            ))}
           </select>
         </label>
       )}
@@ -64,25 +68,46 @@ function Histogram({ head, shown }: { head: Head; shown: Distribution }) {
       const counts = shown.systems[system] ?? [];
       const total = counts.reduce((sum, count) => sum + count, 0);
       return counts.map((count, bin) => ({
-        system, count, share: total ? count / total : 0,
-        from: shown.edges[bin] as number, to: shown.edges[bin + 1] as number,
+        system,
+        count,
+        share: total ? count / total : 0,
+        from: shown.edges[bin] as number,
+        to: shown.edges[bin + 1] as number,
       }));
     });
     return Plot.plot({
-      width, height: 40 + 56 * systems.length, marginLeft: margin, marginRight: 16, style: STYLE,
+      width,
+      height: 40 + 56 * systems.length,
+      marginLeft: margin,
+      marginRight: 16,
+      style: STYLE,
       fy: { domain: systems, label: null, padding: 0.25, axis: "left", tickFormat: fit(margin) },
       x: { label: null },
       y: { axis: null, domain: [0, Math.max(...bars.map((bar) => bar.share), 0.01)] },
       marks: [
         Plot.rectY(bars, {
-          fy: "system", x1: "from", x2: "to", y: "share", inset: 0.5,
-          fill: (bar: { system: string }) => colour(head, bar.system), fillOpacity: 0.8,
+          fy: "system",
+          x1: "from",
+          x2: "to",
+          y: "share",
+          inset: 0.5,
+          fill: (bar: { system: string }) => colour(head, bar.system),
+          fillOpacity: 0.8,
         }),
         Plot.ruleY([0], { stroke: "var(--line-strong)" }),
-        Plot.tip(bars, Plot.pointerX({
-          fy: "system", x1: "from", x2: "to", y: "share", fill: "var(--panel)", stroke: "var(--line-strong)",
-          title: (bar) => `${bar.system}\n${bar.count.toLocaleString("en")} rows from ${+bar.from.toFixed(3)} to ${+bar.to.toFixed(3)}`,
-        })),
+        Plot.tip(
+          bars,
+          Plot.pointerX({
+            fy: "system",
+            x1: "from",
+            x2: "to",
+            y: "share",
+            fill: "var(--panel)",
+            stroke: "var(--line-strong)",
+            title: (bar) =>
+              `${bar.system}\n${bar.count.toLocaleString("en")} rows from ${+bar.from.toFixed(3)} to ${+bar.to.toFixed(3)}`,
+          }),
+        ),
       ],
     });
   });
@@ -99,14 +124,28 @@ function shares(head: Head, shown: Distribution, width: number): Element {
   });
   const row = { y: "system" } as const;
   return Plot.plot({
-    width, height: 40 + 34 * systems.length, marginLeft: margin, marginRight: 128, style: STYLE,
-    x: { domain: [0, 1], label: null, percent: false, ticks: 5, tickFormat: (value: number) => `${Math.round(100 * value)}%` },
+    width,
+    height: 40 + 34 * systems.length,
+    marginLeft: margin,
+    marginRight: 128,
+    style: STYLE,
+    x: {
+      domain: [0, 1],
+      label: null,
+      percent: false,
+      ticks: 5,
+      tickFormat: (value: number) => `${Math.round(100 * value)}%`,
+    },
     y: { domain: systems, label: null, tickSize: 0, padding: 0.35, tickFormat: fit(margin) },
     marks: [
       Plot.barX(bars, { ...row, x1: 0, x2: 1, fill: "var(--sunken)" }),
       Plot.barX(bars, { ...row, x1: 0, x2: "share", fill: (bar) => colour(head, bar.system), fillOpacity: 0.85 }),
       Plot.text(bars, {
-        ...row, x: 1, dx: 8, textAnchor: "start", fill: "var(--text)",
+        ...row,
+        x: 1,
+        dx: 8,
+        textAnchor: "start",
+        fill: "var(--text)",
         text: (bar) => `${bar.one.toLocaleString("en")} of ${(bar.one + bar.zero).toLocaleString("en")}`,
       }),
     ],
@@ -130,20 +169,53 @@ function timesChart(head: Head, width: number): Element {
   const stroke = (line: StageTimes) => colour(head, line.system);
   const row = { fy: "stage", y: "system" } as const;
   return Plot.plot({
-    width, height: 34 + stages.length * (26 + 20 * systems.length), marginLeft: margin, marginTop: 22, marginRight: 16, style: STYLE,
+    width,
+    height: 34 + stages.length * (26 + 20 * systems.length),
+    marginLeft: margin,
+    marginTop: 22,
+    marginRight: 16,
+    style: STYLE,
     fy: { domain: stages, axis: null, padding: 0.2 },
     y: { domain: systems, label: null, tickSize: 0, tickFormat: fit(margin) },
     x: { type: "log", label: null, grid: true, ticks: 5, tickFormat: spanOf },
     marks: [
-      Plot.text(stages.map((stage) => ({ stage })), { fy: "stage", text: "stage", frameAnchor: "top-left", dy: -14, fill: "var(--text)", fontWeight: 600 }),
-      Plot.link(head.times, { ...row, x1: at(0), x2: at(3), y1: "system", y2: "system", stroke, strokeOpacity: 0.35, strokeWidth: 2 }),
-      Plot.link(head.times, { ...row, x1: at(0), x2: at(1), y1: "system", y2: "system", stroke, strokeWidth: 5, strokeLinecap: "round" }),
+      Plot.text(
+        stages.map((stage) => ({ stage })),
+        { fy: "stage", text: "stage", frameAnchor: "top-left", dy: -14, fill: "var(--text)", fontWeight: 600 },
+      ),
+      Plot.link(head.times, {
+        ...row,
+        x1: at(0),
+        x2: at(3),
+        y1: "system",
+        y2: "system",
+        stroke,
+        strokeOpacity: 0.35,
+        strokeWidth: 2,
+      }),
+      Plot.link(head.times, {
+        ...row,
+        x1: at(0),
+        x2: at(1),
+        y1: "system",
+        y2: "system",
+        stroke,
+        strokeWidth: 5,
+        strokeLinecap: "round",
+      }),
       Plot.dot(head.times, { ...row, x: at(0), fill: "var(--panel)", stroke, strokeWidth: 2, r: 4 }),
       Plot.dot(head.times, { ...row, x: at(3), stroke, symbol: "times", r: 3 }),
-      Plot.tip(head.times, Plot.pointer({
-        ...row, x: at(1), fill: "var(--panel)", stroke: "var(--line-strong)",
-        title: (line: StageTimes) => `${line.system}, ${line.stage}\np50 ${line.texts[0]}\np95 ${line.texts[1]}\np99 ${line.texts[2]}\nmax ${line.texts[3]}`,
-      })),
+      Plot.tip(
+        head.times,
+        Plot.pointer({
+          ...row,
+          x: at(1),
+          fill: "var(--panel)",
+          stroke: "var(--line-strong)",
+          title: (line: StageTimes) =>
+            `${line.system}, ${line.stage}\np50 ${line.texts[0]}\np95 ${line.texts[1]}\np99 ${line.texts[2]}\nmax ${line.texts[3]}`,
+        }),
+      ),
     ],
   });
 }

@@ -9,14 +9,21 @@ const PAIRS_SHOWN = 6;
 const NAMED_POINTS = 12;
 
 /** Every pair in one sentence, with the numbers behind it to unfold. */
-export function Pairs({ head, comparison, find }: {
+export function Pairs({
+  head,
+  comparison,
+  find,
+}: {
   head: Head;
   comparison: Comparison;
   find: (dataset: string, id: string) => void;
 }) {
   const [isWhole, setWhole] = useState(false);
   const pairs = isWhole ? comparison.pairs : comparison.pairs.slice(0, PAIRS_SHOWN);
-  const scale = Math.max(1e-9, ...comparison.pairs.flatMap(({ low, high, value }) => [low, high, value].map((x) => Math.abs(x ?? 0))));
+  const scale = Math.max(
+    1e-9,
+    ...comparison.pairs.flatMap(({ low, high, value }) => [low, high, value].map((x) => Math.abs(x ?? 0))),
+  );
   return (
     <>
       <ul class="pairs">
@@ -33,7 +40,9 @@ export function Pairs({ head, comparison, find }: {
         ))}
       </ul>
       {comparison.pairs.length > pairs.length && (
-        <button type="button" onClick={() => setWhole(true)}>Show all {count(comparison.pairs.length)} comparisons</button>
+        <button type="button" onClick={() => setWhole(true)}>
+          Show all {count(comparison.pairs.length)} comparisons
+        </button>
       )}
       {comparison.notes.length > 0 && <p class="note">{comparison.notes.join(" ")}</p>}
     </>
@@ -58,21 +67,56 @@ function PairNumbers({ head, pair, find }: { head: Head; pair: Pair; find: (data
   const [wins, ties, losses] = pair.tally;
   return (
     <div class="pair">
-      <p><System head={head} name={pair.a} /> against <System head={head} name={pair.b} /></p>
+      <p>
+        <System head={head} name={pair.a} /> against <System head={head} name={pair.b} />
+      </p>
       <dl class="fields">
-        <div><dt>difference in {pair.score}</dt><dd>{pair.difference} {pair.unit}, 95% interval {pair.interval}</dd></div>
-        <div><dt>p, adjusted for all pairs</dt><dd>{pair.p} ({pair.test})</dd></div>
-        <div><dt>examples</dt><dd>{count(pair.examples)}: {count(wins)} won, {count(ties)} tied, {count(losses)} lost</dd></div>
-        <div><dt>smallest difference this many would show</dt><dd>{pair.detectable} {pair.unit}</dd></div>
-        {pair.costs.length > 0 && <div><dt>use</dt><dd>{pair.costs.join(", ")}</dd></div>}
-        <div><dt>examples that flipped</dt><dd>{count(pair.flipped[0])} to {pair.a}, {count(pair.flipped[1])} to {pair.b}</dd></div>
+        <div>
+          <dt>difference in {pair.score}</dt>
+          <dd>
+            {pair.difference} {pair.unit}, 95% interval {pair.interval}
+          </dd>
+        </div>
+        <div>
+          <dt>p, adjusted for all pairs</dt>
+          <dd>
+            {pair.p} ({pair.test})
+          </dd>
+        </div>
+        <div>
+          <dt>examples</dt>
+          <dd>
+            {count(pair.examples)}: {count(wins)} won, {count(ties)} tied, {count(losses)} lost
+          </dd>
+        </div>
+        <div>
+          <dt>smallest difference this many would show</dt>
+          <dd>
+            {pair.detectable} {pair.unit}
+          </dd>
+        </div>
+        {pair.costs.length > 0 && (
+          <div>
+            <dt>use</dt>
+            <dd>{pair.costs.join(", ")}</dd>
+          </div>
+        )}
+        <div>
+          <dt>examples that flipped</dt>
+          <dd>
+            {count(pair.flipped[0])} to {pair.a}, {count(pair.flipped[1])} to {pair.b}
+          </dd>
+        </div>
       </dl>
       {pair.flips.length > 0 && (
         <ul class="flips">
           {pair.flips.map((flip) => (
             <li key={`${flip.dataset}\n${flip.id}`}>
               <button type="button" onClick={() => find(flip.dataset, flip.id)}>
-                {flip.id} <span class={flip.to_a ? "good" : "bad"}>{flip.a} / {flip.b}</span>
+                {flip.id}{" "}
+                <span class={flip.to_a ? "good" : "bad"}>
+                  {flip.a} / {flip.b}
+                </span>
               </button>
             </li>
           ))}
@@ -92,19 +136,36 @@ export function Fronts({ head, fronts }: { head: Head; fronts: Front[] }) {
       {fronts.length > 1 && (
         <div class="views" role="group" aria-label="Cost">
           {fronts.map(({ axis, title }, at) => (
-            <button key={axis} type="button" aria-pressed={at === chosen} onClick={() => setChosen(at)}>{title}</button>
+            <button key={axis} type="button" aria-pressed={at === chosen} onClick={() => setChosen(at)}>
+              {title}
+            </button>
           ))}
         </div>
       )}
       <FrontChart key={front.axis} head={head} front={front} />
       <div class="scroll" tabIndex={0} role="region" aria-label="Front">
         <table>
-          <thead><tr><th scope="col" class="first">System</th><th scope="col">Score</th><th scope="col">{front.title}</th><th scope="col">Front</th><th scope="col">Probability</th></tr></thead>
+          <thead>
+            <tr>
+              <th scope="col" class="first">
+                System
+              </th>
+              <th scope="col">Score</th>
+              <th scope="col">{front.title}</th>
+              <th scope="col">Front</th>
+              <th scope="col">Probability</th>
+            </tr>
+          </thead>
           <tbody>
             {front.points.map((point) => (
               <tr key={point.system}>
-                <th scope="row" class="first"><System head={head} name={point.system} /></th>
-                <td>{point.quality.text}</td><td>{point.cost.text}</td><td>{point.layer}</td><td>{point.probability}</td>
+                <th scope="row" class="first">
+                  <System head={head} name={point.system} />
+                </th>
+                <td>{point.quality.text}</td>
+                <td>{point.cost.text}</td>
+                <td>{point.layer}</td>
+                <td>{point.probability}</td>
               </tr>
             ))}
           </tbody>
@@ -135,24 +196,65 @@ function frontChart(head: Head, front: Front, width: number): Element {
   const y = (point: FrontPoint) => point.quality.value;
   const stroke = (point: FrontPoint) => colour(head, point.system);
   return Plot.plot({
-    width, height: Math.min(420, Math.max(260, width * 0.5)), marginLeft: 44, marginRight: 24, marginBottom: 40, style: STYLE,
-    x: { label: `${front.title} →`, labelAnchor: "right", type: isLog ? "log" : "linear", zero: !isLog, nice: !isLog, ticks: 5, tickFormat: isLog ? "~s" : undefined, inset: 16 },
+    width,
+    height: Math.min(420, Math.max(260, width * 0.5)),
+    marginLeft: 44,
+    marginRight: 24,
+    marginBottom: 40,
+    style: STYLE,
+    x: {
+      label: `${front.title} →`,
+      labelAnchor: "right",
+      type: isLog ? "log" : "linear",
+      zero: !isLog,
+      nice: !isLog,
+      ticks: 5,
+      tickFormat: isLog ? "~s" : undefined,
+      inset: 16,
+    },
     y: { label: "↑ Score", grid: true, nice: true, inset: 12 },
     marks: [
       Plot.line(best, { x, y, curve: "step-after", stroke: "var(--line-strong)", strokeDasharray: "4 3" }),
-      Plot.ruleX(points.filter(({ quality }) => quality.low !== null), { x, y1: (p: FrontPoint) => p.quality.low, y2: (p: FrontPoint) => p.quality.high, stroke, strokeWidth: 1.5 }),
-      Plot.ruleY(points.filter(({ cost }) => cost.low !== null), { y, x1: (p: FrontPoint) => p.cost.low, x2: (p: FrontPoint) => p.cost.high, stroke, strokeWidth: 1.5 }),
-      Plot.dot(points, { x, y, r: 5, fill: (p: FrontPoint) => (p.layer === 1 ? stroke(p) : "var(--panel)"), stroke, strokeWidth: 2 }),
+      Plot.ruleX(
+        points.filter(({ quality }) => quality.low !== null),
+        { x, y1: (p: FrontPoint) => p.quality.low, y2: (p: FrontPoint) => p.quality.high, stroke, strokeWidth: 1.5 },
+      ),
+      Plot.ruleY(
+        points.filter(({ cost }) => cost.low !== null),
+        { y, x1: (p: FrontPoint) => p.cost.low, x2: (p: FrontPoint) => p.cost.high, stroke, strokeWidth: 1.5 },
+      ),
+      Plot.dot(points, {
+        x,
+        y,
+        r: 5,
+        fill: (p: FrontPoint) => (p.layer === 1 ? stroke(p) : "var(--panel)"),
+        stroke,
+        strokeWidth: 2,
+      }),
       ...[true, false].map((toTheLeft) =>
         Plot.text(points, {
-          x, y, dy: -12, dx: toTheLeft ? -6 : 6, textAnchor: toTheLeft ? "end" : "start",
-          fill: "var(--text)", stroke: "var(--panel)", strokeWidth: 4, text: (p: FrontPoint) => short(p.system, 24),
+          x,
+          y,
+          dy: -12,
+          dx: toTheLeft ? -6 : 6,
+          textAnchor: toTheLeft ? "end" : "start",
+          fill: "var(--text)",
+          stroke: "var(--panel)",
+          strokeWidth: 4,
+          text: (p: FrontPoint) => short(p.system, 24),
           filter: (p: FrontPoint) => points.length <= NAMED_POINTS && isRight(p) === toTheLeft,
-        })),
-      Plot.tip(points, Plot.pointer({
-        x, y, fill: "var(--panel)", stroke: "var(--line-strong)",
-        title: (p: FrontPoint) => `${p.system}\nscore ${p.quality.text}\n${front.title.toLowerCase()} ${p.cost.text}`,
-      })),
+        }),
+      ),
+      Plot.tip(
+        points,
+        Plot.pointer({
+          x,
+          y,
+          fill: "var(--panel)",
+          stroke: "var(--line-strong)",
+          title: (p: FrontPoint) => `${p.system}\nscore ${p.quality.text}\n${front.title.toLowerCase()} ${p.cost.text}`,
+        }),
+      ),
     ],
   });
 }

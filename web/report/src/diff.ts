@@ -120,8 +120,7 @@ function exact(before: string[], after: string[], pieces: Piece[]): void {
       j++;
     } else if (
       j >= after.length ||
-      (i < before.length &&
-        (common[(i + 1) * width + j] as number) >= (common[i * width + j + 1] as number))
+      (i < before.length && (common[(i + 1) * width + j] as number) >= (common[i * width + j + 1] as number))
     ) {
       push(pieces, "removed", before.slice(i++, i));
     } else {

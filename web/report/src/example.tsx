@@ -10,7 +10,14 @@ const STAGES = ["queue", "system", "reader", "scoring"];
 const ASKED = ["question", "prompt", "instruction", "query", "premise", "hypothesis", "choices"];
 
 /** One row with all there is about it, over the page. */
-export function Example({ head, index, row, listed, show, close }: {
+export function Example({
+  head,
+  index,
+  row,
+  listed,
+  show,
+  close,
+}: {
   head: Head;
   index: Index;
   row: number;
@@ -36,17 +43,45 @@ export function Example({ head, index, row, listed, show, close }: {
   };
   const example = index.rows.example[row] ?? 0;
   return (
-    <dialog ref={dialog} class="example" onClose={close} onKeyDown={onKeyDown} aria-labelledby="example-title"
-      onClick={(event) => { if (event.target === dialog.current) dialog.current?.close(); }}>
+    <dialog
+      ref={dialog}
+      class="example"
+      onClose={close}
+      onKeyDown={onKeyDown}
+      aria-labelledby="example-title"
+      onClick={(event) => {
+        if (event.target === dialog.current) dialog.current?.close();
+      }}
+    >
       <header>
         <div>
-          <h2 id="example-title" tabIndex={-1} ref={title}>{index.examples.id[example]}</h2>
+          <h2 id="example-title" tabIndex={-1} ref={title}>
+            {index.examples.id[example]}
+          </h2>
           <p>{index.examples.dataset[example]}</p>
         </div>
         <nav>
-          <button type="button" disabled={at <= 0} onClick={() => step(-1)} title="Previous row (k)" aria-label="Previous row">↑</button>
-          <button type="button" disabled={at < 0 || at >= listed.length - 1} onClick={() => step(1)} title="Next row (j)" aria-label="Next row">↓</button>
-          <button type="button" onClick={() => dialog.current?.close()} title="Close (Escape)" aria-label="Close">✕</button>
+          <button
+            type="button"
+            disabled={at <= 0}
+            onClick={() => step(-1)}
+            title="Previous row (k)"
+            aria-label="Previous row"
+          >
+            ↑
+          </button>
+          <button
+            type="button"
+            disabled={at < 0 || at >= listed.length - 1}
+            onClick={() => step(1)}
+            title="Next row (j)"
+            aria-label="Next row"
+          >
+            ↓
+          </button>
+          <button type="button" onClick={() => dialog.current?.close()} title="Close (Escape)" aria-label="Close">
+            ✕
+          </button>
         </nav>
       </header>
       <Siblings head={head} index={index} row={row} show={show} />
@@ -66,7 +101,10 @@ function Siblings({ head, index, row, show }: { head: Head; index: Index; row: n
     <div class="siblings" role="group" aria-label="Systems">
       {same.map((at) => (
         <button key={at} type="button" aria-pressed={at === row} onClick={() => show(at)}>
-          <System head={head} name={`${head.systems[rows.system[at] ?? 0]}${rows.repeat[at] ? ` #${(rows.repeat[at] ?? 0) + 1}` : ""}`} />
+          <System
+            head={head}
+            name={`${head.systems[rows.system[at] ?? 0]}${rows.repeat[at] ? ` #${(rows.repeat[at] ?? 0) + 1}` : ""}`}
+          />
           <Score value={rows.score[at] ?? null} failed={rows.failure[at] !== null} threshold={head.threshold} />
         </button>
       ))}
@@ -83,7 +121,9 @@ function Content({ head, index, row }: { head: Head; index: Index; row: number }
       (found) => isCurrent && setRead(found),
       (error: unknown) => isCurrent && setTrouble(String(error)),
     );
-    return () => { isCurrent = false; };
+    return () => {
+      isCurrent = false;
+    };
   }, [index, row]);
   if (trouble) return <p class="empty">This row cannot be read: {trouble}</p>;
   if (read === null) return <p class="empty">Reading…</p>;
@@ -100,26 +140,66 @@ function Parts({ head, body, original, primary }: { head: Head; body: Body; orig
   const response = body.fields["response"];
   return (
     <div class="content">
-      {body.failure && <section class="problem"><h3>Failed</h3><Fields texts={body.failure} /></section>}
-      {Object.keys(asked).length > 0 && <section class="asked"><Fields texts={asked} /></section>}
+      {body.failure && (
+        <section class="problem">
+          <h3>Failed</h3>
+          <Fields texts={body.failure} />
+        </section>
+      )}
+      {Object.keys(asked).length > 0 && (
+        <section class="asked">
+          <Fields texts={asked} />
+        </section>
+      )}
       <div class="sides">
-        {response && <section><h3>Response</h3><Prose text={response} marks={marks} /></section>}
-        {Object.keys(references).length > 0 && <section><h3>Reference</h3><Fields texts={references} /></section>}
+        {response && (
+          <section>
+            <h3>Response</h3>
+            <Prose text={response} marks={marks} />
+          </section>
+        )}
+        {Object.keys(references).length > 0 && (
+          <section>
+            <h3>Reference</h3>
+            <Fields texts={references} />
+          </section>
+        )}
       </div>
       <Scores body={body} primary={primary} />
       <Evaluators body={body} />
-      <Context before={original["context"]} after={body.fields["context"]} kept={body.kept.includes("context")} marks={marks} />
-      {Object.keys(changed).length > 0 && <section><h3>Other fields the system returned</h3><Fields texts={changed} /></section>}
+      <Context
+        before={original["context"]}
+        after={body.fields["context"]}
+        kept={body.kept.includes("context")}
+        marks={marks}
+      />
+      {Object.keys(changed).length > 0 && (
+        <section>
+          <h3>Other fields the system returned</h3>
+          <Fields texts={changed} />
+        </section>
+      )}
       <section>
         <h3>Time and use</h3>
         <dl class="fields">
-          {body.times.map((spent, at) => spent > 0 && (
-            <div key={at}><dt>{STAGES[at]}</dt><dd>{seconds(spent)}</dd></div>
-          ))}
+          {body.times.map(
+            (spent, at) =>
+              spent > 0 && (
+                <div key={at}>
+                  <dt>{STAGES[at]}</dt>
+                  <dd>{seconds(spent)}</dd>
+                </div>
+              ),
+          )}
         </dl>
         <Fields texts={{ ...body.facts, ...body.metadata }} />
       </section>
-      {Object.keys(rest).length > 0 && <details><summary>Everything else in the example</summary><Fields texts={rest} /></details>}
+      {Object.keys(rest).length > 0 && (
+        <details>
+          <summary>Everything else in the example</summary>
+          <Fields texts={rest} />
+        </details>
+      )}
     </div>
   );
 }
@@ -132,8 +212,13 @@ function Scores({ body, primary }: { body: Body; primary: string }) {
       <h3>Scores</h3>
       <ul class="scores">
         {names.map((name) => (
-          <li key={name} class={name === primary ? "primary" : ""} title={name === primary ? "The score that counts" : ""}>
-            <span>{name}</span><b>{body.scores[name]?.toFixed(3) ?? "—"}</b>
+          <li
+            key={name}
+            class={name === primary ? "primary" : ""}
+            title={name === primary ? "The score that counts" : ""}
+          >
+            <span>{name}</span>
+            <b>{body.scores[name]?.toFixed(3) ?? "—"}</b>
           </li>
         ))}
       </ul>
@@ -150,7 +235,11 @@ function Evaluators({ body }: { body: Body }) {
       {names.map((name) => (
         <div key={name} class="evaluator">
           <h4>{name}</h4>
-          {body.evaluator_failures[name] && <div class="problem"><Fields texts={body.evaluator_failures[name]} /></div>}
+          {body.evaluator_failures[name] && (
+            <div class="problem">
+              <Fields texts={body.evaluator_failures[name]} />
+            </div>
+          )}
           {body.details[name] && <Fields texts={body.details[name]} />}
         </div>
       ))}
@@ -171,11 +260,17 @@ function Context({ before, after, kept, marks }: { before?: Text; after?: Text; 
       {views.length > 0 && (
         <div class="views" role="group" aria-label="View of the context">
           {views.map((name) => (
-            <button key={name} type="button" aria-pressed={name === view} onClick={() => setView(name)}>{name}</button>
+            <button key={name} type="button" aria-pressed={name === view} onClick={() => setView(name)}>
+              {name}
+            </button>
           ))}
         </div>
       )}
-      {view === "changes" && before && after ? <Changes before={before} after={after} /> : shown && <Prose text={shown} marks={marks} />}
+      {view === "changes" && before && after ? (
+        <Changes before={before} after={after} />
+      ) : (
+        shown && <Prose text={shown} marks={marks} />
+      )}
     </section>
   );
 }
@@ -186,7 +281,13 @@ function Changes({ before, after }: { before: Text; after: Text }) {
     <>
       <pre class="prose diff" dir="auto">
         {pieces.map(({ change, text }, at) =>
-          change === "removed" ? <del key={at}>{text}</del> : change === "added" ? <ins key={at}>{text}</ins> : <span key={at}>{text}</span>,
+          change === "removed" ? (
+            <del key={at}>{text}</del>
+          ) : change === "added" ? (
+            <ins key={at}>{text}</ins>
+          ) : (
+            <span key={at}>{text}</span>
+          ),
         )}
       </pre>
       <Cut text={before[2] >= after[2] ? before : after} />

@@ -9,7 +9,13 @@ const ROW_HEIGHT = 56;
 const TITLES_HEIGHT = 30;
 const SPARE = 6;
 
-export function Rows({ head, index, filter, setFilter, open }: {
+export function Rows({
+  head,
+  index,
+  filter,
+  setFilter,
+  open,
+}: {
   head: Head;
   index: Index;
   filter: Filter;
@@ -44,7 +50,12 @@ export function Rows({ head, index, filter, setFilter, open }: {
 }
 
 const TITLES = [
-  ["system", "System"], ["example", "Example"], ["", "Response"], ["score", "Score"], ["tokens", "Tokens"], ["latency", "Time"],
+  ["system", "System"],
+  ["example", "Example"],
+  ["", "Response"],
+  ["score", "Score"],
+  ["tokens", "Tokens"],
+  ["latency", "Time"],
 ] as const;
 
 function Titles({ order, sort }: { order: Order; sort: (key: SortKey) => void }) {
@@ -53,10 +64,14 @@ function Titles({ order, sort }: { order: Order; sort: (key: SortKey) => void })
     <div class="row titles" role="row">
       {TITLES.map(([key, title]) =>
         key === "" ? (
-          <div key={title} role="columnheader" class="said">{title}</div>
+          <div key={title} role="columnheader" class="said">
+            {title}
+          </div>
         ) : (
           <div key={title} role="columnheader" class={key} aria-sort={order.key === key ? direction : "none"}>
-            <button type="button" onClick={() => sort(key)}>{title}</button>
+            <button type="button" onClick={() => sort(key)}>
+              {title}
+            </button>
           </div>
         ),
       )}
@@ -64,7 +79,12 @@ function Titles({ order, sort }: { order: Order; sort: (key: SortKey) => void })
   );
 }
 
-function Filters({ head, index, filter, setFilter }: {
+function Filters({
+  head,
+  index,
+  filter,
+  setFilter,
+}: {
   head: Head;
   index: Index;
   filter: Filter;
@@ -75,22 +95,38 @@ function Filters({ head, index, filter, setFilter }: {
   const set = (change: Partial<Filter>) => setFilter({ ...filter, ...change });
   return (
     <div class="filters">
-      <input type="search" placeholder="Search ids, questions, responses, failures" aria-label="Search rows"
-        value={filter.text} onInput={(event) => set({ text: event.currentTarget.value })} />
+      <input
+        type="search"
+        placeholder="Search ids, questions, responses, failures"
+        aria-label="Search rows"
+        value={filter.text}
+        onInput={(event) => set({ text: event.currentTarget.value })}
+      />
       <Choice label="System" value={filter.system} options={systems} change={(system) => set({ system })} />
       {datasets.length > 1 && (
         <Choice label="Dataset" value={filter.dataset} options={datasets} change={(dataset) => set({ dataset })} />
       )}
-      <Choice label="Outcome" value={filter.status} options={["passed", "missed", "failed"]}
-        change={(status) => set({ status: status as Filter["status"], reason: "" })} />
+      <Choice
+        label="Outcome"
+        value={filter.status}
+        options={["passed", "missed", "failed"]}
+        change={(status) => set({ status: status as Filter["status"], reason: "" })}
+      />
       {filter.reason && (
-        <button type="button" class="chip" onClick={() => set({ reason: "" })} title="Show other failures too">{filter.reason} ×</button>
+        <button type="button" class="chip" onClick={() => set({ reason: "" })} title="Show other failures too">
+          {filter.reason} ×
+        </button>
       )}
     </div>
   );
 }
 
-function Choice({ label, value, options, change }: {
+function Choice({
+  label,
+  value,
+  options,
+  change,
+}: {
   label: string;
   value: string;
   options: string[];
@@ -99,13 +135,23 @@ function Choice({ label, value, options, change }: {
   return (
     <select aria-label={label} value={value} onChange={(event) => change(event.currentTarget.value)}>
       <option value="">{label}: all</option>
-      {options.map((option) => <option key={option} value={option}>{option}</option>)}
+      {options.map((option) => (
+        <option key={option} value={option}>
+          {option}
+        </option>
+      ))}
     </select>
   );
 }
 
 /** Draws only the rows that are in sight, and a few beside them. */
-function Window({ head, index, listed, open, children }: {
+function Window({
+  head,
+  index,
+  listed,
+  open,
+  children,
+}: {
   head: Head;
   index: Index;
   listed: number[];
@@ -131,7 +177,12 @@ function Window({ head, index, listed, open, children }: {
   const onKeyDown = (event: KeyboardEvent) => {
     const page = Math.max(1, Math.floor(height / ROW_HEIGHT) - 1);
     const steps: Record<string, number> = {
-      ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -listed.length, End: listed.length,
+      ArrowDown: 1,
+      ArrowUp: -1,
+      PageDown: page,
+      PageUp: -page,
+      Home: -listed.length,
+      End: listed.length,
     };
     const step = steps[event.key];
     if (event.target !== place.current) return;
@@ -146,16 +197,32 @@ function Window({ head, index, listed, open, children }: {
     }
   };
   return (
-    <div class="window" ref={place} tabIndex={0} aria-label="Rows: arrow keys move, Enter opens"
+    <div
+      class="window"
+      ref={place}
+      tabIndex={0}
+      aria-label="Rows: arrow keys move, Enter opens"
       aria-activedescendant={listed.length ? `listed-${active}` : undefined}
-      onScroll={(event) => setTop(event.currentTarget.scrollTop)} onKeyDown={onKeyDown}
-      style={{ height: `${TITLES_HEIGHT + Math.min(640, Math.max(1.5, listed.length) * ROW_HEIGHT)}px` }}>
+      onScroll={(event) => setTop(event.currentTarget.scrollTop)}
+      onKeyDown={onKeyDown}
+      style={{ height: `${TITLES_HEIGHT + Math.min(640, Math.max(1.5, listed.length) * ROW_HEIGHT)}px` }}
+    >
       {children}
       {listed.length === 0 && <p class="empty">No row matches.</p>}
       <div class="list" style={{ height: `${listed.length * ROW_HEIGHT}px` }}>
         {listed.slice(first, last).map((row, offset) => (
-          <Row key={row} head={head} index={index} row={row} at={first + offset} isActive={first + offset === active}
-            choose={() => { setActive(first + offset); open(row); }} />
+          <Row
+            key={row}
+            head={head}
+            index={index}
+            row={row}
+            at={first + offset}
+            isActive={first + offset === active}
+            choose={() => {
+              setActive(first + offset);
+              open(row);
+            }}
+          />
         ))}
       </div>
     </div>
@@ -168,7 +235,14 @@ function reveal(element: HTMLElement, at: number, height: number): void {
   else if (to > element.scrollTop + height) element.scrollTop = to - height;
 }
 
-function Row({ head, index, row, at, isActive, choose }: {
+function Row({
+  head,
+  index,
+  row,
+  at,
+  isActive,
+  choose,
+}: {
   head: Head;
   index: Index;
   row: number;
@@ -181,14 +255,24 @@ function Row({ head, index, row, at, isActive, choose }: {
   const failure = rows.failure[row];
   const repeat = rows.repeat[row] ?? 0;
   return (
-    <div class={isActive ? "row active" : "row"} id={`listed-${at}`} role="row" aria-rowindex={at + 2} data-row={row}
-      style={{ top: `${at * ROW_HEIGHT}px` }} onClick={choose}>
+    <div
+      class={isActive ? "row active" : "row"}
+      id={`listed-${at}`}
+      role="row"
+      aria-rowindex={at + 2}
+      data-row={row}
+      style={{ top: `${at * ROW_HEIGHT}px` }}
+      onClick={choose}
+    >
       <div class="system" role="gridcell">
         <System head={head} name={head.systems[rows.system[row] ?? 0] ?? ""} />
         <small>{examples.dataset[example]}</small>
       </div>
       <div class="example" role="gridcell">
-        <span>{examples.id[example]}{repeat > 0 && ` #${repeat + 1}`}</span>
+        <span>
+          {examples.id[example]}
+          {repeat > 0 && ` #${repeat + 1}`}
+        </span>
         <small>{examples.asked[example]}</small>
       </div>
       <div class="said" role="gridcell">
@@ -203,7 +287,9 @@ function Row({ head, index, row, at, isActive, choose }: {
         <span>{count(rows.tokens_out[row] ?? 0)}</span>
         <small>of {count(rows.tokens_in[row] ?? 0)}</small>
       </div>
-      <div class="latency" role="gridcell">{seconds(rows.latency[row] ?? 0)}</div>
+      <div class="latency" role="gridcell">
+        {seconds(rows.latency[row] ?? 0)}
+      </div>
     </div>
   );
 }

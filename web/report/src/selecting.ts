@@ -23,8 +23,12 @@ export function searchable(head: Head, { rows, examples }: Index): string[] {
   return rows.system.map((system, row) => {
     const example = rows.example[row] ?? 0;
     const texts = [
-      head.systems[system], examples.id[example], examples.dataset[example], examples.asked[example],
-      rows.said[row], rows.failure[row] ?? "",
+      head.systems[system],
+      examples.id[example],
+      examples.dataset[example],
+      examples.asked[example],
+      rows.said[row],
+      rows.failure[row] ?? "",
     ];
     return texts.join("\n").toLowerCase();
   });

@@ -8,7 +8,12 @@ interface Order {
 }
 
 /** A table whose first column names systems; a click on a title sorts by it. */
-export function SystemTable({ head, table, caption, ranged }: {
+export function SystemTable({
+  head,
+  table,
+  caption,
+  ranged,
+}: {
   head: Head;
   table: Table;
   caption: string;
@@ -27,7 +32,9 @@ export function SystemTable({ head, table, caption, ranged }: {
           <tr>
             {table.titles.map((title, column) => (
               <th key={column} scope="col" aria-sort={ariaSort(order, column)} class={column === 0 ? "first" : ""}>
-                <button type="button" onClick={() => sort(column)}>{title}</button>
+                <button type="button" onClick={() => sort(column)}>
+                  {title}
+                </button>
               </th>
             ))}
           </tr>
@@ -35,7 +42,9 @@ export function SystemTable({ head, table, caption, ranged }: {
         <tbody>
           {rows.map((row) => (
             <tr key={row[0]?.text}>
-              <th scope="row" class="first"><System head={head} name={row[0]?.text ?? ""} /></th>
+              <th scope="row" class="first">
+                <System head={head} name={row[0]?.text ?? ""} />
+              </th>
               {row.slice(1).map((cell, at) => (
                 <td key={at}>
                   <div class="figure">{cell.text}</div>

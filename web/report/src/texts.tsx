@@ -7,11 +7,19 @@ export function Prose({ text, marks = [] }: { text: Text; marks?: string[] }) {
   const [characters, isJson] = text;
   const items = listed(text);
   if (items) {
-    return <ul class="prose list" dir="auto">{items.map((item, at) => <li key={at}>{item}</li>)}</ul>;
+    return (
+      <ul class="prose list" dir="auto">
+        {items.map((item, at) => (
+          <li key={at}>{item}</li>
+        ))}
+      </ul>
+    );
   }
   return (
     <>
-      <pre class={isJson && /[[{]/.test(characters) ? "prose json" : "prose"} dir="auto">{marked(characters, marks)}</pre>
+      <pre class={isJson && /[[{]/.test(characters) ? "prose json" : "prose"} dir="auto">
+        {marked(characters, marks)}
+      </pre>
       <Cut text={text} />
     </>
   );
@@ -36,7 +44,9 @@ export function Fields({ texts }: { texts: Texts }) {
       {Object.entries(texts).map(([name, text]) => (
         <div key={name} class={isLong(text) ? "long" : ""}>
           <dt>{name}</dt>
-          <dd><Prose text={text} /></dd>
+          <dd>
+            <Prose text={text} />
+          </dd>
         </div>
       ))}
     </dl>

@@ -1,0 +1,221 @@
+"""`cbench datasets`: list them, show one, copy some into a folder, check that folder."""
+
+import argparse
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from cbench_server.cli import options
+from cbench_server.cli.components import components, message_to_dict, print_components
+from cbench_server.cli.connect import connect
+from cbench_server.cli.exits import OK, CommandFailed, UsageError
+from cbench_server.cli.screen import print_json, render_fields
+from cbench_server.cli.spec import registered_dataset
+from cbench_server.cli.values import positive_int
+from cbench_server.errors import CbenchError, UnknownName
+from cbench_server.reports.grid import printable
+
+if TYPE_CHECKING:
+    from cbench_client._gen.cbench.v1 import bench_pb2
+    from cbench_server.types import Example
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of a listing, and the actions `show`, `download` and `check`."""
+    parser.set_defaults(handler=datasets)
+    options.add_output(parser)
+    options.add_server_flags(parser)
+    actions = parser.add_subparsers(metavar="ACTION", dest="action")
+    shown = options.add_action(
+        actions, "show", show_dataset, "Show a dataset and one example of it"
+    )
+    shown.add_argument("dataset", metavar="NAME[:CONFIG]", help="see: cbench datasets")
+    options.add_output(shown)
+    options.add_server_flags(shown)
+    options.inherit_flags(shown)
+    _add_mirror(actions)
+
+
+def _add_mirror(actions: options.Actions) -> None:
+    fetched = options.add_action(
+        actions,
+        "download",
+        download_datasets,
+        "Copy datasets from the hub into a folder for --data-dir",
+    )
+    fetched.add_argument(
+        "datasets", metavar="NAME[:CONFIG]", nargs="+", help="see: cbench datasets"
+    )
+    fetched.add_argument(
+        "--to",
+        metavar="DIR",
+        help="the folder, created if it is missing (default: CBENCH_DATA_DIR)",
+    )
+    fetched.add_argument(
+        "-n",
+        "--max-examples",
+        metavar="N",
+        type=positive_int,
+        help="at most this many rows of each",
+    )
+    fetched.add_argument(
+        "--revision", metavar="REV", help="read this commit, tag or branch from the hub"
+    )
+    checked = options.add_action(
+        actions, "check", check_datasets, "Verify the digests of downloaded datasets"
+    )
+    checked.add_argument(
+        "folder", metavar="DIR", nargs="?", help="the folder (default: CBENCH_DATA_DIR)"
+    )
+
+
+def datasets(args: argparse.Namespace) -> int:
+    """List datasets."""
+    found = components(args).datasets
+    rows = [
+        (
+            info.name,
+            info.family,
+            str(info.size) if info.HasField("size") else "?",
+            ", ".join(info.evaluators),
+            info.primary_score + ("" if info.official_metric else "*"),
+            "embedded" if info.embedded else "here" if info.available else "download",
+        )
+        for info in found
+    ]
+    header = ("Dataset", "Family", "Size", "Evaluators", "Score", "Data")
+    print_components(args, found, header, rows, {1, 3, 4, 5})
+    if args.output == "table" and not all(info.official_metric for info in found):
+        print("\n* A stand-in, not the benchmark's official metric.")
+    return OK
+
+
+def show_dataset(args: argparse.Namespace) -> int:
+    """Show a dataset as the daemon knows it, with the first example as this machine loads it."""
+    asked = registered_dataset(args.dataset, None)
+    with connect(args) as client:
+        known = {info.name: info for info in client.components().datasets}
+        info = known.get(asked["name"]) or known.get(_registered_name(asked["name"]))
+        if info is None:
+            raise UnknownName("dataset", asked["name"], known)
+        example, trouble = _first_example(info.name, asked["config"])
+    if args.output == "json":
+        print_json({**message_to_dict(info), "example": example})
+        return OK
+    print(_card(info))
+    if example is None:
+        print(f"\nNo example can be shown: {trouble}")
+    else:
+        print(f"\n{_example(example, info.reference_fields)}")
+    return OK
+
+
+def _registered_name(name: str) -> str:
+    from cbench_server.registry import registry
+
+    with suppress(UnknownName):
+        return registry.name_of("dataset", name)
+    # The daemon may have one that this machine has not.
+    return name.replace("_", "-")
+
+
+def _first_example(name: str, config: str) -> tuple[dict[str, Any] | None, str]:
+    try:
+        example = next(iter(_opened(name, config)), None)
+    except CbenchError as error:
+        if config:
+            raise UsageError(str(error)) from error
+        return None, str(error)
+    return example, "it is empty."
+
+
+def _opened(name: str, config: str) -> Iterator["Example"]:
+    from cbench_server.registry import registry
+
+    record = registry.dataset(name)
+    options = {"data_dir": registry.data_dir} if record.hub else {}
+    return record.examples(config, **options)
+
+
+def _card(info: "bench_pb2.DatasetInfo") -> str:
+    official = "" if info.official_metric else " (a stand-in, not the official metric)"
+    lines = {
+        "Dataset": info.name,
+        "Tests": info.description,
+        "Family": info.family,
+        "Examples": f"{info.size:,}" if info.HasField("size") else "",
+        "Configs": ", ".join(info.configs),
+        "Evaluators": ", ".join(info.evaluators),
+        "Score": f"{info.primary_score}{official}",
+        "Licence": info.licence,
+        "Source": info.source,
+        "Cite": info.citation,
+        "Data": "comes with cbench-server"
+        if info.embedded
+        else "here"
+        if info.available
+        else "on the hub",
+    }
+    return "\n".join(f"{name + ':':<12}{printable(text)}" for name, text in lines.items() if text)
+
+
+def _example(example: Mapping[str, Any], reference_fields: Any) -> str:
+    withheld = set(reference_fields)
+    seen = {name: value for name, value in example.items() if name not in withheld}
+    hidden = {name: value for name, value in example.items() if name in withheld}
+    parts = ["A system sees:", render_fields(seen)]
+    if hidden:
+        parts += ["", "A system does not see:", render_fields(hidden)]
+    return "\n".join(parts)
+
+
+def download_datasets(args: argparse.Namespace) -> int:
+    """Download datasets, one after the other."""
+    from cbench_server.datasets.hub.download import download
+    from cbench_server.datasets.hub.mirror import VARIABLE, named_folder
+    from cbench_server.registry import registry
+
+    wanted = []
+    for text in args.datasets:
+        asked = registered_dataset(text, None)
+        record = registry.dataset(asked["name"])
+        if record.hub is None:
+            raise UsageError(f'dataset "{record.name}" is here already; leave it out.')
+        wanted.append((record.hub, record.config_of(asked["config"])))
+    folder = named_folder(args.to)
+    if folder is None:
+        raise UsageError(f"say where to with --to DIR, or set {VARIABLE}.")
+    folder.mkdir(parents=True, exist_ok=True)
+    count = 0
+    for source, config in wanted:
+        for path in download(
+            source, config, folder, revision=args.revision or "", limit=args.max_examples
+        ):
+            count += 1
+            print(path.relative_to(folder), flush=True)
+    files = "1 file" if count == 1 else f"{count} files"
+    print(f"{files} downloaded. Use them with: --data-dir {folder}", file=sys.stderr)
+    return OK
+
+
+def check_datasets(args: argparse.Namespace) -> int:
+    """Compare the files of a mirror with the digests noted when they were downloaded."""
+    from cbench_server.datasets.hub.download import check
+    from cbench_server.datasets.hub.mirror import VARIABLE, mirror_folder
+
+    folder = mirror_folder(args.folder)
+    if folder is None:
+        raise UsageError(f"name the mirror's folder, or set {VARIABLE}.")
+    found = [*check(folder)]
+    wrong = [f"{name}: {trouble}" for name, trouble in found if trouble]
+    for line in wrong:
+        print(line)
+    if wrong:
+        raise CommandFailed(
+            f"{len(wrong)} of {len(found)} files are not what was downloaded. Delete them, and "
+            "download them again."
+        )
+    files = "1 file is" if len(found) == 1 else f"{len(found)} files are"
+    print(f"{files} as downloaded.")
+    return OK

@@ -1,0 +1,265 @@
+"""`cbench doctor`: check the setup, and say how to fix it.
+
+To add a line, write a check and list it in `_CHECKS`.
+"""
+
+import argparse
+import os
+import platform
+import shutil
+import socket
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from cbench_server.cli import options
+from cbench_server.cli.exits import FAILED, OK
+from cbench_server.cli.screen import print_json
+from cbench_server.errors import CbenchError
+from cbench_server.reports.grid import printable
+
+if TYPE_CHECKING:
+    from cbench_server.daemon.settings import Settings
+
+Status = Literal["ok", "warn", "fail"]
+
+_PACKAGES = ("grpcio", "protobuf", "sqlalchemy", "alembic", "tiktoken", "httpx", "datasets", "rich")
+_LOW_DISK = 1 << 30
+_NO_DISK = 50 << 20
+_RUNS_CHECKED = 5
+_EVENTS_CHECKED = 500
+_SAMPLE = "Context compression, measured: 1234567 tokens — <|endoftext|>"
+_SAMPLE_TOKENS = {"cl100k_base": 17, "o200k_base": 18}
+_COLOURS = {"ok": "32", "warn": "33", "fail": "31"}
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of `cbench doctor`."""
+    parser.set_defaults(handler=doctor)
+    options.add_output(parser)
+
+
+def doctor(args: argparse.Namespace) -> int:
+    """Carry out every check; a failed one makes the exit code 1."""
+    findings = []
+    for finding in _findings():
+        findings.append(finding)
+        if args.output == "table":
+            _print(finding)
+    if args.output == "json":
+        print_json([asdict(finding) for finding in findings])
+    return FAILED if any(finding.status == "fail" for finding in findings) else OK
+
+
+def _findings() -> Iterator["Finding"]:
+    from cbench_server.daemon.settings import BadSetting, Settings, data_home, load_settings
+
+    try:
+        settings = load_settings({})
+    except BadSetting as error:
+        settings = Settings()
+        fix = "Correct the CBENCH_ variable or the file CBENCH_CONFIG names."
+        yield Finding("fail", "settings", str(error), fix)
+    setup = Setup(settings, data_home(settings.home))
+    for check in _CHECKS:
+        yield from check(setup)
+
+
+def _print(finding: "Finding") -> None:
+    status = f"{finding.status:<4}"
+    if sys.stdout.isatty():
+        status = f"\033[{_COLOURS[finding.status]}m{status}\033[0m"
+    print(f"{status}  {finding.subject}: {printable(finding.message)}")
+    if finding.fix:
+        print(f"      {printable(finding.fix)}")
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What is checked: the daemon's settings as they stand, and where it keeps runs."""
+
+    settings: "Settings"
+    home: Path
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line: what was looked at, what was found, and, if that is bad, the way out."""
+
+    status: Status
+    subject: str
+    message: str
+    fix: str = ""
+
+
+Check = Callable[[Setup], Iterator[Finding]]
+
+
+def _check_python(setup: Setup) -> Iterator[Finding]:
+    """The interpreter."""
+    version = platform.python_version()
+    if sys.version_info < (3, 11):  # noqa: UP036 - a copied tree can be run by any Python
+        yield Finding("fail", "python", version, "Use Python 3.11 or newer.")
+    else:
+        yield Finding("ok", "python", f"{version} ({sys.executable})")
+
+
+def _check_packages(setup: Setup) -> Iterator[Finding]:
+    """What we depend on is installed."""
+    found, missing = [], []
+    for name in _PACKAGES:
+        try:
+            found.append(f"{name} {metadata.version(name)}")
+        except metadata.PackageNotFoundError:
+            missing.append(name)
+    if missing:
+        yield Finding(
+            "fail",
+            "packages",
+            f"missing: {', '.join(missing)}",
+            f"Install them: {sys.executable} -m pip install {' '.join(missing)}",
+        )
+    else:
+        yield Finding("ok", "packages", ", ".join(found))
+
+
+def _check_home(setup: Setup) -> Iterator[Finding]:
+    """The data directory can be written."""
+    try:
+        setup.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=setup.home) as probe:
+            probe.write(b"x")
+    except OSError as error:
+        yield Finding(
+            "fail",
+            "data directory",
+            f"{setup.home} cannot be written: {error.strerror}",
+            "Change its permissions, or set CBENCH_HOME to a directory of yours.",
+        )
+    else:
+        yield Finding("ok", "data directory", str(setup.home))
+
+
+def _check_disk(setup: Setup) -> Iterator[Finding]:
+    """There is room for runs."""
+    place = next(path for path in (setup.home, *setup.home.parents) if path.exists())
+    free = shutil.disk_usage(place).free
+    message = f"{free / (1 << 30):,.1f} GB free at {place}"
+    status: Status = "fail" if free < _NO_DISK else "warn" if free < _LOW_DISK else "ok"
+    fix = "" if status == "ok" else "Free some space, or delete runs: cbench runs delete RUN"
+    yield Finding(status, "disk", message, fix)
+
+
+def _check_store(setup: Setup) -> Iterator[Finding]:
+    """The store opens, is of a version we know, and holds what was written."""
+    import asyncio
+
+    path = setup.home / "cbench.db"
+    if not path.exists():
+        yield Finding("ok", "store", "none yet; the first run makes it")
+        return
+    if not os.access(path, os.R_OK | os.W_OK):
+        yield Finding(
+            "fail", "store", f"{path} cannot be written", "Change its permissions or owner."
+        )
+        return
+    try:
+        runs, events = asyncio.run(_read_sample(setup.home))
+    except CbenchError as error:
+        fix = f"Keep a copy of {path}; without it a new, empty store is made."
+        yield Finding("fail", "store", str(error), fix)
+        return
+    from cbench_server.storage.schema import HEAD_REVISION
+
+    size = path.stat().st_size / (1 << 20)
+    yield Finding(
+        "ok",
+        "store",
+        f"{path}, {size:,.1f} MB, schema {HEAD_REVISION}; checked {events:,} events of the newest "
+        f"{runs} runs",
+    )
+
+
+async def _read_sample(home: Path) -> tuple[int, int]:
+    from cbench_server.storage.sqlite import SqliteStore
+
+    store = SqliteStore.open(home)
+    try:
+        runs = await store.list_runs(limit=_RUNS_CHECKED)
+        events = 0
+        for run in runs:
+            events += len(await store.read_events(run.run_id, 0, limit=_EVENTS_CHECKED))
+        return len(runs), events
+    finally:
+        await store.close()
+
+
+def _check_tokenizers(setup: Setup) -> Iterator[Finding]:
+    """Both vocabularies load, without a network, and count right."""
+    from cbench_server.tokens import count_tokens
+
+    for name, expected in _SAMPLE_TOKENS.items():
+        try:
+            counted = count_tokens(_SAMPLE, name)
+        except (CbenchError, OSError) as error:
+            yield Finding("fail", "tokenizer", f"{name}: {error}", "Install cbench-server again.")
+            continue
+        if counted == expected:
+            yield Finding("ok", "tokenizer", f"{name} counts right")
+        else:
+            yield Finding(
+                "fail",
+                "tokenizer",
+                f"{name} counts {counted} tokens where there are {expected}",
+                "Install tiktoken and cbench-server again.",
+            )
+
+
+def _check_port(setup: Setup) -> Iterator[Finding]:
+    """The daemon's port is free, or a daemon is there."""
+    address = setup.settings.address
+    host, _, port = address.rpartition(":")
+    if not port.isdecimal() or port == "0":
+        yield Finding("ok", "port", f"{address}; nothing to check")
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=2).close()
+    except OSError:
+        yield Finding("ok", "port", f"{address} is free; start a daemon with: cbench-server")
+        return
+    yield _who_answers(address)
+
+
+def _who_answers(address: str) -> Finding:
+    from cbench_client import BenchClient, ClientError
+
+    try:
+        with BenchClient(address, timeout=3) as client:
+            version = client.components().server_version
+    except ClientError as error:
+        if error.advice in ("PRESENT_TOKEN", "USE_TLS"):
+            return Finding(
+                "ok", "port", f"{address} is in use by a server that wants TLS or a token"
+            )
+        return Finding(
+            "warn",
+            "port",
+            f"{address} is taken, but not by a cbench daemon: {error}",
+            "Start the daemon elsewhere: cbench-server --address 127.0.0.1:0",
+        )
+    return Finding("ok", "port", f"a cbench daemon, version {version}, answers at {address}")
+
+
+_CHECKS: tuple[Check, ...] = (
+    _check_python,
+    _check_packages,
+    _check_home,
+    _check_disk,
+    _check_store,
+    _check_tokenizers,
+    _check_port,
+)

@@ -1,0 +1,46 @@
+"""`cbench report`: a run as one page to open in a browser."""
+
+import argparse
+
+from cbench_server.cli import options
+from cbench_server.cli.connect import connect
+from cbench_server.cli.exits import OK, UsageError
+from cbench_server.cli.stored_runs import find_run, report_from
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of `cbench report`."""
+    parser.set_defaults(handler=report)
+    options.add_run_id(parser)
+    parser.add_argument(
+        "--compare",
+        metavar="RUN",
+        help="compare with the systems of this run too, example by example; repeatable",
+        **options.REPEATABLE,
+    )
+    parser.add_argument(
+        "-o",
+        "--out",
+        metavar="FILE",
+        help="where to write, - for stdout (default: cbench-RUN.html in this folder)",
+    )
+    options.add_server_flags(parser)
+
+
+def report(args: argparse.Namespace) -> int:
+    """Write the page, and say where it is."""
+    from cbench_server.cli.output import STDOUT, page_name, write_page, write_stdout
+    from cbench_server.reports.page import to_html
+
+    with connect(args) as client:
+        run, *others = (find_run(client, name) for name in (args.run, *args.compare))
+        if any(other.run_id == run.run_id for other in others):
+            raise UsageError(
+                f"--compare {run.run_id} is the run itself; its systems are compared anyway."
+            )
+        page = to_html(report_from(client, run, others=others))
+        if args.out == STDOUT:
+            write_stdout(page)
+        else:
+            write_page(page, args.out or page_name(run))
+    return OK

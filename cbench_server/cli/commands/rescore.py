@@ -1,0 +1,82 @@
+"""`cbench rescore`: the stored answers of a run, scored as a new run."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from cbench_server.cli import options
+from cbench_server.cli.connect import connect
+from cbench_server.cli.judge import add_judge_flags, judge_evaluators
+from cbench_server.cli.stored_runs import find_run
+
+_EXAMPLES = """\
+examples:
+  cbench rescore last --evaluator summarization-quality
+  cbench rescore last --judge-url http://localhost:8080 --judge-model my-judge
+  cbench rescore last --references corrected.jsonl
+"""
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of `cbench rescore`."""
+    parser.epilog = f"{_EXAMPLES}\n{options.EXIT_CODE_HELP}"
+    parser.set_defaults(handler=rescore)
+    options.add_run_id(parser)
+    scoring = parser.add_argument_group("scoring (default: as the run was scored)")
+    options.add_evaluators(scoring, "apply this evaluator instead of those of the run; repeatable")
+    scoring.add_argument(
+        "--references",
+        metavar="FILE",
+        help="a .jsonl, .jsonl.gz, .csv or .parquet file whose fields replace those of the "
+        "examples with the same `id`, such as corrected answers",
+    )
+    scoring.add_argument(
+        "--skip-bad-lines",
+        action="store_true",
+        help="leave out the lines of that file that cannot be read, and say which",
+    )
+    add_judge_flags(parser)
+    parser.add_argument(
+        "--model", default=options.DEFAULT_MODEL, help="the judge's model, unless it has one"
+    )
+    options.add_labels(parser, "a label shown with the new run; repeatable")
+    options.add_run_output(parser)
+    options.add_server_flags(parser)
+
+
+def rescore(args: argparse.Namespace) -> int:
+    """Rescore a finished run as a new run, follow it, print it."""
+    from cbench_server.cli.follow import Interrupted, follow, sum_up_interruption
+    from cbench_server.cli.output import check_output, complain_of_failure, exit_code, print_run
+    from cbench_server.cli.spec import build_evaluators
+    from cbench_server.cli.uploads import upload
+
+    if not args.imports:
+        check_output(args)
+    with connect(args, evaluates=True) as client:
+        # Once more, now that --import has registered its reporters.
+        check_output(args)
+        parent = find_run(client, args.run)
+        # Conversations have a different judge.
+        args.kind = parent.spec.kind
+        evaluators = [
+            *build_evaluators(args.evaluators, args.evaluator_options),
+            *judge_evaluators(args),
+        ]
+        references = ""
+        if args.references:
+            path = Path(args.references)
+            sent = upload(client, path, None, skip_bad_lines=args.skip_bad_lines)
+            references = str(sent["upload"])
+        child = client.rescore(
+            parent.run_id, evaluators, references_upload=references, labels=dict(args.labels)
+        )
+        print(f"run {child.run_id} rescores {parent.run_id}", file=sys.stderr)
+        try:
+            events = client.watch(child.run_id, include_rows=False)
+            finished = follow(client, events, run_id=child.run_id, quiet=args.quiet)
+        except Interrupted as interruption:
+            return sum_up_interruption(interruption.run)
+        print_run(client, finished, args.output, with_rows=False)
+    complain_of_failure(finished, args.output)
+    return exit_code(finished)

@@ -1,0 +1,45 @@
+"""`cbench resume`: continue a cancelled or failed run where it stopped."""
+
+import argparse
+import sys
+
+from cbench_server.cli import options
+from cbench_server.cli.connect import connect, server_of
+from cbench_server.cli.exits import OK, UsageError
+from cbench_server.cli.stored_runs import find_run
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of `cbench resume`."""
+    parser.set_defaults(handler=resume)
+    options.add_run_id(parser)
+    parser.add_argument(
+        "--detach", action="store_true", help="do not follow it; only with --server"
+    )
+    options.add_output(parser)
+    options.add_quiet(parser)
+    options.add_server_flags(parser)
+
+
+def resume(args: argparse.Namespace) -> int:
+    """Continue a run, and follow it."""
+    from cbench_server.cli.follow import Interrupted, follow, sum_up_interruption
+    from cbench_server.cli.output import exit_code, print_run
+
+    if args.detach and not server_of(args):
+        raise UsageError("--detach needs --server: a daemon inside this process ends with it.")
+    with connect(args, evaluates=True) as client:
+        stopped = find_run(client, args.run)
+        run_id = stopped.run_id
+        client.resume(run_id)
+        if args.detach:
+            print(f"resumed {run_id}; follow it with: cbench watch {run_id}", file=sys.stderr)
+            return OK
+        # Earlier events end with an earlier finish, which is not the one to wait for.
+        events = client.watch(run_id, stopped.last_seq, include_rows=False)
+        try:
+            run = follow(client, events, run_id=run_id, quiet=args.quiet)
+        except Interrupted as interruption:
+            return sum_up_interruption(interruption.run)
+        print_run(client, run, args.output, with_rows=False)
+    return exit_code(run)

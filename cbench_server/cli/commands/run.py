@@ -1,0 +1,175 @@
+"""`cbench run`: evaluate, follow, print."""
+
+import argparse
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cbench_server.cli import options
+from cbench_server.cli.connect import connect, server_of, system_tls
+from cbench_server.cli.exits import UsageError
+from cbench_server.cli.judge import add_judge_flags
+from cbench_server.reports.grid import printable
+
+if TYPE_CHECKING:
+    from cbench_client import BenchClient
+    from cbench_client._gen.cbench.v1 import bench_pb2
+
+# How long a daemon may be away before we stop asking for it; the run goes on without us.
+_PATIENCE = 600.0
+_ASK_AGAIN_S = 0.5
+
+_EXAMPLES = """\
+examples:
+  cbench run --system localhost:50061 --dataset hotpotqa -n 200
+  cbench run --builtin identity --builtin truncate-head --dataset long-notes
+  cbench run --launch "python my_system.py" --dataset my-examples.jsonl --output csv > rows.csv
+"""
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of `cbench run`."""
+    parser.usage = "cbench run --system TARGET --dataset NAME [flags]"
+    parser.epilog = f"{_EXAMPLES}\n{options.EXIT_CODE_HELP}"
+    parser.set_defaults(handler=run, kind="process", budget=None, question_types=())
+    systems = parser.add_argument_group("systems, at least one, each flag repeatable")
+    options.add_systems(systems, options.SYSTEMS, "each --proxy")
+    examples = parser.add_argument_group("examples, at least one --dataset")
+    options.add_examples(examples, "examples")
+    examples.add_argument(
+        "--expose-references",
+        action="store_true",
+        help="let systems see the expected answers; for debugging only",
+    )
+    examples.add_argument(
+        "--reference-field",
+        metavar="FIELD",
+        dest="reference_fields",
+        help="another field to hide from systems; repeatable",
+        **options.REPEATABLE,
+    )
+    options.add_scoring(parser.add_argument_group("scoring"))
+    add_judge_flags(parser)
+    conduct = parser.add_argument_group("conduct of the run")
+    options.add_conduct(conduct, "60s")
+    conduct.add_argument(
+        "--reuse",
+        action="store_true",
+        help="take answers from earlier runs where the same version of a system was given the "
+        "same example and options; a system without a version is always asked",
+    )
+    options.add_run_output(parser, "; jsonl prints rows as they are made")
+    options.add_server_flags(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Evaluate, follow, print."""
+    from cbench_server.cli.follow import Interrupted, follow, sum_up_interruption
+    from cbench_server.cli.output import (
+        check_output,
+        complain_of_failure,
+        exit_code,
+        print_row,
+        print_run,
+    )
+    from cbench_server.cli.spec import build_spec, check_systems
+
+    if not args.imports:
+        check_output(args)
+    check_systems(args)
+    if not args.datasets:
+        raise UsageError("name at least one --dataset. List them with: cbench datasets")
+    tls = system_tls(args)
+    with _launched_systems(args) as launched_at, connect(args, evaluates=True) as client:
+        targets = launched_at()
+        # Once more, now that --import has registered its reporters.
+        check_output(args)
+        datasets = [_dataset(client, args, text) for text in args.datasets]
+        spec = build_spec(args, targets, datasets, tls)
+        rows_wanted = args.output == "jsonl"
+        events = _evaluate(client, spec, rows_wanted, args.wait or 0.0)
+        try:
+            finished = follow(
+                client, events, quiet=args.quiet, on_row=print_row if rows_wanted else None
+            )
+        except Interrupted as interruption:
+            return sum_up_interruption(interruption.run, targets.values())
+        if not rows_wanted:
+            print_run(client, finished, args.output)
+    complain_of_failure(finished, args.output)
+    return exit_code(finished)
+
+
+def _evaluate(
+    client: "BenchClient", spec: dict[str, Any], rows_wanted: bool, wait: float
+) -> Iterator["bench_pb2.RunEvent"]:
+    """Start the run and follow it; `--wait` is how long a system may take to appear."""
+    from cbench_client import Refused
+
+    request_id, deadline = str(uuid.uuid4()), None
+    while True:
+        try:
+            yield from client.evaluate(
+                spec, request_id=request_id, include_rows=rows_wanted, reconnect_for=_PATIENCE
+            )
+            return
+        except Refused as error:
+            if error.reason != "SYSTEM_UNREACHABLE" or not wait:
+                raise
+            # Counted from here: starting a daemon of our own is not waiting for a system.
+            if deadline is None:
+                deadline = time.monotonic() + wait
+                print(f"waiting: {printable(str(error))}", file=sys.stderr)
+            elif time.monotonic() >= deadline:
+                raise
+        time.sleep(_ASK_AGAIN_S)
+
+
+def _dataset(client: "BenchClient", args: argparse.Namespace, text: str) -> dict[str, Any]:
+    from cbench_server.cli.spec import is_file, registered_dataset
+    from cbench_server.cli.uploads import upload
+    from cbench_server.datasets.readers.files import FILE_SUFFIXES
+
+    selection = {
+        "shuffle": args.shuffle,
+        "where": dict(args.where),
+        "split": args.split,
+        "revision": args.revision,
+        "skip_bad_lines": args.skip_bad_lines,
+    }
+    if not is_file(text, FILE_SUFFIXES):
+        return {**registered_dataset(text, args.max_examples), **selection}
+    # What is chosen among all examples is chosen by the daemon, so it gets all of them.
+    is_chosen_there = args.shuffle or args.where or args.question_types
+    count = None if is_chosen_there else args.max_examples
+    sent = upload(client, Path(text), count, skip_bad_lines=args.skip_bad_lines)
+    return {**sent, **selection, "max_examples": args.max_examples}
+
+
+@contextmanager
+def _launched_systems(args: argparse.Namespace) -> Iterator[Callable[[], dict[int, str]]]:
+    """Start what --launch names; yield what waits for them, and gives targets by their place."""
+    from cbench_server.cli.launch import launched
+
+    places = {
+        place: command for place, (kind, command) in enumerate(args.systems) if kind == "launch"
+    }
+    server = server_of(args)
+    if places and server and not _is_loopback(server):
+        raise UsageError(
+            f"--launch starts a system on this machine, where the daemon at {server} cannot "
+            "reach it. Start it there and pass --system, or leave out --server."
+        )
+    with launched(list(places.values())) as targets:
+        yield lambda: dict(zip(places, targets(), strict=True))
+
+
+def _is_loopback(server: str) -> bool:
+    # Here, so that launched systems start before gRPC is loaded.
+    from cbench_client.remote.channel import is_loopback
+
+    return is_loopback(server)

@@ -1,0 +1,98 @@
+"""`cbench runs`, alone or followed by `list` or `delete`."""
+
+import argparse
+import sys
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from cbench_server.cli import options
+from cbench_server.cli.connect import connect
+from cbench_server.cli.exits import OK
+from cbench_server.cli.stored_runs import find_run, run_of
+from cbench_server.cli.values import positive_int
+
+if TYPE_CHECKING:
+    from cbench_server.spec import Run
+
+_STATES = ("queued", "running", "waiting", "succeeded", "failed", "cancelled")
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of a listing, which may stand before or after `list`, and `delete`."""
+    parser.set_defaults(handler=list_runs)
+    _add_listing(parser)
+    actions = parser.add_subparsers(metavar="ACTION", dest="action")
+    listing = options.add_action(actions, "list", list_runs, "List stored runs, newest first")
+    _add_listing(listing)
+    options.inherit_flags(listing)
+    delete = options.add_action(
+        actions, "delete", delete_runs, "Delete finished runs with their rows"
+    )
+    delete.add_argument("runs", metavar="RUN", nargs="+", help=options.RUN_HELP)
+    options.add_server_flags(delete)
+    options.inherit_flags(delete)
+
+
+def _add_listing(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--state",
+        dest="states",
+        choices=_STATES,
+        help="only runs in this state; repeatable",
+        **options.REPEATABLE,
+    )
+    options.add_labels(parser, "only runs with this label; repeatable")
+    parser.add_argument(
+        "--limit",
+        metavar="N",
+        type=positive_int,
+        default=20,
+        help="at most this many (default: 20)",
+    )
+    options.add_output(parser)
+    options.add_server_flags(parser)
+
+
+def list_runs(args: argparse.Namespace) -> int:
+    """List runs, newest first."""
+    from cbench_client._gen.cbench.v1 import bench_pb2
+    from cbench_server.cli.screen import draw, print_json
+    from cbench_server.reports.grid import Grid
+    from cbench_server.reports.json_report import run_to_dict
+
+    states = [bench_pb2.RunState.Value(f"RUN_STATE_{state.upper()}") for state in args.states]
+    with connect(args) as client:
+        listed = client.list(states=states, labels=dict(args.labels))
+        runs = [run_of(message) for message in islice(listed, args.limit)]
+    if args.output == "json":
+        print_json([run_to_dict(run) for run in runs])
+    elif runs:
+        header = ("Run", "State", "Rows", "Failed", "Systems", "Datasets", "Labels")
+        print(draw(Grid(header, tuple(map(_row, runs)), frozenset({1, 4, 5, 6}))))
+    else:
+        print("There are no such runs. Start one with: cbench run", file=sys.stderr)
+    return OK
+
+
+def _row(run: "Run") -> tuple[str, ...]:
+    total = "?" if run.total_rows is None else f"{run.total_rows:,}"
+    rows = f"{run.completed_rows:,}"
+    return (
+        run.run_id,
+        str(run.state),
+        rows if run.total_rows == run.completed_rows else f"{rows}/{total}",
+        f"{run.failed_rows:,}",
+        ", ".join(run.systems),
+        ", ".join(dataset.label for dataset in run.spec.datasets),
+        ", ".join(f"{key}={value}" for key, value in sorted(run.spec.labels.items())),
+    )
+
+
+def delete_runs(args: argparse.Namespace) -> int:
+    """Delete runs; every name is looked up before the first is deleted."""
+    with connect(args) as client:
+        found = dict.fromkeys(find_run(client, text).run_id for text in args.runs)
+        for run_id in found:
+            client.delete(run_id)
+            print(f"deleted {run_id}", file=sys.stderr)
+    return OK

@@ -1,0 +1,162 @@
+"""`cbench show`: a run, its rows, or all there is about one example."""
+
+import argparse
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from cbench_server.cli import options
+from cbench_server.cli.connect import connect
+from cbench_server.cli.exits import OK, UsageError
+from cbench_server.cli.screen import draw, in_order, indented, print_json, render_fields
+from cbench_server.cli.stored_runs import check_system, find_run, full_rows_of, rows_of
+from cbench_server.cli.values import positive_int
+from cbench_server.reports import numbers
+from cbench_server.reports.grid import Grid, printable, printable_lines
+
+if TYPE_CHECKING:
+    from cbench_client import BenchClient
+    from cbench_server.reports.report import FullRow
+    from cbench_server.results import EvalRow
+    from cbench_server.spec import Run
+
+_FAILED_SHOWN = 50
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of `cbench show`."""
+    parser.set_defaults(handler=show)
+    options.add_run_id(parser)
+    parser.add_argument("--rows", metavar="N", type=positive_int, help="list the first N rows")
+    parser.add_argument(
+        "--failed", action="store_true", help="list rows that failed (50 of them without --rows)"
+    )
+    parser.add_argument(
+        "--example", metavar="ID", help="show one example: original, processed, scores, details"
+    )
+    parser.add_argument("--system", metavar="NAME", default="", help="only rows of this system")
+    options.add_output(parser)
+    options.add_server_flags(parser)
+
+
+def show(args: argparse.Namespace) -> int:
+    """Show what was asked for."""
+    from cbench_server.cli.output import print_run
+
+    with connect(args) as client:
+        run = find_run(client, args.run)
+        if args.system:
+            check_system(run, args.system)
+        if args.example is not None:
+            _show_example(client, run, args)
+        elif args.rows or args.failed:
+            _show_rows(client, run, args)
+        else:
+            print_run(client, run, args.output, with_rows=False)
+    return OK
+
+
+def _show_rows(client: "BenchClient", run: "Run", args: argparse.Namespace) -> None:
+    from cbench_server.reports.json_report import run_to_dict
+    from cbench_server.results import row_to_dict
+
+    listed = rows_of(client, run.run_id, failed_only=args.failed, system=args.system)
+    rows = list(islice(listed, args.rows or _FAILED_SHOWN))
+    if args.output == "json":
+        print_json({"run": run_to_dict(run), "rows": [row_to_dict(row) for row in rows]})
+    elif rows:
+        print(draw(_rows_grid(rows)))
+    else:
+        print(f"Run {run.run_id} has no {'failed ' if args.failed else ''}rows.")
+
+
+def _rows_grid(rows: "list[EvalRow]") -> Grid:
+    has_failures = any(row.failure for row in rows)
+    header: tuple[str, ...] = ("System", "Dataset", "Example", "Score", "Tokens", "Latency")
+    lines = []
+    for row in rows:
+        score = f"{row.primary_score} {numbers.score(row.score)}" if row.primary_score else ""
+        why = f"{row.failure.reason}: {row.failure.message}" if row.failure else ""
+        tokens = f"{row.input_tokens:,} → {row.output_tokens:,}"
+        example = str(row.example_id) + (f" #{row.repeat + 1}" if row.repeat else "")
+        cells = (row.system, row.dataset, example, score, tokens, numbers.seconds(row.latency))
+        lines.append((*cells, why) if has_failures else cells)
+    if has_failures:
+        header = (*header, "Failure")
+    return Grid(header, tuple(lines), frozenset({1, 2, 3, 6}))
+
+
+def _show_example(client: "BenchClient", run: "Run", args: argparse.Namespace) -> None:
+    from cbench_server.results import row_to_dict
+
+    found = list(_rows_of_example(client, run, args))
+    if not found:
+        raise UsageError(
+            f'run {run.run_id} has no row for example "{args.example}". '
+            f"List some with: cbench show {run.run_id} --rows 20"
+        )
+    if args.output == "json":
+        print_json([{**row_to_dict(row), "original": original or {}} for row, original in found])
+        return
+    first, known = found[0]
+    original = in_order(known or {})
+    print(f"Example {printable(args.example)} of {printable(first.dataset)}")
+    print(render_fields(original))
+    for row, _ in found:
+        print()
+        print(_answer(row, original))
+
+
+def _rows_of_example(
+    client: "BenchClient", run: "Run", args: argparse.Namespace
+) -> "Iterator[FullRow]":
+    """Find the rows of an example: looked for lightly, then read in full."""
+    wanted = {
+        _key(row)
+        for row in rows_of(client, run.run_id, system=args.system)
+        if str(row.example_id) == args.example
+    }
+    for system in run.systems:
+        left = {key for key in wanted if key[0] == system}
+        if not left:
+            continue
+        for row, original in full_rows_of(client, run.run_id, system):
+            if _key(row) in left:
+                left.remove(_key(row))
+                yield row, original
+            if not left:
+                break
+
+
+def _key(row: "EvalRow") -> tuple[str, int, int]:
+    return row.system, row.ordinal, row.repeat
+
+
+def _answer(row: "EvalRow", original: Mapping[str, Any]) -> str:
+    from cbench_server.results import strict_json
+
+    title = f"— {row.system}" + (f", repeat {row.repeat + 1}" if row.repeat else "")
+    lines = [printable(title)]
+    if row.failure:
+        lines.append(
+            f"  failed ({row.failure.origin}, {row.failure.reason}): {row.failure.message}"
+        )
+        if row.failure.stack_trace:
+            lines.append(indented(printable_lines(row.failure.stack_trace)))
+    if row.processed is not None:
+        kept = [name for name in row.processed if row.processed[name] == original.get(name)]
+        changed = in_order(
+            {name: row.processed[name] for name in row.processed if name not in kept}
+        )
+        lines.append(render_fields(changed) if changed else "  changed nothing")
+    for name, value in row.scores.items():
+        mark = "  (primary)" if name == row.primary_score else ""
+        lines.append(f"  {printable(name)} = {numbers.plain(value)}{mark}")
+    for evaluator, details in row.details.items():
+        lines.append(f"  {printable(evaluator)}: {printable(strict_json(details, None))}")
+    for evaluator, failure in row.evaluator_failures.items():
+        lines.append(f"  {printable(evaluator)} failed: {printable(failure.message)}")
+    tokens = f"{row.input_tokens:,} → {row.output_tokens:,} tokens"
+    attempts = f"{row.attempts} attempt{'' if row.attempts == 1 else 's'}"
+    lines.append(f"  {tokens}, {numbers.seconds(row.latency)}, {attempts}")
+    return "\n".join(lines)

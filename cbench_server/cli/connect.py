@@ -1,0 +1,88 @@
+"""Connections to a daemon: the one that is named, or one inside this process."""
+
+import argparse
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cbench_server.cli.exits import UsageError
+
+if TYPE_CHECKING:
+    from cbench_client import BenchClient, Tls
+
+
+def server_of(args: argparse.Namespace) -> str:
+    """Return the daemon's address, empty for one inside this process."""
+    return str(args.server or os.environ.get("CBENCH_SERVER", ""))
+
+
+@contextmanager
+def connect(args: argparse.Namespace, *, evaluates: bool = False) -> Iterator["BenchClient"]:
+    """Open a client while the context lasts; an embedded daemon drains at its end.
+
+    `evaluates` says that a run is about to begin.
+    """
+    # Here, so that no --help has to wait for gRPC.
+    from cbench_client import BenchClient
+
+    if server := server_of(args):
+        theirs = {
+            "--import": args.imports[0] if args.imports else None,
+            "--data-dir": args.data_dir,
+            "--sandbox": args.sandbox,
+        }
+        for flag, value in theirs.items():
+            if value:
+                raise UsageError(
+                    f"{flag} only works without --server. Start the daemon at {server} with "
+                    f"{flag} {value} instead."
+                )
+        token = args.token or os.environ.get("CBENCH_TOKEN") or None
+        with BenchClient(server, tls=_tls(args), token=token) as client:
+            yield client
+        return
+    for flag in ("tls", "tls_ca", "tls_cert", "tls_key", "token"):
+        if getattr(args, flag):
+            raise UsageError(f"--{flag.replace('_', '-')} needs --server.")
+    from cbench_server.daemon.embedded import embedded
+
+    inside = embedded(
+        imports=args.imports,
+        data_dir=args.data_dir,
+        sandbox=args.sandbox,
+        evaluates=evaluates,
+    )
+    with inside as target, BenchClient(target) as client:
+        yield client
+
+
+def _tls(args: argparse.Namespace) -> "Tls | None":
+    from cbench_client import Tls
+
+    if bool(args.tls_cert) != bool(args.tls_key):
+        raise UsageError("--tls-cert and --tls-key belong together; pass both.")
+    if not (args.tls or args.tls_ca or args.tls_cert):
+        return None
+    return Tls(ca_pem=pem(args.tls_ca), cert_pem=pem(args.tls_cert), key_pem=pem(args.tls_key))
+
+
+def system_tls(args: argparse.Namespace) -> dict[str, Any] | None:
+    """Return how to secure connections to systems, in the form of a spec."""
+    if not (args.system_tls or args.system_ca):
+        return None
+    return {"ca_pem": (pem(args.system_ca) or b"").decode("ascii", "replace")}
+
+
+def pem(path: str | None) -> bytes | None:
+    """Read a PEM file."""
+    if path is None:
+        return None
+    try:
+        text = Path(path).read_bytes()
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}.") from error
+    if b"-----BEGIN" not in text:
+        raise UsageError(f"{path} does not contain PEM text.")
+    return text

@@ -1,0 +1,333 @@
+"""Flags that several commands share."""
+
+import argparse
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from cbench_server.cli.exits import EXIT_CODES
+from cbench_server.cli.values import (
+    AppendSystem,
+    duration,
+    label,
+    number,
+    option,
+    owned_option,
+    positive_int,
+    whole_number,
+)
+
+RUN_HELP = "a run's id, the beginning of one, or `last`"
+DEFAULT_MODEL = "claude-haiku-4-5-20251001"
+REPEATABLE: dict[str, Any] = {"action": "append", "default": []}
+
+SYSTEMS = {
+    "--system": ("TARGET[/NAME]", "a system served at HOST:PORT or unix:/PATH, in any language"),
+    "--proxy": ("URL", "an OpenAI-compatible endpoint, without /v1/chat/completions"),
+    "--builtin": ("NAME", "a built-in or registered system; see: cbench systems"),
+    "--attached": ("NAME", "a system that has attached itself to the daemon"),
+    "--launch": (
+        "COMMAND",
+        "start a system that announces where it listens, and stop it afterwards",
+    ),
+}
+
+EXIT_CODE_HELP = "\n".join(
+    ["exit codes:", *(f"  {code:<4}{why}" for code, why in EXIT_CODES.items())]
+)
+
+# A parser, or a group of its flags.
+Flags = argparse._ActionsContainer
+# argparse keeps the type of what `add_subparsers` returns to itself.
+Actions = Any
+Handler = Callable[[argparse.Namespace], int]
+
+
+def add_action(
+    actions: Actions, name: str, handler: Handler, summary: str
+) -> argparse.ArgumentParser:
+    """Add what follows a command, such as `delete` of `cbench runs delete`."""
+    parser: argparse.ArgumentParser = actions.add_parser(
+        name, help=summary, description=f"{summary}."
+    )
+    parser.set_defaults(handler=handler)
+    return parser
+
+
+def inherit_flags(parser: argparse.ArgumentParser) -> None:
+    """Let flags given before an action stand, instead of the action's defaults."""
+    for action in parser._actions:
+        action.default = argparse.SUPPRESS
+
+
+def add_run_id(parser: Flags) -> None:
+    """Add the argument that names a run."""
+    parser.add_argument("run", metavar="RUN", help=RUN_HELP)
+
+
+def add_output(parser: Flags, choices: tuple[str, ...] = ("table", "json"), note: str = "") -> None:
+    """Add `--output`; the first choice is the default."""
+    parser.add_argument(
+        "--output",
+        choices=choices,
+        default=choices[0],
+        help=f"what to print on stdout{note} (default: {choices[0]})",
+    )
+
+
+def add_quiet(parser: Flags) -> None:
+    """Add `--quiet`."""
+    parser.add_argument("--quiet", action="store_true", help="show no progress on stderr")
+
+
+def add_run_output(parser: Flags, note: str = "") -> None:
+    """Add the flags that say what to print of a new run."""
+    output = parser.add_argument_group("output")
+    output.add_argument(
+        "--output",
+        metavar="FORMAT",
+        default="table",
+        help="what to print on stdout: table, json, jsonl, csv, markdown, html, junit, parquet or "
+        f"a registered reporter{note} (default: table)",
+    )
+    add_quiet(output)
+
+
+def add_labels(parser: Flags, help_text: str) -> None:
+    """Add `--label`."""
+    parser.add_argument(
+        "--label", metavar="KEY=VALUE", dest="labels", type=label, help=help_text, **REPEATABLE
+    )
+
+
+def add_server_flags(parser: Flags) -> None:
+    """Add the flags that say which daemon to talk to."""
+    group = parser.add_argument_group("daemon")
+    group.add_argument(
+        "--server",
+        metavar="HOST:PORT",
+        help="the daemon to use, also from CBENCH_SERVER (default: one inside this process, "
+        "on the same store)",
+    )
+    group.add_argument(
+        "--token", help="the token that the daemon asks for; better passed in CBENCH_TOKEN"
+    )
+    group.add_argument("--tls", action="store_true", help="connect to the daemon over TLS")
+    group.add_argument(
+        "--tls-ca",
+        metavar="FILE",
+        help="connect to the daemon over TLS and trust the certificates in this PEM file",
+    )
+    group.add_argument(
+        "--tls-cert",
+        metavar="FILE",
+        help="the client certificate to present to the daemon, as a PEM file, for mutual TLS",
+    )
+    group.add_argument(
+        "--tls-key", metavar="FILE", help="the private key of --tls-cert, as a PEM file"
+    )
+    group.add_argument(
+        "--import",
+        metavar="MODULE",
+        dest="imports",
+        help="import a Python module that registers components; only without --server",
+        **REPEATABLE,
+    )
+    group.add_argument(
+        "--sandbox",
+        choices=("strict", "best-effort", "off"),
+        help="how strictly programs under test are isolated (default: strict); only without "
+        "--server",
+    )
+    group.add_argument(
+        "--data-dir",
+        metavar="DIR",
+        help="a mirror of datasets to read before the hub is asked, also from CBENCH_DATA_DIR; "
+        "only without --server",
+    )
+
+
+def add_system_tls(parser: Flags, what: str) -> None:
+    """Add the flags that secure connections to systems."""
+    parser.add_argument("--system-tls", action="store_true", help=f"{what} over TLS")
+    parser.add_argument(
+        "--system-ca",
+        metavar="FILE",
+        help=f"{what} over TLS and trust the certificates in this PEM file",
+    )
+
+
+def add_systems(group: Flags, where: Mapping[str, tuple[str, str]], models: str) -> None:
+    """Add the flags that name systems, found in the ways of `where`, and their `models`."""
+    group.set_defaults(systems=None)
+    for flag, (metavar, text) in where.items():
+        group.add_argument(flag, metavar=metavar, action=AppendSystem, dest="systems", help=text)
+    group.add_argument(
+        "--name",
+        metavar="NAME",
+        help="the name to show; the first is for the first system, and so on",
+        **REPEATABLE,
+    )
+    group.add_argument(
+        "--option",
+        metavar="[SYSTEM.]KEY=VALUE",
+        type=option,
+        help="a setting sent with every call, such as ratio=0.3; VALUE is JSON, else text",
+        **REPEATABLE,
+    )
+    group.add_argument(
+        "--reader",
+        metavar="URL",
+        help="an OpenAI-compatible endpoint that answers for systems which return no response",
+    )
+    group.add_argument(
+        "--reader-model", metavar="MODEL", help="the model of the --reader (default: --model)"
+    )
+    group.add_argument(
+        "--credential",
+        metavar="NAME",
+        default="",
+        help="the name of the credential in the daemon's configuration for each --system and "
+        "--proxy (without --server, a --proxy gets OPENAI_API_KEY)",
+    )
+    group.add_argument(
+        "--reader-credential",
+        metavar="NAME",
+        default="",
+        help="the name of the credential in the daemon's configuration for the --reader",
+    )
+    add_system_tls(group, "connect to every --system")
+    group.add_argument(
+        "--model",
+        default=DEFAULT_MODEL,
+        help=f"the model to ask for at {models} (default: {DEFAULT_MODEL})",
+    )
+
+
+def add_examples(group: Flags, things: str) -> None:
+    """Add the flags that choose examples, or other `things`."""
+    group.add_argument(
+        "--dataset",
+        metavar="NAME[:CONFIG]|FILE",
+        dest="datasets",
+        help="a dataset (see: cbench datasets) or a .jsonl, .jsonl.gz, .csv or .parquet file; "
+        "repeatable",
+        **REPEATABLE,
+    )
+    group.add_argument(
+        "-n",
+        "--max-examples",
+        metavar="N",
+        type=positive_int,
+        help=f"at most this many {things} of each dataset (default: all)",
+    )
+    group.add_argument(
+        "--shuffle",
+        action="store_true",
+        help=f"take the {things} in an order drawn by --seed; reads each dataset to its end first",
+    )
+    group.add_argument(
+        "--where",
+        metavar="FIELD=VALUE",
+        type=label,
+        help=f"only {things} whose FIELD, as text, is VALUE; repeatable, all must hold",
+        **REPEATABLE,
+    )
+    group.add_argument("--split", metavar="NAME", help="a split other than the dataset's usual one")
+    group.add_argument(
+        "--revision", metavar="REV", help="read this commit, tag or branch from the hub"
+    )
+    group.add_argument(
+        "--skip-bad-lines",
+        action="store_true",
+        help="leave out the lines of a file that cannot be read, and say which",
+    )
+
+
+def add_evaluator_options(group: Flags, whose: str) -> None:
+    """Add the settings of evaluators."""
+    group.add_argument(
+        "--evaluator-option",
+        metavar="NAME.KEY=VALUE",
+        dest="evaluator_options",
+        type=owned_option,
+        help=f"a setting of {whose}; repeatable",
+        **REPEATABLE,
+    )
+
+
+def add_evaluators(group: Flags, help_text: str) -> None:
+    """Add the flags that name evaluators, and their settings."""
+    group.add_argument(
+        "--evaluator", metavar="NAME[@HOST:PORT]", dest="evaluators", help=help_text, **REPEATABLE
+    )
+    add_evaluator_options(group, "an --evaluator")
+
+
+def add_scoring(group: Flags) -> None:
+    """Add the flags that say how rows are scored."""
+    add_evaluators(
+        group, "apply this evaluator as well, served elsewhere if @HOST:PORT follows; repeatable"
+    )
+    group.add_argument(
+        "--only-evaluators",
+        action="store_true",
+        help="apply each --evaluator instead of what the datasets ask for",
+    )
+    group.add_argument(
+        "--metric",
+        metavar="NAME",
+        dest="metrics",
+        help="summarise with this metric instead of the usual set; repeatable",
+        **REPEATABLE,
+    )
+    group.add_argument(
+        "--score-field", metavar="NAME", help="the score that counts (default: the dataset's own)"
+    )
+    group.add_argument(
+        "--threshold",
+        metavar="X",
+        type=number,
+        help="the score from which a row passes (default: 0.7)",
+    )
+    group.add_argument(
+        "--tokenizer",
+        metavar="NAME",
+        help="how tokens are counted: cl100k_base, o200k_base or whitespace (default: cl100k_base)",
+    )
+
+
+def add_conduct(group: Flags, timeout: str) -> None:
+    """Add the flags that say how the run is conducted; `timeout` is the default for a call."""
+    group.add_argument(
+        "--max-workers",
+        metavar="N",
+        type=positive_int,
+        help="calls to each system at once (default: what the system announces)",
+    )
+    group.add_argument(
+        "--repeats",
+        metavar="N",
+        type=positive_int,
+        help="how many times each example is given to each system (default: 1)",
+    )
+    group.add_argument(
+        "--timeout",
+        metavar="TIME",
+        type=duration,
+        help=f"how long a system has for one call, such as 30s or 2m (default: {timeout})",
+    )
+    group.add_argument(
+        "--wait",
+        metavar="TIME",
+        type=duration,
+        help="how long to wait for a system that cannot be reached (default: 10m)",
+    )
+    group.add_argument(
+        "--max-failures",
+        metavar="N|P%",
+        help="fail the run after this many failed rows, or this share of them (default: never)",
+    )
+    group.add_argument(
+        "--seed", metavar="N", type=whole_number, help="the seed for everything random (default: 0)"
+    )
+    add_labels(group, "a label shown with the run; repeatable")

@@ -1,0 +1,90 @@
+"""Rows of several systems in, a comparison out."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from itertools import combinations
+
+from cbench_server.comparison.sentences import sentence
+from cbench_server.comparison.values import Comparison, PairedDifference
+from cbench_server.errors import InvalidInput
+from cbench_server.results import EvalRow
+
+EFFECT = 0.02
+"""The difference worth seeing, unless another is named: two points."""
+
+
+def compare(
+    sides: Mapping[str, Iterable[EvalRow]],
+    *,
+    pairs: Iterable[tuple[str, str]] | None = None,
+    score_field: str | None = None,
+    threshold: float = 0.7,
+    effect: float = EFFECT,
+    seed: int = 0,
+) -> Comparison:
+    """Compare systems on the examples they share, every pair of them unless `pairs` says which.
+
+    `sides` has the rows of each system under the name it is to be shown by;
+    they are read once. `threshold` is what an example must reach to pass,
+    `effect` the difference worth seeing, as a share of the largest score.
+    A pair without common examples is left out with a note; raises
+    InvalidInput where that leaves nothing.
+    """
+    # Here, since numpy takes memory that who only reads a comparison need not spend.
+    from cbench_server.comparison.differences import paired_difference
+    from cbench_server.comparison.fronts import fronts
+    from cbench_server.comparison.pairs import Side, match
+
+    if len(sides) < 2:
+        raise InvalidInput(f"a comparison needs two systems; this is {', '.join(sides) or 'none'}")
+    read = {name: Side(name, rows, score_field) for name, rows in sides.items()}
+    chosen = list(combinations(sides, 2) if pairs is None else pairs)
+    notes: dict[str, None] = {}
+    differences = []
+    refused: InvalidInput | None = None
+    for a, b in chosen:
+        try:
+            matched = match([read[a], read[b]])
+        except InvalidInput as error:
+            refused = error
+            notes[str(error)] = None
+            continue
+        notes.update(dict.fromkeys(matched.notes))
+        differences.append(
+            paired_difference(matched, threshold=threshold, effect=effect, seed=seed)
+        )
+    if refused is not None and not differences:
+        raise refused
+    try:
+        found = fronts(match(list(read.values())), seed)
+    except InvalidInput:
+        found = ()
+        notes["The systems share no example that all have scored, so there is no front."] = None
+    return Comparison(tuple(sides), tuple(_adjusted(differences)), found, tuple(notes))
+
+
+def compare_two(
+    rows: Iterable[EvalRow], a: str, b: str, score_field: str | None = None
+) -> PairedDifference:
+    """Compare two systems among the rows of a run."""
+    sides: dict[str, list[EvalRow]] = {}
+    for row in rows:
+        sides.setdefault(row.system, []).append(row)
+    for name in (a, b):
+        if name not in sides:
+            known = ", ".join(sides) or "no rows at all"
+            raise InvalidInput(f'there are no rows of system "{name}"; there are: {known}')
+    if a == b:
+        raise InvalidInput(f'cannot compare "{a}" with itself; name two systems')
+    return compare({a: sides[a], b: sides[b]}, score_field=score_field).pairs[0]
+
+
+def _adjusted(differences: list[PairedDifference]) -> list[PairedDifference]:
+    from cbench_server.comparison.significance import holm
+
+    adjusted = holm([each.p for each in differences])
+    found = []
+    for each, p in zip(differences, adjusted, strict=True):
+        corrected = replace(each, p_adjusted=p, comparisons=len(differences))
+        found.append(replace(corrected, sentence=sentence(corrected)))
+    return found

@@ -1,0 +1,87 @@
+"""Gates: whether a run keeps what policies demand.
+
+An end of the 95 % interval decides: the one that is worse for the run. What
+cannot be shown with this many examples is not passed.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from cbench_server.comparison.policies import Policy
+from cbench_server.comparison.quantities import Measures, Quantity, write_change, write_value
+from cbench_server.metrics.stats.estimate import Estimate
+
+Verdict = Literal["passed", "failed", "not shown"]
+
+
+@dataclass(frozen=True)
+class Check:
+    """A policy and what became of it."""
+
+    policy: Policy
+    verdict: Verdict
+    measured: Estimate
+    """The quantity, or for policies about a baseline its difference or relative change."""
+    explanation: str
+    """What was measured, and which number decided."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether the gate may open."""
+        return self.verdict == "passed"
+
+
+def check(policy: Policy, measures: Measures) -> Check:
+    """Check a policy; raises InvalidInput for a quantity that the rows do not have."""
+    quantity = measures.change(policy) if policy.needs_baseline else measures.value(policy)
+    wants_high, limit = _demand(policy)
+    estimate = quantity.estimate
+    assert estimate.value is not None
+    worse, better = estimate.low, estimate.high
+    if not wants_high:
+        worse, better = better, worse
+    if policy.as_measured:
+        worse = better = estimate.value
+
+    def is_kept_by(value: float) -> bool:
+        return value >= limit if wants_high else value <= limit
+
+    verdict: Verdict = "failed"
+    if worse is not None and is_kept_by(worse):
+        verdict = "passed"
+    elif better is None or is_kept_by(better):
+        verdict = "not shown"
+    text = _explain(policy, quantity, limit, wants_high)
+    if verdict == "not shown":
+        text += ". Too few examples to tell: take more"
+        if is_kept_by(estimate.value):
+            text += ', or end the policy with "as measured" to let the value itself decide'
+    return Check(policy, verdict, estimate, f"{text}.")
+
+
+def _demand(policy: Policy) -> tuple[bool, float]:
+    """Return whether the quantity must be high, and what it must reach or keep below."""
+    if policy.kind == "at least":
+        return True, policy.value
+    if policy.kind == "at most":
+        return False, policy.value
+    margin = policy.value if policy.kind == "better" else -policy.value
+    return (False, -margin) if policy.lower_is_better else (True, margin)
+
+
+def _explain(policy: Policy, quantity: Quantity, limit: float, wants_high: bool) -> str:
+    """Say what was measured, and which number decides."""
+    estimate = quantity.estimate
+
+    def write(value: float | None) -> str:
+        if policy.needs_baseline:
+            return write_change(value, policy, in_points=quantity.in_points)
+        return write_value(value, policy)
+
+    text = f"{quantity.words} {write(estimate.value)}"
+    if estimate.low is not None or estimate.high is not None:
+        text += f" (95% CI {write(estimate.low)} to {write(estimate.high)})"
+    side = "lower" if wants_high else "upper"
+    which = "the measured value" if policy.as_measured else f"the interval's {side} end"
+    must = "at least" if wants_high else "at most"
+    return f"{text} on {quantity.count}; {which} must be {must} {write(limit)}"

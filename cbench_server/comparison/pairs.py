@@ -1,0 +1,187 @@
+"""Pairs of rows: which of one system belongs to which of another."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from cbench_server.comparison.values import Axis
+from cbench_server.errors import InvalidInput
+from cbench_server.metrics.outcomes import is_system_failure, is_timeout, score_of
+from cbench_server.metrics.stats.intervals import Codes, Floats
+from cbench_server.results import EvalRow
+
+Key = tuple[str, str | int]
+"""An example: its dataset and its id, which is unique there."""
+
+AXES: tuple[Axis, ...] = ("context_tokens", "latency", "cost_usd")
+
+
+class _Example:
+    """What one system made of one example, over all repeats."""
+
+    __slots__ = ("costs", "counts", "group", "input_tokens", "names", "scores")
+
+    def __init__(self, row: EvalRow) -> None:
+        self.group = row.group
+        # What a memory hands over counts as its input, so it does not tell one question's length.
+        is_memory = "conversation_id" in row.metadata
+        self.input_tokens = None if is_memory else row.input_tokens
+        self.names: set[str] = set()
+        self.scores: list[float] = []
+        self.costs = [0.0] * len(AXES)
+        self.counts = [0] * len(AXES)
+
+    def add(self, row: EvalRow, score_field: str | None) -> None:
+        score = (
+            0.0 if is_system_failure(row) else None if row.failure else score_of(row, score_field)
+        )
+        if score is not None and math.isfinite(score):
+            self.scores.append(score)
+            if not row.failure:
+                self.names.add(score_field or row.primary_score)
+        for place, cost in enumerate(_costs(row)):
+            if cost is not None:
+                self.costs[place] += cost
+                self.counts[place] += 1
+
+
+def _costs(row: EvalRow) -> tuple[float | None, ...]:
+    """Give what a row cost; of those that failed, only how long a timeout took."""
+    if row.failure:
+        return (None, row.latency if is_timeout(row) else None, None)
+    return (row.context_tokens_out, row.latency, (row.usage or {}).get("cost_usd"))
+
+
+class Side:
+    """The rows of one system by example, in the order in which the examples came."""
+
+    def __init__(self, name: str, rows: Iterable[EvalRow], score_field: str | None = None) -> None:
+        self.name = name
+        self.score_field = score_field
+        self.known: set[str] = set()
+        """The scores that rows have, whichever counts."""
+        self.examples: dict[Key, _Example] = {}
+        for row in rows:
+            self.known.update(row.scores)
+            key = (row.dataset, row.example_id)
+            example = self.examples.get(key)
+            if example is None:
+                example = self.examples[key] = _Example(row)
+            example.add(row, score_field)
+
+    def scored(self) -> dict[Key, _Example]:
+        """Return the examples that have a score, a failure of the system being one."""
+        return {key: example for key, example in self.examples.items() if example.scores}
+
+
+@dataclass(frozen=True)
+class Matched:
+    """Several systems on the same examples; one line an example, one column a system."""
+
+    names: tuple[str, ...]
+    keys: list[Key]
+    score: str
+    scores: Floats
+    costs: dict[Axis, Floats]
+    """Undefined where a system gave none."""
+    clusters: Codes | None
+    """What varies together; None where every example stands alone."""
+    notes: tuple[str, ...]
+
+    @property
+    def num_clusters(self) -> int:
+        """How many independent witnesses there are."""
+        return len(self.keys) if self.clusters is None else int(self.clusters.max()) + 1
+
+
+def match(sides: list[Side]) -> Matched:
+    """Put systems side by side on the examples for which all have the same score.
+
+    Raises InvalidInput if there are none.
+    """
+    scored = [side.scored() for side in sides]
+    together = [key for key in scored[0] if all(key in other for other in scored[1:])]
+    keys, clash = [], ""
+    for key in together:
+        used = set[str]().union(*(examples[key].names for examples in scored))
+        if len(used) <= 1:
+            keys.append(key)
+        else:
+            clash = " and ".join(sorted(used))
+    if not keys:
+        raise InvalidInput(_nothing_in_common(sides, scored, clash))
+    chosen = [[examples[key] for key in keys] for examples in scored]
+    names = sorted(set[str]().union(*(example.names for line in chosen for example in line)))
+    return Matched(
+        names=tuple(side.name for side in sides),
+        keys=keys,
+        score=names[0] if len(names) == 1 else "score",
+        scores=np.array([[math.fsum(e.scores) / len(e.scores) for e in line] for line in chosen]).T,
+        costs={axis: _cost_column(chosen, place) for place, axis in enumerate(AXES)},
+        clusters=_clusters(keys, chosen[0]),
+        notes=tuple(_notes(sides, scored, keys, len(together) - len(keys), clash)),
+    )
+
+
+def _cost_column(chosen: list[list[_Example]], place: int) -> Floats:
+    return np.array(
+        [
+            [e.costs[place] / e.counts[place] if e.counts[place] else math.nan for e in line]
+            for line in chosen
+        ]
+    ).T
+
+
+def _clusters(keys: list[Key], examples: list[_Example]) -> Codes | None:
+    if not any(example.group for example in examples):
+        return None
+    codes: dict[tuple[str, str | int, bool], int] = {}
+    return np.array(
+        [
+            codes.setdefault((dataset, e.group or example_id, bool(e.group)), len(codes))
+            for (dataset, example_id), e in zip(keys, examples, strict=True)
+        ]
+    )
+
+
+def _nothing_in_common(sides: list[Side], scored: list[dict[Key, _Example]], clash: str) -> str:
+    who = " and ".join(f'"{side.name}"' for side in sides)
+    if clash:
+        shared = ", ".join(sorted(set[str].intersection(*(side.known for side in sides))))
+        way = f"Name one of {shared} with --score-field" if shared else "They share no score"
+        return f"{who} are scored differently ({clash}), so they cannot be compared. {way}."
+    for side, examples in zip(sides, scored, strict=True):
+        if not examples:
+            score = f'the score "{side.score_field}"' if side.score_field else "a score that counts"
+            known = ", ".join(sorted(side.known)) or "none at all"
+            return f'no row of "{side.name}" has {score}; there is: {known}.'
+    return f"{who} have no example in common. Compare runs over the same dataset."
+
+
+def _notes(
+    sides: list[Side],
+    scored: list[dict[Key, _Example]],
+    keys: list[Key],
+    clashing: int,
+    clash: str,
+) -> Iterable[str]:
+    if clashing:
+        yield f"{clashing:,} examples are left out: they are scored differently ({clash})."
+    for side, examples in zip(sides, scored, strict=True):
+        if alone := len(examples) - len(keys) - clashing:
+            others = " and ".join(other.name for other in sides if other is not side)
+            yield f"{alone:,} examples of {side.name} have no counterpart of {others}: left out."
+        if unscored := len(side.examples) - len(examples):
+            yield f"{unscored:,} examples of {side.name} have no score and are left out."
+    first = scored[0]
+    changed = sum(
+        any(examples[key].input_tokens != first[key].input_tokens for examples in scored[1:])
+        for key in keys
+    )
+    if changed:
+        yield (
+            f"{changed:,} examples have the same id and another length: the dataset, the "
+            "tokenizer or the withheld fields differ between the runs."
+        )

@@ -1,0 +1,79 @@
+"""The contract of components: all that one may say of itself, and the one place that reads it.
+
+A system, evaluator or metric needs what its Protocol in types.py demands. What
+follows is optional: attributes of the object or its class, by the names they
+have in `ComponentInfo`, except where another is given.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from cbench_server.types import Placement, ScoreInfo
+
+_PLACEMENTS = get_args(Placement)
+
+
+@dataclass(frozen=True, slots=True)
+class ComponentInfo:
+    """What a component says of itself."""
+
+    version: str = ""
+    """By which stored answers, or equal scores, are known to be its own."""
+    description: str = ""
+    options: Mapping[str, Any] | None = None
+    """The keyword arguments its constructor was given, so that an equal one can be made."""
+    max_concurrency: int | None = None
+    """Calls a system takes at once."""
+
+    # Evaluators.
+    placement: Placement = "thread"
+    """Where it runs: `inline`, `thread`, `worker` or `io`."""
+    reads: str = ""
+    """`response` or `context`: without a response, those that read it are left out."""
+    required_fields: tuple[str, ...] = ()
+    """Fields of the original without which it has nothing to say."""
+    scores: tuple[ScoreInfo, ...] = ()
+    """Given as `score_infos`."""
+    has_own_limits: bool = False
+    """Whether all its waits have limits of their own; given as `patience = None`."""
+    timeout: float | None = None
+    """Seconds for one pair, if not the usual ones; given as `patience`."""
+    asks_model: bool = False
+    """Whether it needs a key, which only whoever runs the daemon may give it."""
+    runs_programs: bool = False
+    """Whether it needs a sandbox."""
+
+    # Metrics.
+    keys: tuple[str, ...] = ()
+    """The values it gives."""
+
+
+def info_of(component: Any) -> ComponentInfo:
+    """Read what a component, or its class, says of itself."""
+    patience = getattr(component, "patience", 0)
+    placement: Any = getattr(component, "placement", "thread")
+    return ComponentInfo(
+        version=str(getattr(component, "version", "") or ""),
+        description=str(getattr(component, "description", "") or ""),
+        options=_mapping(getattr(component, "options", None)),
+        max_concurrency=getattr(component, "max_concurrency", None),
+        placement=placement if placement in _PLACEMENTS else "thread",
+        reads=str(getattr(component, "reads", "")),
+        required_fields=tuple(getattr(component, "required_fields", ())),
+        scores=tuple(getattr(component, "score_infos", ())),
+        has_own_limits=patience is None,
+        timeout=patience or None,
+        asks_model=bool(getattr(component, "asks_model", False)),
+        runs_programs=bool(getattr(component, "runs_programs", False)),
+        keys=tuple(getattr(component, "keys", ())) if not _is_mapping(component) else (),
+    )
+
+
+def _mapping(options: Any) -> Mapping[str, Any] | None:
+    return options if isinstance(options, Mapping) else None
+
+
+def _is_mapping(component: Any) -> bool:
+    # A dict has `keys` for reasons of its own.
+    return callable(getattr(component, "keys", None))

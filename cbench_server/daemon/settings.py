@@ -1,0 +1,180 @@
+"""The daemon's settings: flags, then CBENCH_* variables, then a TOML file, then defaults."""
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from cbench_server.errors import InvalidInput
+from cbench_server.rpc.credentials import Credential
+
+DEFAULT_ADDRESS = "127.0.0.1:50051"
+
+
+class BadSetting(InvalidInput):
+    """A setting has a value that cannot be meant."""
+
+    reason = "BAD_SETTING"
+
+
+def setting(default: Any, help: str) -> Any:
+    """Declare a setting with its default and the sentence `--help` shows."""
+    if isinstance(default, dict | list):
+        return field(default_factory=lambda: type(default)(default), metadata={"help": help})
+    return field(default=default, metadata={"help": help})
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything that can be set; each is a flag, a CBENCH_ variable and a key of the file."""
+
+    address: str = setting(
+        DEFAULT_ADDRESS, "host:port or unix:/path to listen on; port 0 picks one"
+    )
+    home: str = setting("", "where runs are kept; by default the user's data directory")
+    data_dir: str = setting("", "folder with a mirror of datasets, asked before the hub")
+    tls_cert: str = setting("", "PEM file with the server's certificate chain")
+    tls_key: str = setting("", "PEM file with its private key")
+    tls_client_ca: str = setting(
+        "", "PEM file; clients must show a certificate signed by it (mTLS)"
+    )
+    token: str = setting(
+        "", "bearer token that clients must send; prefer token_file or CBENCH_TOKEN"
+    )
+    token_file: str = setting("", "file with one accepted token a line")
+    unsafe_allow_remote: bool = setting(
+        False, "listen beyond the loopback even without TLS and a token"
+    )
+    max_message_mb: int = setting(128, "largest gRPC message, in MB")
+    max_runs: int = setting(4, "runs worked on at once")
+    max_queued: int = setting(100, "runs waiting for their turn; more are refused")
+    max_calls: int = setting(1000, "RPCs served at once; more are refused")
+    workers: int = setting(2, "scoring programs for evaluators that run apart")
+    sandbox: str = setting(
+        "strict", "how programs under test are locked in, at least: strict, best-effort or off"
+    )
+    drain_seconds: float = setting(20.0, "how long calls in flight may take after SIGTERM")
+    retention_days: float = setting(0.0, "delete finished runs older than this; 0 keeps them")
+    model: str = setting(
+        "claude-haiku-4-5-20251001", "the model of proxies and readers named without one"
+    )
+    log_level: str = setting("info", "debug, info, warning or error")
+    log_format: str = setting("json", "json (a line an event) or text")
+    imports: list[str] = setting([], "modules to import at start, which register components")
+    credentials: dict[str, Any] = setting(
+        {}, "file only: [credentials.NAME] env = VARIABLE, prefix = URL or target it may go to"
+    )
+
+    def credential_table(self) -> dict[str, Credential]:
+        """Read the [credentials] of the file."""
+        table = {}
+        for name, entry in self.credentials.items():
+            if not isinstance(entry, Mapping) or not entry.get("env") or not entry.get("prefix"):
+                raise BadSetting(f'credential "{name}" needs both env and prefix.')
+            table[name] = Credential(str(entry["env"]), str(entry["prefix"]))
+        return table
+
+    def tokens(self) -> list[str]:
+        """Return every accepted token."""
+        found = [self.token] if self.token else []
+        if self.token_file:
+            try:
+                lines = Path(self.token_file).read_text().splitlines()
+            except OSError as error:
+                raise BadSetting(f"token_file {self.token_file}: {error.strerror}.") from error
+            found += [line.strip() for line in lines if line.strip()]
+        return found
+
+
+def load_settings(
+    flags: Mapping[str, Any], environment: Mapping[str, str] = os.environ
+) -> Settings:
+    """Merge the sources; `flags` holds what the command line gave, `config` among it."""
+    path = flags.get("config") or environment.get("CBENCH_CONFIG")
+    values: dict[str, Any] = _from_file(Path(path)) if path else {}
+    for name in (each.name for each in fields(Settings)):
+        if (text := environment.get(f"CBENCH_{name.upper()}")) is not None:
+            values[name] = text
+    values.update({name: value for name, value in flags.items() if value is not None})
+    values.pop("config", None)
+    hints = get_type_hints(Settings)
+    settings = Settings(
+        **{name: _typed(name, value, hints[name]) for name, value in values.items()}
+    )
+    _check(settings)
+    return settings
+
+
+def _from_file(path: Path) -> dict[str, Any]:
+    try:
+        values = tomllib.loads(path.read_text())
+    except OSError as error:
+        raise BadSetting(f"config file {path}: {error.strerror}.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadSetting(f"config file {path} is not TOML: {error}.") from error
+    known = {each.name for each in fields(Settings)}
+    for name in values:
+        if name not in known:
+            raise BadSetting(
+                f'config file {path}: no setting "{name}". Known: {", ".join(sorted(known))}.'
+            )
+    return values
+
+
+def _typed(name: str, value: Any, kind: Any) -> Any:
+    try:
+        if kind is bool:
+            if isinstance(value, str):
+                return {
+                    "1": True,
+                    "true": True,
+                    "yes": True,
+                    "0": False,
+                    "false": False,
+                    "no": False,
+                }[value.lower()]
+            return bool(value)
+        if kind in (int, float):
+            return kind(value)
+        if kind == list[str]:
+            return value.split(",") if isinstance(value, str) else [str(each) for each in value]
+        if kind is str:
+            return str(value)
+        return dict(value)
+    except (KeyError, ValueError, TypeError) as error:
+        raise BadSetting(f'setting "{name}" cannot be {value!r}.') from error
+
+
+def _check(settings: Settings) -> None:
+    for name in ("max_message_mb", "max_runs", "max_calls", "workers"):
+        if getattr(settings, name) < 1:
+            raise BadSetting(f'setting "{name}" must be at least 1, not {getattr(settings, name)}.')
+    for name in ("max_queued", "drain_seconds", "retention_days"):
+        if getattr(settings, name) < 0:
+            raise BadSetting(f'setting "{name}" must not be negative.')
+    choices = {
+        "log_level": ("debug", "info", "warning", "error"),
+        "log_format": ("json", "text"),
+        "sandbox": ("strict", "best-effort", "off"),
+    }
+    for name, allowed in choices.items():
+        if getattr(settings, name) not in allowed:
+            raise BadSetting(
+                f'setting "{name}" is {getattr(settings, name)!r}; choose {", ".join(allowed)}.'
+            )
+    if bool(settings.tls_cert) != bool(settings.tls_key):
+        raise BadSetting("tls_cert and tls_key go together; one is missing.")
+    if settings.tls_client_ca and not settings.tls_cert:
+        raise BadSetting("tls_client_ca needs tls_cert and tls_key.")
+
+
+def data_home(settings_home: str = "") -> Path:
+    """Return where runs are kept: the setting, CBENCH_HOME, or the user's data directory."""
+    chosen = settings_home or os.environ.get("CBENCH_HOME")
+    if chosen:
+        return Path(chosen).expanduser()
+    from platformdirs import user_data_path
+
+    return user_data_path("cbench")

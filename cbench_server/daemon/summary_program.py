@@ -1,0 +1,71 @@
+"""A program that summarises one run of a store, and the function that has it do so.
+
+What a long run takes while it is summarised, a hundred bytes a row, a daemon
+would never give back; a program of its own does.
+
+    python -m cbench_server.daemon.summary_program HOME RUN_ID [MODULE...]
+"""
+
+import asyncio
+import importlib
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from cbench_server.errors import StoreError
+from cbench_server.results import Summary
+
+_TIMEOUT_S = 1800.0
+
+
+async def summarize_apart(home: Path, imports: Sequence[str], run_id: str) -> Summary:
+    """Summarise a stored run in another process."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "cbench_server.daemon.summary_program",
+        str(home),
+        run_id,
+        *imports,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        async with asyncio.timeout(_TIMEOUT_S):
+            said, complaint = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    if process.returncode:
+        last = complaint.decode(errors="replace").strip().rpartition("\n")[2]
+        raise StoreError(f'run "{run_id}" could not be summarised: {last}')
+    return msgspec.json.decode(said, type=Summary)
+
+
+async def _summarize(home: Path, run_id: str) -> Summary:
+    from cbench_server.registry import registry
+    from cbench_server.runs.summary import read_back
+    from cbench_server.storage.sqlite import SqliteStore
+
+    store = SqliteStore.open(home)
+    try:
+        run = await store.get_run(run_id)
+        return (await read_back(store, run, registry)).result()
+    finally:
+        await store.close()
+
+
+def main() -> None:
+    """Print the summary as JSON."""
+    home, run_id, *imports = sys.argv[1:]
+    for module in imports:
+        importlib.import_module(module)
+    summary = asyncio.run(_summarize(Path(home), run_id))
+    sys.stdout.buffer.write(msgspec.json.encode(summary))
+
+
+if __name__ == "__main__":
+    main()

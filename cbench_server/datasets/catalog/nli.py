@@ -1,0 +1,99 @@
+"""Natural language inference: does the text support a claim, contradict it, or neither?"""
+
+import itertools
+from collections.abc import Iterator
+
+from cbench_server.datasets.catalog.fields import as_index
+from cbench_server.datasets.catalog.scrolls import scrolls_part, split_query
+from cbench_server.datasets.hub.sources import Access, Part, Row, each
+from cbench_server.datasets.record import hub_dataset
+from cbench_server.types import Example
+
+_EVALUATORS = ("answer-quality", "nli-label-match")
+_LEAD = "Does the contract entail, contradict, or not mention"
+
+
+def _contract_nli(row: Row, index: int) -> Example:
+    hypothesis, contract = split_query(row["input"])
+    asked = f"the following statement?\n\n{hypothesis}" if hypothesis else "the hypothesis?"
+    return {
+        "id": row["id"],
+        "context": contract,
+        "question": f"{_LEAD} {asked}",
+        "answer": row["output"],
+    }
+
+
+CONTRACT_NLI = hub_dataset(
+    "contract-nli",
+    scrolls_part("contract_nli"),
+    each(_contract_nli),
+    default_config="contract_nli",
+    description="Non-disclosure agreements and statements about them.",
+    family="nli",
+    evaluators=_EVALUATORS,
+    primary_score="nli_accuracy",
+    size=1037,
+    licence="CC BY 4.0",
+    citation="Koreeda & Manning 2021, arXiv:2110.01799; Shaham et al. 2022, arXiv:2201.03533",
+)
+
+# The card says CONTRADICT where copies of the files say REFUTE.
+_SCIFACT_LABELS = {"SUPPORT": "SUPPORTS", "CONTRADICT": "REFUTES", "REFUTE": "REFUTES"}
+_CORPUS = Part(
+    repository="allenai/scifact", config="corpus", split="train", revision="refs/convert/parquet"
+)
+
+
+def _scifact(rows: Iterator[Row], access: Access) -> Iterator[Example]:
+    abstracts: dict[int, str] = {}
+    # A claim has a row for each piece of evidence; they follow each other.
+    for claim_id, group in itertools.groupby(rows, key=lambda row: row["id"]):
+        evidence = list(group)
+        if not abstracts:
+            abstracts = {
+                int(row["doc_id"]): " ".join(map(str.strip, row["abstract"]))
+                for row in access.rows(_CORPUS)
+            }
+        cited = [int(doc_id) for doc_id in evidence[0]["cited_doc_ids"]]
+        texts = [abstracts[doc_id] for doc_id in cited if doc_id in abstracts]
+        if texts:
+            yield {
+                "id": claim_id,
+                "context": "\n\n".join(texts),
+                "question": evidence[0]["claim"],
+                "answer": _scifact_label(evidence, cited),
+            }
+
+
+def _scifact_label(evidence: list[Row], cited: list[int]) -> str:
+    """Return the label of the first cited document that has evidence."""
+    labels = {as_index(row["evidence_doc_id"]): row["evidence_label"] for row in evidence}
+    for doc_id in cited:
+        if label := labels.get(doc_id):
+            return _SCIFACT_LABELS.get(label, str(label))
+    return "NOT ENOUGH INFO"
+
+
+SCIFACT = hub_dataset(
+    "scifact",
+    Part(
+        repository="allenai/scifact",
+        config="claims",
+        split="validation",
+        revision="refs/convert/parquet",
+    ),
+    _scifact,
+    companions=(_CORPUS,),
+    default_config="claims",
+    description="Scientific claims and the abstracts they cite.",
+    family="nli",
+    evaluators=_EVALUATORS,
+    primary_score="nli_accuracy",
+    official=False,
+    size=300,
+    licence="CC BY 4.0, abstracts ODC-By 1.0",
+    citation="Wadden et al. 2020, arXiv:2004.14974",
+)
+
+RECORDS = (CONTRACT_NLI, SCIFACT)

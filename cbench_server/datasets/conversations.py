@@ -1,0 +1,171 @@
+"""Conversations on their way into a memory run: one example for each question.
+
+The first question of a conversation carries its `turns`, so that they are
+stored once; the others follow it and carry none. Each has a short `context` of
+its own, so that a pair of it and an answer can be scored, now and later,
+without the conversation.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from cbench_server.datasets.catalog.memory import transcript
+from cbench_server.errors import BadDataset
+from cbench_server.texts.answers import normalize_answer, references
+from cbench_server.types import Example
+
+NO_ANSWER = "The conversation does not say."
+_EXCERPT_CHARACTERS = 3000
+# What else a question may bring along; everything but these stays with the dataset.
+_CARRIED = ("answers", "evidence")
+_TEXTS = ("role", "speaker", "time", "session")
+
+
+def questions(
+    conversations: Iterator[Example],
+    *,
+    label: str,
+    where: Mapping[str, str] | None = None,
+    question_types: Collection[str] = (),
+    max_conversations: int | None = None,
+) -> Iterator[Example]:
+    """Yield the questions of the conversations chosen, one conversation after another.
+
+    Conversations are counted once the others, and questions of other types,
+    are left out, so that a cap of 5 gives 5 that have something to ask.
+    """
+
+    def chosen() -> Iterator[list[Example]]:
+        met: set[str] = set()
+        has_any = False
+        for position, conversation in enumerate(conversations):
+            if where and any(str(conversation.get(name)) != text for name, text in where.items()):
+                continue
+            found = questions_of(conversation, position, label)
+            met.update(each["question_type"] for each in found)
+            if kept := [each for each in found if _is_wanted(each, question_types)]:
+                has_any = True
+                yield _with_turns(kept, conversation)
+        if met and not has_any:
+            raise BadDataset(
+                f'dataset "{label}" has no questions of type {", ".join(question_types)}; '
+                f"it has: {', '.join(sorted(met))}, and abstention for those without an answer"
+            )
+
+    for group in islice(chosen(), max_conversations):
+        yield from group
+
+
+def _is_wanted(question: Example, question_types: Collection[str]) -> bool:
+    if not question_types or question["question_type"] in question_types:
+        return True
+    return "abstention" in question_types and bool(question.get("is_abstention"))
+
+
+def questions_of(conversation: Example, position: int, label: str) -> list[Example]:
+    """Make an example of each question about a conversation, or raise BadDataset."""
+    where = f'dataset "{label}", position {position}'
+    turns = _checked_turns(conversation, where)
+    pairs = conversation.get("qa_pairs")
+    if not isinstance(pairs, list) or not pairs:
+        raise BadDataset(f'{where}: there are no "qa_pairs"; nothing could be asked')
+    given = conversation.get("id")
+    name = str(position if given is None else given)
+    excerpts = _Excerpts(turns)
+    return [
+        _question(conversation, pair, f"{name}_{number}", name, len(turns), excerpts, where)
+        for number, pair in enumerate(pairs)
+    ]
+
+
+def _question(
+    conversation: Example,
+    pair: Any,
+    question_id: str,
+    name: str,
+    turn_count: int,
+    excerpts: "_Excerpts",
+    where: str,
+) -> Example:
+    if not isinstance(pair, Mapping) or not isinstance(pair.get("question"), str):
+        raise BadDataset(f'{where}: an entry of "qa_pairs" has no "question" in text: {pair!r:.80}')
+    example: Example = {
+        "id": question_id,
+        "question": pair["question"],
+        **{field: pair[field] for field in _CARRIED if field in pair},
+        "question_type": str(pair.get("type") or pair.get("question_type") or "unknown"),
+        "group": name,
+        "turn_count": turn_count,
+    }
+    if asked_at := pair.get("asked_at") or conversation.get("question_date"):
+        example["asked_at"] = str(asked_at)
+    answer = pair.get("answer")
+    if pair.get("is_abstention"):
+        example["is_abstention"] = True
+        example["answer"] = answer or NO_ANSWER
+    elif answer is not None:
+        example["answer"] = answer
+    example["context"] = excerpts.about(references(example))
+    return example
+
+
+def _with_turns(group: list[Example], conversation: Example) -> list[Example]:
+    first = {**group[0], "turns": _typed(conversation["turns"]), "question_count": len(group)}
+    return [first, *group[1:]]
+
+
+def _typed(turns: Sequence[Mapping[str, Any]]) -> list[Example]:
+    """Give each turn a role, and make text of what files often number, such as sessions."""
+    return [
+        {
+            "role": "user",
+            **{
+                name: str(value) if name in _TEXTS else value
+                for name, value in turn.items()
+                if value is not None
+            },
+        }
+        for turn in turns
+    ]
+
+
+def _checked_turns(conversation: Example, where: str) -> list[Example]:
+    turns = conversation.get("turns")
+    if not isinstance(turns, list) or not turns:
+        raise BadDataset(
+            f'{where}: there are no "turns"; a memory run needs conversations with "turns" and '
+            '"qa_pairs". For other examples use: cbench run'
+        )
+    for number, turn in enumerate(turns):
+        if not isinstance(turn, Mapping) or not isinstance(turn.get("content"), str):
+            raise BadDataset(f'{where}: turn {number} has no "content" in text: {turn!r:.80}')
+    return _typed(turns)
+
+
+class _Excerpts:
+    """Cuts what evaluators read as `context` out of one conversation."""
+
+    def __init__(self, turns: list[Example]) -> None:
+        self._lines = [transcript([turn]) for turn in turns]
+        self._phrases = [f" {normalize_answer(line)} " for line in self._lines]
+
+    def about(self, answers: Sequence[str]) -> str:
+        """Return the turns in which an answer stands, else the latest, at most 3,000 characters.
+
+        One turn is always kept, however long.
+        """
+        wanted = [f" {phrase} " for answer in answers if (phrase := normalize_answer(answer))]
+        telling = [
+            line
+            for line, phrase in zip(self._lines, self._phrases, strict=True)
+            if any(each in phrase for each in wanted)
+        ]
+        kept: list[str] = []
+        left = _EXCERPT_CHARACTERS
+        for line in reversed(telling or self._lines):
+            left -= len(line) + 1
+            if left < 0 and kept:
+                break
+            kept.append(line)
+        return "\n".join(reversed(kept))

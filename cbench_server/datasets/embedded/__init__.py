@@ -1,0 +1,1 @@
+"""Datasets that come inside the package."""

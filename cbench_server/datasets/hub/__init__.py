@@ -1,0 +1,1 @@
+"""Rows of published datasets: from a local mirror, else from the hub."""

@@ -1,0 +1,254 @@
+"""Sources of a dataset's rows: the local mirror first, then the hub."""
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from cbench_server.datasets.hub import mirror, stream
+from cbench_server.errors import BadDataset
+from cbench_server.types import Example
+
+Row = Example
+"""One record of a source, under the source's own column names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """Rows of one split: where the hub has them, and where a mirror may have them.
+
+    In a mirror they are at `<repository>/<config>/<split>`, with `default` for no config, or
+    at one of the stems in `also`: other copies, or another split, which stands in only while
+    nobody asks for one.
+    """
+
+    repository: str
+    config: str = ""
+    split: str = "test"
+    file: str = ""
+    """A JSON file of the repository that is read as it is, in the mirror as on the hub."""
+    url: str = ""
+    """How the hub keeps the rows, if not as a dataset; see `stream.stream_rows`."""
+    schema: tuple[tuple[str, str], ...] = ()
+    """The columns at `url` and their types, where they cannot be told from the first rows."""
+    revision: str = ""
+    also: tuple[str, ...] = ()
+    is_optional: bool = False
+    """Whether a mirror that has the repository may lack this part."""
+
+    @property
+    def stems(self) -> tuple[str, ...]:
+        """Where a mirror may have it, without the ending."""
+        return (f"{self.repository}/{self.config or 'default'}/{self.split}", *self.also)
+
+    @property
+    def path(self) -> str:
+        """Where a mirror has the file that is read as it is; empty if there is none."""
+        return f"{self.repository}/{self.file}" if self.file else ""
+
+    def of_split(self, split: str) -> "Part":
+        """Return the part of a split that was asked for."""
+        copies = [stem.removesuffix(self.split) for stem in self.also if self._is_copy(stem)]
+        return replace(self, split=split, also=tuple(f"{stem}{split}" for stem in copies))
+
+    def _is_copy(self, stem: str) -> bool:
+        return stem.endswith(f"/{self.split}")
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Reaches parts for one reading of a dataset."""
+
+    dataset: str
+    folder: Path | None
+    revision: str = ""
+    skip_bad_lines: bool = False
+
+    def rows(self, part: Part) -> Iterator[Row]:
+        """Iterate the rows of a part."""
+        if (path := self._find(part)) is not None:
+            return mirror.iterate_mirrored(path, skip_bad_lines=self.skip_bad_lines)
+        if part.is_optional and self._is_mirrored(part.repository):
+            return iter(())
+        revision = self.revision or part.revision
+        if part.file:
+            rows = stream.file_rows(part.repository, part.file, revision)
+        else:
+            rows = stream.stream_rows(
+                part.repository, part.config, part.split, revision, part.url, part.schema
+            )
+        return self._explained(rows, part)
+
+    def text_file(self, repository: str, folders: tuple[str, ...]) -> tuple[str, Path]:
+        """Return the first text file, by name, of the first of the folders that has one.
+
+        With its path in the repository, and where it is on this machine.
+        """
+        if self.folder is not None and not self.revision and self._is_mirrored(repository):
+            home = self.folder / repository
+            name = _first_text(repository, mirror.text_names(home), folders)
+            return name, home / name
+        with self._explaining(Part(repository=repository, file=f"{folders[0]}/ANY.txt")):
+            name = _first_text(repository, stream.file_names(repository, self.revision), folders)
+            return name, stream.fetch(repository, name, self.revision)
+
+    def file(self, part: Part) -> Path:
+        """Fetch a part that is one file of the hub."""
+        with self._explaining(part):
+            return stream.fetch(part.repository, part.file, self.revision or part.revision)
+
+    def _find(self, part: Part) -> Path | None:
+        # A mirror does not say which revision it holds.
+        if self.folder is None or self.revision:
+            return None
+        return mirror.find(self.folder, part.stems, part.path)
+
+    def _is_mirrored(self, repository: str) -> bool:
+        return self.folder is not None and (self.folder / repository).is_dir()
+
+    def _explained(self, rows: Iterator[Row], part: Part) -> Iterator[Row]:
+        while True:
+            with self._explaining(part):
+                row = next(rows, None)
+            if row is None:
+                return
+            yield row
+
+    @contextmanager
+    def _explaining(self, part: Part) -> Iterator[None]:
+        """Say what to do when the hub does not give a part."""
+        try:
+            yield
+        except BadDataset:
+            raise
+        except Exception as error:
+            # The libraries below raise a dozen unrelated classes for the same outage.
+            wanted = part.path or f"{part.stems[0]}.jsonl"
+            where = self.folder or "DIR"
+            how = "" if self.folder else " and pass --data-dir DIR"
+            other = "" if part.file else f" ({', '.join(mirror.SUFFIXES[1:])} will do as well)"
+            reason = str(error).strip().partition("\n")[0] or "no reason given"
+            raise BadDataset(
+                f'dataset "{self.dataset}": the hub does not give {part.repository} '
+                f"({type(error).__name__}: {reason:.300}). "
+                f"To do without it, put its rows at {where}/{wanted}{other}{how}."
+            ) from error
+
+
+Mapper = Callable[[Iterator[Row], Access], Iterator[Example]]
+"""From the rows of a source to examples, one at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class HubSource:
+    """A dataset's parts by config ("" where it has none), and how rows become examples."""
+
+    name: str
+    parts: Mapping[str, tuple[Part, ...]]
+    mapping: Mapper
+    companions: tuple[Part, ...] = ()
+    """What the mapping reads besides, whatever the config."""
+    text_folders: tuple[str, ...] = ()
+    """Where, in the repository, a text is that the mapping reads besides."""
+
+    def load(
+        self,
+        config: str,
+        *,
+        split: str = "",
+        revision: str = "",
+        data_dir: str | Path | None = None,
+        skip_bad_lines: bool = False,
+    ) -> Iterator[Example]:
+        """Iterate the examples; what is wrong with the arguments is said before the first."""
+        parts = self._of_split(config, split)
+        access = Access(self.name, mirror.mirror_folder(data_dir), revision, skip_bad_lines)
+        rows = itertools.chain.from_iterable(access.rows(part) for part in parts)
+        return self._mapped(rows, access)
+
+    def _mapped(self, rows: Iterator[Row], access: Access) -> Iterator[Example]:
+        count = 0
+        try:
+            for example in self.mapping(rows, access):
+                yield example
+                count += 1
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+            raise BadDataset(
+                f'dataset "{self.name}", after {count} examples: a row is not of the form its '
+                f"source is known for ({type(error).__name__}: {error!s:.200})"
+            ) from error
+
+    def is_mirrored(self, config: str, data_dir: str | Path | None) -> bool:
+        """Whether a mirror holds a config, so that no network is needed."""
+        folder = mirror.named_folder(data_dir)
+        return folder is not None and bool(self._mirrored(self.parts[config], folder))
+
+    def provenance(
+        self,
+        config: str,
+        *,
+        split: str = "",
+        revision: str = "",
+        data_dir: str | Path | None = None,
+    ) -> dict[str, Any]:
+        """Say what `load` reads with these arguments: files by digest, or a revision of the hub.
+
+        The revision is as asked for where the hub does not answer.
+        """
+        parts = self._of_split(config, split)
+        folder = mirror.mirror_folder(data_dir)
+        files = self._mirrored(parts, folder) if folder and not revision else []
+        if folder and files:
+            digests = {path.relative_to(folder).as_posix(): mirror.digest(path) for path in files}
+            return {"revision": "", "files": digests}
+        asked = revision or parts[0].revision
+        return {"revision": stream.resolved_revision(parts[0].repository, asked), "files": {}}
+
+    def _mirrored(self, parts: tuple[Part, ...], folder: Path) -> list[Path]:
+        """Return the files of a mirror that hold the parts; none if one is missing."""
+        found = []
+        for part in (*parts, *self.companions):
+            if (path := mirror.find(folder, part.stems, part.path)) is not None:
+                found.append(path)
+            elif not part.is_optional:
+                return []
+        if self.text_folders:
+            home = folder / parts[0].repository
+            if not mirror.text_names(home):
+                return []
+            found.append(home / _first_text(home.name, mirror.text_names(home), self.text_folders))
+        return found
+
+    def _of_split(self, config: str, split: str) -> tuple[Part, ...]:
+        parts = self.parts[config]
+        if not split:
+            return parts
+        if any(part.file for part in parts):
+            raise BadDataset(f'dataset "{self.name}" has no splits; leave out "{split}"')
+        return tuple(part.of_split(split) for part in parts)
+
+
+def each(make: Callable[[Row, int], Example | None]) -> Mapper:
+    """Make a mapping of a function from a row and its position to an example, or None to skip."""
+
+    def mapping(rows: Iterator[Row], access: Access) -> Iterator[Example]:
+        for index, row in enumerate(rows):
+            if (example := make(row, index)) is not None:
+                yield example
+
+    return mapping
+
+
+def by_config(repository: str, configs: tuple[str, ...], split: str) -> dict[str, tuple[Part, ...]]:
+    """Give each config of a repository its one part."""
+    return {name: (Part(repository=repository, config=name, split=split),) for name in configs}
+
+
+def _first_text(repository: str, names: list[str], folders: tuple[str, ...]) -> str:
+    for folder in folders:
+        inside = sorted(n for n in names if n.startswith(f"{folder}/") and n.endswith(".txt"))
+        if inside:
+            return inside[0]
+    raise BadDataset(f"{repository} has no .txt file in {' or '.join(folders)}")

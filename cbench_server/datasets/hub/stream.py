@@ -1,0 +1,94 @@
+"""Rows from the hub, streamed through the `datasets` library; no code of a dataset is executed."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from cbench_server.datasets.readers.json_file import iterate_json
+from cbench_server.datasets.readers.parquet_file import plain
+from cbench_server.types import Example
+
+_PATIENCE_S = 10.0
+
+
+def stream_rows(
+    repository: str,
+    config: str,
+    split: str,
+    revision: str,
+    url: str = "",
+    schema: tuple[tuple[str, str], ...] = (),
+) -> Iterator[Example]:
+    """Stream the rows of a split, downloading no more than is asked for.
+
+    `url` names a file of the repository that holds them as JSON, `zip://INSIDE::FILE` one in
+    an archive, and `{split}` in it is the split; without a url the repository is a dataset by
+    its own description. `schema` names the columns at the url, and types such as `string[]`.
+    """
+    # Imported here because it takes a second and a run from a mirror never needs it.
+    from datasets import load_dataset
+
+    _hush()
+    if url:
+        inside, _, name = url.format(split=split).rpartition("::")
+        home = f"hf://datasets/{repository}{'@' + revision if revision else ''}/{name}"
+        files = {split: f"{inside}::{home}" if inside else home}
+        rows: Any = load_dataset(
+            "json", data_files=files, split=split, streaming=True, features=_features(schema)
+        )
+    else:
+        rows = load_dataset(
+            repository, config or None, split=split, revision=revision or None, streaming=True
+        )
+    for row in rows:
+        yield plain(row)
+
+
+def _features(schema: tuple[tuple[str, str], ...]) -> Any:
+    from datasets import Features, List, Value
+
+    def kind(name: str) -> Any:
+        return List(Value(name.removesuffix("[]"))) if name.endswith("[]") else Value(name)
+
+    return Features({column: kind(name) for column, name in schema}) if schema else None
+
+
+def _hush() -> None:
+    """Keep the hub's library from telling of every retry; our error says how it ended."""
+    from huggingface_hub.utils import logging
+
+    logging.set_verbosity_error()  # type: ignore[no-untyped-call] # the library leaves it out
+
+
+def file_rows(repository: str, name: str, revision: str) -> Iterator[Example]:
+    """Fetch a JSON file of a repository, and iterate its objects."""
+    yield from iterate_json(fetch(repository, name, revision))
+
+
+def fetch(repository: str, name: str, revision: str) -> Path:
+    """Return where a file of a repository is on this machine, fetched at most once."""
+    from huggingface_hub import hf_hub_download
+
+    _hush()
+    path = hf_hub_download(repository, name, repo_type="dataset", revision=revision or None)
+    return Path(str(path))
+
+
+def file_names(repository: str, revision: str) -> list[str]:
+    """List the files of a repository."""
+    from huggingface_hub import HfApi
+
+    return HfApi().list_repo_files(repository, repo_type="dataset", revision=revision or None)
+
+
+def resolved_revision(repository: str, revision: str) -> str:
+    """Return the commit a revision stands for now, or the revision where the hub does not say."""
+    from huggingface_hub import HfApi
+
+    try:
+        info = HfApi().dataset_info(repository, revision=revision or None, timeout=_PATIENCE_S)
+    except Exception:
+        # The library lets those of its HTTP client through, whichever that is. Whoever reads
+        # the rows next is told what is wrong.
+        return revision
+    return info.sha or revision

@@ -1,0 +1,55 @@
+"""Examples from a local file: .jsonl, .jsonl.gz, .csv or .parquet, one at a time."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from cbench_server.datasets.readers.csv_file import iterate_csv
+from cbench_server.datasets.readers.jsonl_file import iterate_jsonl
+from cbench_server.datasets.readers.lines import BadLines
+from cbench_server.datasets.readers.parquet_file import iterate_parquet
+from cbench_server.errors import BadDataset
+from cbench_server.types import Example
+
+_READERS: dict[str, Callable[[Path, BadLines], Iterator[Example]]] = {
+    ".jsonl": iterate_jsonl,
+    ".jsonl.gz": iterate_jsonl,
+    ".csv": iterate_csv,
+    ".parquet": iterate_parquet,
+}
+
+FILE_SUFFIXES = tuple(_READERS)
+
+
+def iterate_file(
+    path: Path,
+    *,
+    skip_bad_lines: bool = False,
+    on_bad_line: Callable[[BadDataset], None] | None = None,
+) -> Iterator[Example]:
+    """Iterate the examples of a file, holding a few of them in memory at a time.
+
+    A path that cannot be a dataset raises BadDataset here; a bad line raises
+    it when met, naming the file and the line. With `skip_bad_lines` a bad line
+    is passed to `on_bad_line` instead and left out.
+    """
+    reader = next((read for suffix, read in _READERS.items() if _ends_with(path, suffix)), None)
+    if path.is_dir():
+        raise BadDataset(f"{path} is a directory; name one file in it ({', '.join(FILE_SUFFIXES)})")
+    if reader is None:
+        raise BadDataset(
+            f"cannot tell the format of {path}; its name must end in {', '.join(FILE_SUFFIXES)}"
+        )
+    if not path.exists():
+        raise BadDataset(f"no file {path}; check the path")
+    return _readable(path, reader(path, BadLines(path, skip_bad_lines, on_bad_line)))
+
+
+def _ends_with(path: Path, suffix: str) -> bool:
+    return path.name.lower().endswith(suffix)
+
+
+def _readable(path: Path, examples: Iterator[Example]) -> Iterator[Example]:
+    try:
+        yield from examples
+    except OSError as error:
+        raise BadDataset(f"cannot read {path}: {error.strerror or error}") from error

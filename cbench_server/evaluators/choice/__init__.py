@@ -1,0 +1,1 @@
+"""Multiple choice: which letter a response settles on."""

@@ -1,0 +1,76 @@
+"""Inputs of evaluators: the response as text, the references, and what a score is called."""
+
+import re
+
+from cbench_server.texts.answers import references
+from cbench_server.types import Example, ScoreInfo
+
+__all__ = [
+    "ScoreInfo",
+    "answer_text",
+    "reference_text",
+    "references",
+    "response_text",
+    "strip_thinking",
+]
+
+_TAG = re.compile(
+    r"<(?P<close>/)?(?P<tag>think|thinking|thought|reasoning)>|<\|(?P<edge>begin|end)_of_thought\|>",
+    re.IGNORECASE,
+)
+
+
+def response_text(processed: Example, *, strip: bool) -> str:
+    """Return the response, without thinking blocks if `strip`; none at all is an empty one."""
+    return answer_text(processed.get("response"), strip=strip)
+
+
+def answer_text(response: object, *, strip: bool) -> str:
+    """Return one response as text, as `response_text` does."""
+    text = "" if response is None else str(response)
+    return strip_thinking(text) if strip else text
+
+
+def reference_text(original: Example) -> str:
+    """Return the accepted answers, one per line if there are several; empty if there are none."""
+    found = [text for text in references(original) if text.strip()]
+    if len(found) > 1:
+        return "\n".join(f"- {text}" for text in found)
+    return found[0] if found else ""
+
+
+def strip_thinking(text: str) -> str:
+    """Return the text without its thinking blocks; text that has none comes back unchanged.
+
+    A closing tag that nothing opened ends a block that began with the text.
+    A block at the start that is never closed takes all of the text: the model
+    was cut off before it answered. An opening tag further on that is never
+    closed is kept as it stands, since it may be the answer that speaks of it.
+    """
+    if "<" not in text:
+        return text
+    kept: list[str] = []
+    position = 0
+    opened_by = ""
+    opened_at = 0
+    found = False
+    for tag in _TAG.finditer(text):
+        kind = (tag["tag"] or "of_thought").lower()
+        closes = bool(tag["close"]) or (tag["edge"] or "").lower() == "end"
+        if not closes:
+            if not opened_by:
+                opened_by, opened_at = kind, tag.start()
+            continue
+        if opened_by == kind:
+            kept.append(text[position:opened_at])
+        elif opened_by:
+            continue
+        else:
+            kept.clear()
+        position, opened_by, found = tag.end(), "", True
+    if opened_by and not "".join([*kept, text[position:opened_at]]).strip():
+        return ""
+    if not found:
+        return text
+    kept.append(text[position:])
+    return "".join(kept).strip()

@@ -1,0 +1,1 @@
+"""Statistics that metrics and comparisons share."""

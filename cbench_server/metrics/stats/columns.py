@@ -1,0 +1,112 @@
+"""Columns of numbers for the rows of one system, so that no run has to fit in memory."""
+
+import math
+from array import array
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cbench_server.metrics.outcomes import is_system_failure, is_timeout, score_of
+from cbench_server.results import EvalRow
+
+DONE, FAILED, FAILED_BY_SYSTEM, TIMED_OUT = range(4)
+"""What became of a row; a timeout is a failure of the system, too."""
+
+UNKNOWN = -1
+"""Stands for no group, and for tokens of a context that was not returned."""
+
+
+@dataclass(frozen=True)
+class Extra:
+    """A further column: what to take from each row, and what to keep it in.
+
+    The store is an `array` of numbers, `Labels`, or a list for whole objects.
+    """
+
+    take: Callable[[EvalRow], Any]
+    new_store: Callable[[], Any]
+
+
+class Labels:
+    """Texts of which few differ, kept as numbers."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, int] = {}
+        self.codes = array("i")
+
+    def append(self, name: str) -> None:
+        """Take the label of one row."""
+        self.codes.append(self.names.setdefault(name, len(self.names)))
+
+
+class Columns:
+    """Takes rows in any order, and keeps about 80 bytes of each."""
+
+    def __init__(
+        self, score_fields: Iterable[str | None] = (None,), extras: Iterable[Extra] = ()
+    ) -> None:
+        """`score_fields` are the scores to keep; None stands for each row's primary one."""
+        self.ordinal = array("q")
+        self.repeat = array("i")
+        self.dataset = array("i")
+        self.group = array("i")
+        self.outcome = array("b")
+        self.input_tokens = array("q")
+        self.output_tokens = array("q")
+        self.context_in = array("q")
+        self.context_out = array("q")
+        self.latency = array("d")
+        self.queue_time = array("f")
+        self.scoring_time = array("f")
+        self.reader_time = array("f")
+        self.scores = {field: array("d") for field in score_fields}
+        self.extras = {extra: extra.new_store() for extra in extras}
+        # Few systems say what they cost: the price, and the place of its row.
+        self.cost_usd = array("d")
+        self.priced = array("q")
+        self.datasets: dict[str, int] = {}
+        self.groups: dict[tuple[str, str], int] = {}
+
+    def __len__(self) -> int:
+        return len(self.ordinal)
+
+    def extend(self, rows: Sequence[EvalRow]) -> None:
+        """Take rows, column by column: a third of the time of taking them one by one."""
+        if any(row.usage for row in rows):
+            for place, row in enumerate(rows, len(self)):
+                cost = (row.usage or {}).get("cost_usd")
+                if cost is not None:
+                    self.priced.append(place)
+                    self.cost_usd.append(cost)
+        datasets = self.datasets
+        self.ordinal.extend([row.ordinal for row in rows])
+        self.repeat.extend([row.repeat for row in rows])
+        self.dataset.extend([datasets.setdefault(row.dataset, len(datasets)) for row in rows])
+        self.group.extend([self._group(row) if row.group else UNKNOWN for row in rows])
+        self.outcome.extend([_outcome(row) if row.failure else DONE for row in rows])
+        self.input_tokens.extend([row.input_tokens for row in rows])
+        self.output_tokens.extend([row.output_tokens for row in rows])
+        contexts = [(row.context_tokens_in, row.context_tokens_out) for row in rows]
+        self.context_in.extend([UNKNOWN if a is None or b is None else a for a, b in contexts])
+        self.context_out.extend([UNKNOWN if a is None or b is None else b for a, b in contexts])
+        self.latency.extend([row.latency for row in rows])
+        self.queue_time.extend([row.queue_time for row in rows])
+        self.scoring_time.extend([row.scoring_time for row in rows])
+        self.reader_time.extend([row.reader_time for row in rows])
+        for field, scores in self.scores.items():
+            found = [None if row.failure else score_of(row, field) for row in rows]
+            scores.extend([math.nan if score is None else score for score in found])
+        for extra, store in self.extras.items():
+            for row in rows:
+                store.append(extra.take(row))
+
+    def _group(self, row: EvalRow) -> int:
+        return self.groups.setdefault((row.dataset, row.group), len(self.groups))
+
+
+def _outcome(row: EvalRow) -> int:
+    if row.failure is None:
+        return DONE
+    if not is_system_failure(row):
+        return FAILED
+    return TIMED_OUT if is_timeout(row) else FAILED_BY_SYSTEM

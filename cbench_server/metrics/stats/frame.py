@@ -1,0 +1,168 @@
+"""Frame: the columns at the end of a run, in order, with their clusters."""
+
+from array import array
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cbench_server.metrics.stats.bootstrap import bootstrap, sums_by_cluster
+from cbench_server.metrics.stats.columns import (
+    DONE,
+    FAILED_BY_SYSTEM,
+    TIMED_OUT,
+    UNKNOWN,
+    Columns,
+    Extra,
+)
+from cbench_server.metrics.stats.estimate import Estimate
+from cbench_server.metrics.stats.intervals import Codes, Floats, mean_of, percentile_of
+
+Flags = NDArray[np.bool_]
+
+
+class Frame:
+    """The rows of one system, by ordinal and repeat, so that nothing depends on who was fast."""
+
+    def __init__(self, columns: Columns) -> None:
+        self._columns = columns
+        self._order = np.lexsort((_view(columns.repeat), _view(columns.ordinal)))
+        outcome = self.column(columns.outcome)
+        self.has_answer: Flags = outcome == DONE
+        self.timed_out: Flags = outcome == TIMED_OUT
+        self.failed_by_system: Flags = outcome >= FAILED_BY_SYSTEM
+        self.dataset: Codes = self.column(columns.dataset)
+        self.datasets = dict(columns.datasets)
+        self.ordinal: Codes = self.column(columns.ordinal)
+        self.has_repeats = bool(self.column(columns.repeat).any())
+        self.clusters = self._clusters()
+
+    # The rest is put in order when it is wanted, so that a long run needs it once only.
+    input_tokens = property(lambda self: self.column(self._columns.input_tokens))
+    output_tokens = property(lambda self: self.column(self._columns.output_tokens))
+    context_in = property(lambda self: self.column(self._columns.context_in))
+    context_out = property(lambda self: self.column(self._columns.context_out))
+    latency = property(lambda self: self.column(self._columns.latency))
+    queue_time = property(lambda self: self.column(self._columns.queue_time))
+    scoring_time = property(lambda self: self.column(self._columns.scoring_time))
+    reader_time = property(lambda self: self.column(self._columns.reader_time))
+
+    @property
+    def has_context(self) -> Flags:
+        """Rows whose system returned a context."""
+        has_context: Flags = self.has_answer & (self.context_in != UNKNOWN)
+        return has_context
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    @property
+    def everything(self) -> Flags:
+        """All rows."""
+        return np.ones(len(self), np.bool_)
+
+    def score(self, field: str | None) -> Floats:
+        """Return a score, undefined on rows that lack it."""
+        return self.column(self._columns.scores[field])
+
+    def scores_and_presence(self, field: str | None) -> tuple[Floats, Flags]:
+        """Return a score, and which rows have it."""
+        scores = self.score(field)
+        return scores, ~np.isnan(scores)
+
+    def with_failures_as_zero(self, scores: Floats) -> tuple[Floats, Flags]:
+        """Return scores, 0 where the row failed on the system's side, and which rows count."""
+        counted = np.where(self.failed_by_system, 0.0, scores)
+        return counted, ~np.isnan(counted)
+
+    @staticmethod
+    def is_in_unit(scores: Floats, where: Flags) -> bool:
+        """Whether all these scores lie between 0 and 1."""
+        chosen = scores[where]
+        return bool(((chosen >= 0.0) & (chosen <= 1.0)).all())
+
+    def cost_usd(self) -> tuple[Floats, Flags]:
+        """Return the price of each row, and where one is known."""
+        prices = np.full(len(self), np.nan)
+        prices[_view(self._columns.priced)] = _view(self._columns.cost_usd)
+        prices = prices[self._order]
+        return prices, ~np.isnan(prices)
+
+    def mean(self, values: Any, where: Flags, *, in_unit: bool = False) -> Estimate:
+        """Estimate the mean of some rows."""
+        chosen, clusters = self._choose([values], where)
+        return mean_of(chosen[0], clusters, in_unit=in_unit)
+
+    def ratio(self, over: Any, under: Any, where: Flags, *, saved: bool = False) -> Estimate:
+        """Estimate a ratio of sums over some rows, or what is `saved`: one minus that."""
+        chosen, clusters = self._choose([over, under], where)
+        if not chosen[1].sum():
+            return Estimate()
+
+        def statistic(sums: Floats) -> Floats:
+            ratio = sums[:, 0] / sums[:, 1]
+            return 1 - ratio if saved else ratio
+
+        return bootstrap(sums_by_cluster(chosen, clusters), statistic)
+
+    def percentiles(self, values: Any, where: Flags, *percents: int) -> list[Estimate]:
+        """Estimate percentiles of some rows, by nearest rank."""
+        ordered = np.sort(values[where].astype(np.float64))
+        return [percentile_of(ordered, percent) for percent in percents]
+
+    def by_example(self, flags: Flags, where: Flags) -> tuple[Codes, Codes, Codes]:
+        """Return, for each example, its rows, those with the flag, and its cluster."""
+        _, first, example = np.unique(self.ordinal[where], return_index=True, return_inverse=True)
+        clusters = np.arange(len(self)) if self.clusters is None else self.clusters
+        count = len(first)
+        return (
+            np.bincount(example, minlength=count),
+            np.bincount(example, flags[where], count).astype(np.int64),
+            clusters[where][first],
+        )
+
+    def mean_by_example(self, values: list[float], clusters: Codes) -> Estimate:
+        """Estimate the mean of a value that each example has, given their clusters."""
+        is_alone = not self._columns.groups
+        codes = None if is_alone else np.unique(clusters, return_inverse=True)[1]
+        return mean_of(np.array(values), codes, in_unit=True)
+
+    def _choose(self, columns: list[Any], where: Flags) -> tuple[list[Floats], Codes | None]:
+        chosen = [column[where].astype(np.float64) for column in columns]
+        if self.clusters is None:
+            return chosen, None
+        _, clusters = np.unique(self.clusters[where], return_inverse=True)
+        return chosen, clusters
+
+    def _clusters(self) -> Codes | None:
+        """Number what varies together: the rows of a group, else the repeats of an example."""
+        group = self.column(self._columns.group)
+        if not self.has_repeats and not self._columns.groups:
+            return None
+        alone = self.ordinal if self.has_repeats else np.arange(len(self))
+        numbers = np.where(group == UNKNOWN, alone + len(self._columns.groups), group)
+        clusters: Codes = np.unique(numbers, return_inverse=True)[1]
+        return clusters
+
+    def extra(self, extra: Extra) -> NDArray[Any]:
+        """Return a further column of numbers."""
+        return self.column(self._columns.extras[extra])
+
+    def labels(self, extra: Extra) -> tuple[dict[str, int], Codes]:
+        """Return the code of each label, and the codes of the rows."""
+        labels = self._columns.extras[extra]
+        return labels.names, self.column(labels.codes)
+
+    def objects(self, extra: Extra) -> list[Any]:
+        """Return what was kept whole."""
+        kept = self._columns.extras[extra]
+        return [kept[place] for place in self._order]
+
+    def column(self, column: "array[Any]") -> NDArray[Any]:
+        """Put what was kept of each row, as it came, into the order of the frame."""
+        return _view(column)[self._order]
+
+
+def _view(column: "array[Any]") -> NDArray[Any]:
+    # Short-lived: an array that is being viewed cannot take further rows.
+    return np.asarray(column)

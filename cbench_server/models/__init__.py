@@ -1,0 +1,1 @@
+"""Language models behind OpenAI-compatible endpoints, for proxies, readers and judges."""

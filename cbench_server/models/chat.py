@@ -1,0 +1,206 @@
+"""A client for models behind an OpenAI-compatible endpoint; proxies, readers and judges use it.
+
+httpx is imported on the first call, because it takes longer to import than
+`cbench --help` may take to answer.
+"""
+
+import asyncio
+import json
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from cbench_server.errors import CallFailed, InvalidInput
+from cbench_server.models.chat_answer import MAX_WAIT_S, ChatReply, Trouble, parse_reply, refusal
+from cbench_server.models.messages import Message
+from cbench_server.results import Failure
+
+if TYPE_CHECKING:
+    import httpx
+
+MAX_ANSWER_BYTES = 64 * 2**20
+_MAX_MESSAGE = 400
+
+
+class ChatFailed(CallFailed, RuntimeError):
+    """A model gave no answer; `failure` says why and whether asking again may help."""
+
+
+class ChatClient:
+    """Asks one model, over connections it keeps, and tries again where that may help.
+
+    It may be used from several event loops; each gets connections of its own,
+    which `close_connections` closes. `timeout` bounds one attempt, from
+    connecting to the last byte of the answer. Keys of `extra_body` override
+    the model and the messages.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        model: str,
+        *,
+        api_key: str | None = None,
+        timeout: float = 30.0,
+        max_retries: int = 3,
+        retry_base_delay: float = 1.0,
+        extra_body: Mapping[str, Any] | None = None,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self.host = _checked_host(base_url)
+        self.endpoint = f"{base_url.rstrip('/')}/v1/chat/completions"
+        self.model = model
+        self.extra_body = dict(extra_body or {})
+        self._key = _checked_key(api_key)
+        self._timeout = timeout
+        self._max_retries = max_retries
+        self._retry_base_delay = retry_base_delay
+        self._jitter = jitter
+        self._clients: dict[asyncio.AbstractEventLoop, httpx.AsyncClient] = {}
+
+    async def complete(self, messages: Sequence[Message]) -> ChatReply:
+        """Return the model's answer; raise ChatFailed once nothing is left to try."""
+        body = self._encode(messages)
+        attempt = 0
+        while True:
+            attempt += 1
+            try:
+                return parse_reply(await self._post(body))
+            except Trouble as trouble:
+                wait = self._wait(trouble, attempt)
+                if wait is None:
+                    # Not chained: the message says it all, and has been cleared of the key.
+                    raise self._failed(trouble, attempt) from None
+            await asyncio.sleep(wait)
+
+    async def close_connections(self) -> None:
+        """Close the connections of the running loop; a later call opens new ones."""
+        client = self._clients.pop(asyncio.get_running_loop(), None)
+        if client is not None:
+            await client.aclose()
+
+    def _encode(self, messages: Sequence[Message]) -> bytes:
+        body = {"model": self.model, "messages": list(messages), **self.extra_body}
+        try:
+            return json.dumps(body, ensure_ascii=False, allow_nan=False).encode()
+        except (TypeError, ValueError, RecursionError) as error:
+            trouble = Trouble("BAD_REQUEST", f"cannot be sent the request as JSON: {error}")
+            raise self._failed(trouble, 0) from None
+
+    async def _post(self, body: bytes) -> bytes:
+        import httpx
+
+        try:
+            async with (
+                asyncio.timeout(self._timeout),
+                self._client().stream("POST", self.endpoint, content=body) as response,
+            ):
+                answer = await _read(response)
+        except TimeoutError:
+            raise Trouble(
+                "DEADLINE_EXCEEDED", f"did not answer within {self._timeout:g}s", retryable=True
+            ) from None
+        except (httpx.LocalProtocolError, httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
+            raise Trouble("BAD_REQUEST", f"cannot be asked: {_named(error)}") from None
+        except httpx.TransportError as error:
+            raise Trouble(
+                "UNAVAILABLE", f"broke off the connection: {_named(error)}", retryable=True
+            ) from None
+        except httpx.HTTPError as error:
+            raise Trouble("BAD_RESPONSE", f"cannot be read: {_named(error)}") from None
+        if response.status_code != 200:
+            wait = response.headers.get("retry-after")
+            raise refusal(response.status_code, wait, answer, now=time.time())
+        return answer
+
+    def _client(self) -> "httpx.AsyncClient":
+        import httpx
+
+        loop = asyncio.get_running_loop()
+        client = self._clients.get(loop)
+        if client is None:
+            for other in [known for known in list(self._clients) if known.is_closed()]:
+                self._clients.pop(other, None)
+            headers = {"content-type": "application/json"}
+            if self._key:
+                headers["authorization"] = f"Bearer {self._key}"
+            # Callers bound how much they ask at once, and `_post` bounds the time.
+            limits = httpx.Limits(max_connections=None, max_keepalive_connections=100)
+            client = httpx.AsyncClient(headers=headers, timeout=None, limits=limits)
+            self._clients[loop] = client
+        return client
+
+    def _wait(self, trouble: Trouble, attempt: int) -> float | None:
+        """Return the seconds to wait before the next attempt; None to give up."""
+        if not trouble.retryable or attempt > self._max_retries:
+            return None
+        return pause(attempt, self._retry_base_delay, self._jitter(), trouble.retry_after)
+
+    def _failed(self, trouble: Trouble, attempts: int) -> ChatFailed:
+        times = f", asked {attempts} times," if attempts > 1 else ""
+        text = str(trouble)
+        if self._key:
+            text = text.replace(self._key, "[key]")
+        if len(text) > _MAX_MESSAGE:
+            text = text[:_MAX_MESSAGE] + "…"
+        failure = Failure(
+            "system",
+            trouble.reason,
+            f"{self.endpoint}{times} {text}",
+            attempts=attempts,
+            retryable=trouble.retryable,
+        )
+        return ChatFailed(failure, trouble.retry_after)
+
+
+def pause(attempt: int, base: float, jitter: float, asked: float | None) -> float | None:
+    """Return the seconds to wait after an attempt, counted from 1; None to give up.
+
+    Exponential with full jitter (`jitter` is from 0 to 1), and never shorter
+    than the server `asked` for, which may be too long to wait at all.
+    """
+    wait = min(base * 2.0 ** min(attempt - 1, 60), MAX_WAIT_S) * jitter
+    if asked is None:
+        return wait
+    return max(wait, asked) if asked <= MAX_WAIT_S else None
+
+
+async def _read(response: "httpx.Response") -> bytes:
+    answer = bytearray()
+    async for chunk in response.aiter_bytes():
+        answer += chunk
+        if len(answer) > MAX_ANSWER_BYTES:
+            raise Trouble("BAD_RESPONSE", f"answered more than {MAX_ANSWER_BYTES >> 20} MB")
+    return bytes(answer)
+
+
+def _named(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".removesuffix(": ")
+
+
+def _checked_host(base_url: str) -> str:
+    # The URL is not quoted where it may hold a password or a key.
+    parts = urlsplit(base_url)
+    if "@" in parts.netloc or parts.query or parts.fragment:
+        raise InvalidInput(
+            "a base URL has no user, password, query or fragment, since URLs are shown and "
+            "stored; pass the key as api_key"
+        )
+    try:
+        is_complete = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        is_complete = False
+    if not is_complete:
+        raise InvalidInput(
+            f'"{base_url}" is not a base URL; write it like https://api.openai.com, without /v1'
+        )
+    return parts.netloc
+
+
+def _checked_key(api_key: str | None) -> str:
+    key = (api_key or "").strip()
+    if not all("!" <= character <= "~" for character in key):
+        raise InvalidInput("the API key holds characters that cannot stand in an HTTP header")
+    return key

@@ -1,0 +1,130 @@
+"""Answers of an OpenAI-compatible server: a completion, a refusal, or nonsense."""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+# 529 is what some providers answer when they are overloaded.
+RETRIED_STATUSES = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
+MAX_WAIT_S = 120.0
+"""The longest wait between attempts; a server that asks for more is given up on."""
+_EXCERPT = 3000
+_REASONS = {401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 429: "RESOURCE_EXHAUSTED"}
+
+
+@dataclass(frozen=True, slots=True)
+class ChatReply:
+    """What a model said."""
+
+    content: str
+    """Empty where the model gave none, as when it calls a tool."""
+    usage: dict[str, Any] | None
+    """As the server reported it; None where it did not."""
+
+
+class Trouble(Exception):
+    """One attempt failed; the text goes on from the name of the endpoint."""
+
+    def __init__(
+        self,
+        reason: str,
+        message: str,
+        *,
+        retryable: bool = False,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.retryable = retryable
+        self.retry_after = retry_after
+
+
+def parse_reply(answer: bytes) -> ChatReply:
+    """Read a chat completion; null or missing content is the empty text, never "None"."""
+    try:
+        document = json.loads(answer)
+    except (ValueError, RecursionError):
+        raise Trouble(
+            "BAD_RESPONSE", f"answered with something that is not JSON: {_excerpt(answer)}"
+        ) from None
+    try:
+        content = document["choices"][0]["message"].get("content")
+    except (KeyError, IndexError, TypeError, AttributeError):
+        raise Trouble(
+            "BAD_RESPONSE", f"answered without choices[0].message: {_excerpt(answer)}"
+        ) from None
+    if content is not None and not isinstance(content, str):
+        raise Trouble("BAD_RESPONSE", f"answered with content that is not text: {_excerpt(answer)}")
+    usage = document.get("usage")
+    return ChatReply(content or "", usage if isinstance(usage, dict) and usage else None)
+
+
+def add_usage(total: Mapping[str, Any], usage: Mapping[str, Any]) -> dict[str, Any]:
+    """Add up two usages number by number; of anything else the later one stays."""
+    added = dict(total)
+    for name, value in usage.items():
+        known = added.get(name)
+        if isinstance(value, Mapping):
+            added[name] = add_usage(known if isinstance(known, Mapping) else {}, value)
+        elif _is_number(value) and _is_number(known):
+            added[name] = known + value
+        else:
+            added[name] = value
+    return added
+
+
+def refusal(status: int, wait: str | None, answer: bytes, *, now: float) -> Trouble:
+    """Make of a status other than 200, with its Retry-After header, what went wrong."""
+    try:
+        phrase = f" {HTTPStatus(status).phrase}"
+    except ValueError:
+        phrase = ""
+    seconds = retry_after(wait, now)
+    asking = ""
+    if seconds is not None and seconds > MAX_WAIT_S:
+        asking = f" and asked to wait {seconds:.0f}s, more than the {MAX_WAIT_S:.0f}s allowed"
+    is_retryable = status in RETRIED_STATUSES
+    return Trouble(
+        _REASONS.get(status, "UNAVAILABLE" if is_retryable else f"HTTP_{status}"),
+        f"answered {status}{phrase}{asking}: {_excerpt(answer)}",
+        retryable=is_retryable,
+        retry_after=seconds,
+    )
+
+
+def retry_after(header: str | None, now: float) -> float | None:
+    """Read a Retry-After header, seconds or an HTTP date; None where it says nothing."""
+    if header is None:
+        return None
+    try:
+        seconds = float(header)
+    except ValueError:
+        return _seconds_until(header, now)
+    return seconds if math.isfinite(seconds) and seconds >= 0 else None
+
+
+def _seconds_until(date: str, now: float) -> float | None:
+    # Imported here because only an overloaded server's date needs it.
+    from calendar import timegm
+    from email.utils import parsedate_tz
+
+    parsed = parsedate_tz(date)
+    if parsed is None:
+        return None
+    try:
+        # HTTP dates are in GMT, whatever else they say.
+        return max(0.0, timegm(parsed[:9]) - now)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _excerpt(answer: bytes) -> str:
+    text = " ".join(answer[:_EXCERPT].decode("utf-8", "replace").split())
+    return f'"{text}"' if text else "nothing"
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,0 +1,146 @@
+"""Systems in other processes, dialled by the daemon."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cbench_client.errors import ClientError, RemoteFailure, Unencodable
+from cbench_client.remote.connection import ProcessCall, ProcessReply, SystemConnection
+from cbench_server.errors import CallFailed
+from cbench_server.results import Failure
+from cbench_server.systems.caller import (
+    Answer,
+    Answered,
+    Call,
+    CallTasks,
+    Failed,
+    Process,
+    SystemDescription,
+    texts_carried,
+)
+from cbench_server.types import Example
+
+
+class RemoteCaller:
+    """Calls one system over a connection of its own."""
+
+    era = ""
+    ahead = 0
+
+    def __init__(
+        self,
+        connection: SystemConnection,
+        served_name: str,
+        description: SystemDescription,
+        *,
+        converses: bool,
+        options: Mapping[str, Any],
+    ) -> None:
+        self.description = description
+        self._connection = connection
+        self._served_name = served_name
+        self._converses = converses
+        self._options = options
+        self._talks = CallTasks()
+        # On a stream again, one example that breaks it would take the same others down each time.
+        self._once_lost: set[str] = set()
+
+    def start_many(
+        self, calls: Sequence[Call], timeout: float, answered: Answered, failed: Failed
+    ) -> None:
+        """See Caller."""
+        together: list[ProcessCall] = []
+        alone: list[ProcessCall] = []
+        lost, converses = self._once_lost, self._converses
+        for call in calls:
+            work: Any = call.work
+            if converses and holds_conversation(work.example):
+                self._talks.start(call, self._converse(call, work, timeout), answered, failed)
+                continue
+            made = ProcessCall(call.call_id, work.example, work.withheld, (call, answered, failed))
+            if lost and call.call_id in lost:
+                lost.discard(call.call_id)
+                alone.append(made)
+            else:
+                together.append(made)
+        for chosen, is_alone in ((together, False), (alone, True)):
+            if chosen:
+                self._connection.start_many(
+                    self._served_name,
+                    chosen,
+                    timeout=timeout,
+                    answered=self._answered,
+                    failed=self._failed,
+                    options=self._options,
+                    alone=is_alone,
+                )
+
+    def _answered(self, replies: list[ProcessReply]) -> None:
+        told: dict[Answered, list[Answer]] = {}
+        for processed, usage, latency, carried, (call, answered, _) in replies:
+            answer = Answer(call, processed, latency, usage, carried)
+            told.setdefault(answered, []).append(answer)
+        for answered, answers in told.items():
+            answered(answers)
+
+    def _failed(self, token: Any, error: ClientError) -> None:
+        call, _, failed = token
+        if isinstance(error, RemoteFailure) and error.retryable:
+            self._once_lost.add(call.call_id)
+        failed(call, call_failed(error))
+
+    async def _converse(self, call: Call, work: Process, timeout: float) -> Answer:
+        visible = work.visible
+        try:
+            reply = await self._connection.converse(
+                self._served_name,
+                visible,
+                visible["turns"],
+                call_id=call.call_id,
+                timeout=timeout,
+                options=self._options,
+            )
+        except (RemoteFailure, Unencodable) as error:
+            raise call_failed(error) from error
+        processed = with_replies(visible, reply.replies)
+        carried = texts_carried(processed, work.example)
+        return Answer(call, processed, reply.latency, reply.usage, carried)
+
+    def give_up(self, call: Call) -> None:
+        """See Caller."""
+        if not self._talks.give_up(call):
+            self._connection.give_up(call.call_id)
+
+    async def wait_connected(self, timeout: float) -> bool:
+        """Wait until the process is there and willing."""
+        return await self._connection.wait_connected(timeout)
+
+    async def close(self) -> None:
+        """Close the connection."""
+        self._talks.close()
+        await self._connection.close()
+
+
+def holds_conversation(example: Example) -> bool:
+    """Whether an example is to be held as a conversation, where the system can."""
+    return bool(example.get("multi_turn")) and isinstance(example.get("turns"), list)
+
+
+def with_replies(example: Example, replies: list[dict[str, Any]]) -> Example:
+    """Add a system's side of the conversation to the example."""
+    contents = [reply.get("content", "") for reply in replies]
+    return {**example, "response": contents[-1] if contents else "", "turn_responses": contents}
+
+
+def call_failed(error: ClientError) -> CallFailed:
+    """Make what a connection says the run's own failure."""
+    if not isinstance(error, RemoteFailure):
+        return CallFailed(Failure("dataset", error.reason, str(error)))
+    failure = Failure(
+        origin=error.origin,
+        reason=error.reason,
+        message=str(error),
+        attempts=error.attempts,
+        retryable=error.retryable,
+        stack_trace=error.stack_trace,
+    )
+    return CallFailed(failure, error.retry_delay)

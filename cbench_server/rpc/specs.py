@@ -1,0 +1,180 @@
+"""Specs of runs, to messages and back."""
+
+from typing import Any
+
+from cbench_client._gen.cbench.v1 import bench_pb2
+from cbench_client.messages import convert as wire
+from cbench_server.errors import InvalidSpec
+from cbench_server.rpc.times import set_seconds
+from cbench_server.spec import (
+    DatasetRef,
+    EvaluatorRef,
+    MetricRef,
+    ModelRef,
+    RunSpec,
+    SystemRef,
+    TlsRef,
+)
+
+
+def spec_from_proto(message: bench_pb2.RunSpec) -> RunSpec:
+    """Decode a spec, filling in what is unset."""
+    return RunSpec(
+        systems=tuple(_system_ref(system) for system in message.systems),
+        datasets=tuple(_dataset_ref(dataset) for dataset in message.datasets),
+        evaluators=tuple(evaluator_ref(evaluator) for evaluator in message.evaluators),
+        metrics=tuple(
+            MetricRef(metric.name, wire.fields_from_proto(metric.options))
+            for metric in message.metrics
+        ),
+        row_timeout=_seconds(
+            message, "row_timeout", 600.0 if message.kind == bench_pb2.RUN_KIND_MEMORY else 60.0
+        ),
+        max_concurrency=message.max_concurrency if message.HasField("max_concurrency") else None,
+        expose_reference_fields=message.expose_reference_fields,
+        labels=dict(message.labels),
+        kind="memory" if message.kind == bench_pb2.RUN_KIND_MEMORY else "process",
+        repeats=message.repeats if message.HasField("repeats") else 1,
+        max_failures=message.max_failures,
+        reader=_model_ref(message.reader) if message.HasField("reader") else None,
+        score_field=message.score_field,
+        threshold=message.threshold if message.HasField("threshold") else 0.7,
+        tokenizer=message.tokenizer,
+        text_fields=tuple(message.text_fields),
+        seed=message.seed,
+        reuse=message.reuse,
+        wait_timeout=_seconds(message, "wait_timeout", 600.0),
+        replace_evaluators=message.replace_evaluators,
+        reference_fields=tuple(message.reference_fields),
+        query_budget=message.query_budget if message.HasField("query_budget") else None,
+        question_types=tuple(message.question_types),
+    )
+
+
+def _seconds(message: Any, name: str, default: float) -> float:
+    if not message.HasField(name):
+        return default
+    seconds: float = getattr(message, name).ToNanoseconds() / 1e9
+    return seconds
+
+
+def _system_ref(message: bench_pb2.SystemRef) -> SystemRef:
+    if message.WhichOneof("location") is None:
+        raise InvalidSpec(
+            f'system "{message.name}" has no location: set target, attached, builtin or proxy.'
+        )
+    return SystemRef(
+        name=message.name,
+        target=message.target,
+        attached=message.attached,
+        builtin=message.builtin,
+        proxy=_model_ref(message.proxy) if message.HasField("proxy") else None,
+        served_name=message.served_name,
+        options=wire.fields_from_proto(message.options),
+        tls=TlsRef(message.tls.ca_pem, message.tls.server_name)
+        if message.HasField("tls")
+        else None,
+        credential=message.credential,
+    )
+
+
+def _model_ref(message: bench_pb2.ModelRef) -> ModelRef:
+    return ModelRef(
+        base_url=message.base_url,
+        model=message.model,
+        credential=message.credential,
+        options=wire.fields_from_proto(message.options),
+        system_prompt=message.system_prompt,
+    )
+
+
+def evaluator_ref(message: bench_pb2.EvaluatorRef) -> EvaluatorRef:
+    """Decode where to find an evaluator."""
+    return EvaluatorRef(
+        name=message.name,
+        target=message.target,
+        attached=message.attached,
+        options=wire.fields_from_proto(message.options),
+    )
+
+
+def _dataset_ref(message: bench_pb2.DatasetRef) -> DatasetRef:
+    return DatasetRef(
+        name=message.name,
+        config=message.config,
+        max_examples=message.max_examples if message.HasField("max_examples") else None,
+        upload=message.upload,
+        split=message.split,
+        shuffle=message.shuffle,
+        where=dict(message.where),
+        skip_bad_lines=message.skip_bad_lines,
+        revision=message.revision,
+    )
+
+
+def spec_to_proto(spec: RunSpec) -> bench_pb2.RunSpec:
+    """Encode a spec."""
+    message = bench_pb2.RunSpec(
+        max_concurrency=spec.max_concurrency,
+        expose_reference_fields=spec.expose_reference_fields,
+        labels=spec.labels,
+        kind=bench_pb2.RUN_KIND_MEMORY if spec.kind == "memory" else bench_pb2.RUN_KIND_PROCESS,
+        repeats=spec.repeats,
+        max_failures=spec.max_failures,
+        score_field=spec.score_field,
+        threshold=spec.threshold,
+        tokenizer=spec.tokenizer,
+        text_fields=spec.text_fields,
+        seed=spec.seed,
+        reuse=spec.reuse,
+        replace_evaluators=spec.replace_evaluators,
+        reference_fields=spec.reference_fields,
+        query_budget=spec.query_budget,
+        question_types=spec.question_types,
+    )
+    set_seconds(message.row_timeout, spec.row_timeout)
+    set_seconds(message.wait_timeout, spec.wait_timeout)
+    for ref in spec.systems:
+        system = message.systems.add(
+            name=ref.name, served_name=ref.served_name, credential=ref.credential
+        )
+        for location in ("target", "attached", "builtin"):
+            if value := getattr(ref, location):
+                setattr(system, location, value)
+        if ref.proxy is not None:
+            _model_to_proto(ref.proxy, system.proxy)
+        if ref.tls is not None:
+            system.tls.ca_pem = ref.tls.ca_pem
+            system.tls.server_name = ref.tls.server_name
+        wire.fields_to_proto(ref.options, system.options)
+    for dataset in spec.datasets:
+        message.datasets.add(
+            name=dataset.name,
+            config=dataset.config,
+            max_examples=dataset.max_examples,
+            upload=dataset.upload,
+            split=dataset.split,
+            shuffle=dataset.shuffle,
+            where=dataset.where,
+            skip_bad_lines=dataset.skip_bad_lines,
+            revision=dataset.revision,
+        )
+    for evaluator in spec.evaluators:
+        entry = message.evaluators.add(name=evaluator.name)
+        for location in ("target", "attached"):
+            if value := getattr(evaluator, location):
+                setattr(entry, location, value)
+        wire.fields_to_proto(evaluator.options, entry.options)
+    for metric in spec.metrics:
+        wire.fields_to_proto(metric.options, message.metrics.add(name=metric.name).options)
+    if spec.reader is not None:
+        _model_to_proto(spec.reader, message.reader)
+    return message
+
+
+def _model_to_proto(ref: ModelRef, message: bench_pb2.ModelRef) -> None:
+    message.base_url = ref.base_url
+    message.model = ref.model
+    message.credential = ref.credential
+    message.system_prompt = ref.system_prompt
+    wire.fields_to_proto(ref.options, message.options)

@@ -1,0 +1,154 @@
+"""Connections of a run: the systems, evaluators and models it works with, opened and closed."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict, dataclass, field, replace
+from typing import Protocol, TypeVar
+
+from cbench_server.errors import InvalidSpec, RunFailed, SystemUnreachable
+from cbench_server.events import StateChanged
+from cbench_server.models.reader import Reader
+from cbench_server.registry import Registry
+from cbench_server.results import Failure
+from cbench_server.runs.answers import system_identity
+from cbench_server.runs.plan import DatasetPlan
+from cbench_server.runs.resolution import (
+    ResolvedDataset,
+    Uploads,
+    resolve_datasets,
+    resolve_evaluators,
+)
+from cbench_server.runs.store import RunStore
+from cbench_server.spec import EvaluatorRef, ModelRef, Run, RunSpec, RunState, SystemRef
+from cbench_server.systems.caller import Caller
+from cbench_server.types import Evaluator
+
+_ASK_AGAIN_S = 0.5
+
+T = TypeVar("T")
+
+
+class Finder(Protocol):
+    """Reaches systems, evaluators and models, wherever they are."""
+
+    async def find_systems(self, ref: SystemRef, kind: str) -> list[Caller]:
+        """Return the systems, or memory systems, a reference means; or raise SystemUnreachable."""
+        ...
+
+    async def find_reader(self, ref: ModelRef) -> Reader:
+        """Return the model that answers for systems which do not."""
+        ...
+
+    async def find(self, ref: EvaluatorRef) -> Evaluator:
+        """Return an evaluator served at a target, attached, or registered here."""
+        ...
+
+    async def release(self, evaluator: Evaluator) -> None:
+        """Close what was opened to reach an evaluator."""
+        ...
+
+
+@dataclass
+class Connections:
+    """What a run has open. Whoever holds it closes it."""
+
+    finder: Finder
+    datasets: list[ResolvedDataset]
+    plans: dict[str, DatasetPlan] = field(default_factory=dict)
+    callers: list[Caller] = field(default_factory=list)
+    identities: dict[str, str] = field(default_factory=dict)
+    """What the systems' answers are known by, empty for one that gives no version."""
+    reader: Reader | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The systems' names, in order."""
+        return tuple(caller.description.name for caller in self.callers)
+
+    async def close(self) -> None:
+        """Let go of everything; of what was never opened there is nothing to let go."""
+        for caller in self.callers:
+            await caller.close()
+        evaluators = {id(each): each for plan in self.plans.values() for each in plan.evaluators}
+        for evaluator in evaluators.values():
+            await self.finder.release(evaluator)
+        if self.reader is not None:
+            await self.reader.close()
+        self.callers, self.plans, self.reader = [], {}, None
+
+
+async def connect(
+    spec: RunSpec, finder: Finder, registry: Registry, uploads: Uploads, *, is_rescored: bool
+) -> Connections:
+    """Find and open everything that a spec names; a rescored run calls no systems."""
+    datasets = resolve_datasets(spec, registry, uploads, is_read=not is_rescored)
+    opened = Connections(finder, datasets)
+    try:
+        opened.plans = await resolve_evaluators(spec, datasets, finder.find)
+        if not is_rescored:
+            await _reach_systems(spec, opened)
+            if spec.reader is not None:
+                opened.reader = await finder.find_reader(spec.reader)
+    except BaseException:
+        await opened.close()
+        raise
+    return opened
+
+
+async def _reach_systems(spec: RunSpec, opened: Connections) -> None:
+    for ref in spec.systems:
+        for caller in await opened.finder.find_systems(ref, spec.kind):
+            opened.callers.append(caller)
+            identity = system_identity(caller.description, ref.options, spec)
+            opened.identities[caller.description.name] = identity
+    names = opened.names
+    if repeated := sorted({name for name in names if names.count(name) > 1}):
+        raise InvalidSpec(
+            f'{names.count(repeated[0])} systems are named "{repeated[0]}". '
+            "Give each a name of its own with --name."
+        )
+
+
+async def check_systems(
+    store: RunStore, run: Run, opened: Connections, clock: Callable[[], float]
+) -> Run:
+    """Make sure that a resumed run has the systems it had, and put the resumption on record."""
+    if run.systems and set(opened.names) != set(run.systems):
+        raise RunFailed(
+            Failure(
+                "system",
+                "SYSTEM_CHANGED",
+                f"the run was made with {', '.join(run.systems)}, but now there are "
+                f"{', '.join(opened.names)}. Start a new run.",
+            )
+        )
+    described = [asdict(caller.description) for caller in opened.callers]
+    resumption = {"time": clock(), "systems": described}
+    config = {**run.config, "resumptions": [*run.config.get("resumptions", []), resumption]}
+    await store.append(run.run_id, [], update={"config": config})
+    return replace(run, config=config)
+
+
+async def wait_for(store: RunStore, run: Run, reach: Callable[[], Awaitable[T]]) -> T:
+    """Reach what a run needs, asking again while it is away, for as long as the run waits."""
+    deadline = time.monotonic() + run.spec.wait_timeout
+    announced = False
+    while True:
+        try:
+            return await reach()
+        except SystemUnreachable as error:
+            if not announced:
+                announced = True
+                await store.append(
+                    run.run_id,
+                    [StateChanged(RunState.WAITING, str(error))],
+                    update={"state": RunState.WAITING, "waiting_reason": str(error)},
+                )
+            if time.monotonic() >= deadline:
+                message = (
+                    f"{error} It stayed away for {run.spec.wait_timeout:g}s; "
+                    f"start it, then: cbench resume {run.run_id}"
+                )
+                raise RunFailed(Failure("transport", "SYSTEM_GONE", message)) from error
+            await asyncio.sleep(_ASK_AGAIN_S)

@@ -1,0 +1,273 @@
+"""One system's way through a run: what all lanes do with answers, failures and rows.
+
+A lane's driver decides what is called (example_lane.py, conversation_lane.py).
+From there on the way is the same: a reader answers where the system did not,
+evaluators score, a row is built and emitted.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from cbench_server.errors import CallFailed, RunFailed
+from cbench_server.models.reader import Reader
+from cbench_server.results import EvalRow
+from cbench_server.runs.context import RunContext
+from cbench_server.runs.retry import Retry
+from cbench_server.runs.rows import Item, RowBuilder, own_size
+from cbench_server.runs.slots import Slots
+from cbench_server.scoring.placement import InlineScoring
+from cbench_server.sizes import LONG_TEXT
+from cbench_server.systems.caller import Answer, Caller
+
+DEFAULT_CONCURRENCY = 32
+MAX_CONCURRENCY = 1024
+_SCORED_AT_ONCE = 64
+# One at a time: an unbroken text of many megabytes takes fifty times its size to count.
+COUNTING = ThreadPoolExecutor(1, thread_name_prefix="cbench-count")
+# Reasons by which a system shows that no call to it can ever succeed.
+_HOPELESS = {"UNIMPLEMENTED", "UNKNOWN_SYSTEM", "UNAUTHENTICATED", "PERMISSION_DENIED"}
+
+
+class Lane:
+    """What both kinds of lanes share. Belongs to one event loop."""
+
+    def __init__(self, context: RunContext, caller: Caller, width: int) -> None:
+        self._context = context
+        self._plan = context.plan
+        self._caller = caller
+        self._loop = asyncio.get_running_loop()
+        self.name = caller.description.name
+        self._slots = Slots(width, caller.ahead, context.budget, context.clock)
+        self._retry = self._new_retry(self._slots, caller.wait_connected)
+        # The reader has slots of its own: how many questions it takes is not the system's affair.
+        self._reader_slots = Slots(width, 0, context.budget, context.clock)
+        self._reader_retry = self._new_retry(self._reader_slots, _always)
+        self._rows = RowBuilder(self.name, self._plan)
+        self._answered: deque[Answer] = deque()
+        self._inline: dict[str, InlineScoring | None] = {}
+        self._is_scoring = False
+        self._has_answered = False
+        self._open = 0
+        """Rows begun and not yet emitted."""
+        self._is_all_begun = False
+        self._ended: asyncio.Future[None] = self._loop.create_future()
+        self._group: asyncio.TaskGroup | None = None
+
+    def _new_retry(self, slots: Slots, wait_connected: Any) -> Retry:
+        return Retry(
+            self.name,
+            self._plan,
+            slots,
+            self._context.clock,
+            wait_connected,
+            self._context.set_waiting,
+            self.pump,
+        )
+
+    async def run(self) -> None:
+        """Make every row of this system that is not yet made."""
+        started = self._context.clock()
+        async with asyncio.TaskGroup() as group:
+            self._group = group
+            try:
+                self._drive(group)
+                await self._ended
+            finally:
+                self._group = None
+        self._context.timing[self.name] = self._context.clock() - started
+
+    def _drive(self, group: asyncio.TaskGroup) -> None:
+        """Start what makes the rows."""
+        raise NotImplementedError
+
+    def drain(self) -> None:
+        """Start no more calls."""
+        raise NotImplementedError
+
+    def pump(self) -> None:
+        """Start the calls that may start now."""
+        raise NotImplementedError
+
+    def settle(self, rows: int, size: int) -> None:
+        """Take note that rows are stored."""
+        self._slots.settle(rows, size)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            assert self._group is not None
+            self._group.create_task(work)
+        except (AssertionError, RuntimeError):
+            work.close()  # The group is falling, and this row with it.
+
+    def _broke(self, error: Exception) -> None:
+        """End the lane because of what was raised outside of a task."""
+
+        async def fail() -> None:
+            raise error
+
+        self._spawn(fail())
+
+    def _emit(self, rows: list[EvalRow], size: int) -> None:
+        self._open -= len(rows)
+        self._context.emit(rows, self, size)
+        self._end_if_done()
+
+    def _end_if_done(self) -> None:
+        if self._is_all_begun and not self._open and not self._ended.done():
+            self._ended.set_result(None)
+
+    # Failures.
+
+    def _failed_for_good(self, item: Item, error: CallFailed) -> None:
+        self._check_hopeless(error)
+        row = self._rows.failed(item, error.failure, self._context.clock() - item.called_at)
+        self._emit([row], item.size)
+
+    def _check_hopeless(self, error: CallFailed) -> None:
+        failure = error.failure
+        if not self._has_answered and failure.reason in _HOPELESS:
+            raise RunFailed(replace(failure, message=f'system "{self.name}": {error}')) from error
+
+    # Reading: a model answers for a system that left answering to others.
+
+    def _take(self, answers: list[Answer]) -> None:
+        """Have answers read where that is wanted, and scored."""
+        for answer in answers:
+            if self._reader_for(answer) is None:
+                self._queue(answer)
+            else:
+                self._spawn(self._take_read(answer))
+
+    def _reader_for(self, answer: Answer) -> Reader | None:
+        return self._plan.reader if Reader.is_needed(answer.processed) else None
+
+    async def _take_read(self, answer: Answer) -> None:
+        """Take an answer, having waited for the reader if it is one to be read."""
+        reader = self._reader_for(answer)
+        if reader is not None:
+            try:
+                await self._read(reader, answer)
+            except CallFailed as error:
+                self._failed_for_good(answer.call, error)
+                return
+        self._queue(answer)
+
+    def _queue(self, answer: Answer) -> None:
+        if answer.usage:
+            self._slots.charges = True
+        self._answered.append(answer)
+        self._score_soon()
+
+    async def _read(self, reader: Reader, answer: Answer) -> None:
+        item: Item = answer.call
+        example = item.spooled.example
+        question = example.get("question")
+        if item.talk is not None and example.get("asked_at"):
+            # Without a date "last week" means nothing.
+            question = f"(Asked at {example['asked_at']}) {question}"
+        started = time.perf_counter()
+
+        async def attempt(timeout: float) -> None:
+            nonlocal started
+            started = time.perf_counter()
+            reply = await reader.read(answer.processed["context"], question, timeout)
+            answer.processed = {**answer.processed, "response": reply.content}
+            answer.reader_usage = reply.usage
+
+        await self._reader_slots.take()
+        try:
+            _, attempts = await self._reader_retry.call(attempt)
+        finally:
+            self._reader_slots.give_back()
+        answer.reader_time = time.perf_counter() - started
+        item.attempts += attempts - 1
+
+    # Scoring: answers become rows.
+
+    def _score_soon(self) -> None:
+        if not self._is_scoring and self._answered:
+            self._is_scoring = True
+            self._loop.call_soon(self._score_some)
+
+    def _score_some(self) -> None:
+        """Score answers, a few at a time so that nothing else waits for long."""
+        self._is_scoring = False
+        if self._group is None:
+            return
+        rows: list[EvalRow] = []
+        held = 0
+        try:
+            for _ in range(min(len(self._answered), _SCORED_AT_ONCE)):
+                answer = self._answered.popleft()
+                row = self._score_now(answer)
+                if row is None:
+                    self._spawn(self._score(answer))
+                else:
+                    rows.append(row)
+                    held += answer.call.size
+            if rows:
+                self._emit(rows, held)
+        except Exception as error:
+            self._broke(error)
+        self._score_soon()
+
+    def _score_now(self, answer: Answer) -> EvalRow | None:
+        """Score a short answer at once; None if it is long or an evaluator belongs elsewhere."""
+        item: Item = answer.call
+        spooled = item.spooled
+        inline = self._inline_scoring(spooled.dataset)
+        if inline is None:
+            return None
+        processed = answer.processed
+        size = own_size(processed, answer.carried)
+        if size > LONG_TEXT or item.size + size > inline.limit:
+            return None
+        clock = self._context.clock
+        started = clock()
+        self._hold(item, size)
+        tokens = self._rows.tokens(answer)
+        scored = inline.score(spooled.example, processed)
+        return self._rows.scored(answer, scored, tokens, clock() - started)
+
+    def _inline_scoring(self, dataset: str) -> InlineScoring | None:
+        if dataset not in self._inline:
+            evaluators = self._plan.datasets[dataset].evaluators
+            self._inline[dataset] = self._context.scoring.inline(evaluators)
+        return self._inline[dataset]
+
+    async def _score(self, answer: Answer) -> None:
+        """Score an answer that is long, or whose evaluators take their time."""
+        started = self._context.clock()
+        item: Item = answer.call
+        size = own_size(answer.processed, answer.carried)
+        self._hold(item, size)
+        if size <= LONG_TEXT:
+            tokens = self._rows.tokens(answer)
+        else:
+            work = partial(self._rows.tokens, answer)
+            tokens = await self._loop.run_in_executor(COUNTING, work)
+        evaluators = self._plan.datasets[item.spooled.dataset].evaluators
+        scored = await self._context.scoring.score_row(
+            evaluators, item.spooled.example, answer.processed
+        )
+        row = self._rows.scored(answer, scored, tokens, self._context.clock() - started)
+        self._emit([row], item.size)
+
+    def _hold(self, item: Item, size: int) -> None:
+        self._context.budget.hold(size)
+        item.size += size
+
+
+async def _always(timeout: float) -> bool:
+    return True
+
+
+def width_of(plan_limit: int | None, announced: int | None) -> int:
+    """How many calls a system gets at once: what the run says, else the system, else a few."""
+    return max(1, min(plan_limit or announced or DEFAULT_CONCURRENCY, MAX_CONCURRENCY))

@@ -1,0 +1,295 @@
+"""From a spec to a plan: names become components, and what cannot be run is refused early."""
+
+import re
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from cbench_server.datasets.conversations import questions
+from cbench_server.datasets.record import DEFAULT_REFERENCE_FIELDS, DatasetRecord
+from cbench_server.datasets.shuffle import shuffled
+from cbench_server.errors import InvalidSpec
+from cbench_server.registry import Registry
+from cbench_server.runs.lane import MAX_CONCURRENCY
+from cbench_server.runs.plan import DatasetPlan, FailureBudget
+from cbench_server.runs.spool import prepare
+from cbench_server.runs.store import SpooledExample
+from cbench_server.spec import DatasetRef, EvaluatorRef, MetricRef, RunSpec
+from cbench_server.tokens import Tokenizer
+from cbench_server.types import Evaluator, Example, Metric
+
+DEFAULT_EVALUATORS = ("answer-quality", "context-retention")
+DEFAULT_METRICS = [
+    "mean-score",
+    "pass-rate",
+    "pass-at-k",
+    "compression-ratio",
+    "cost-of-pass",
+    "latency",
+]
+MEMORY_METRICS = ("per-qa-type", "token-efficiency")
+_ALWAYS = ("context-retention",)
+
+FindEvaluator = Callable[[EvaluatorRef], Awaitable[Evaluator]]
+"""Returns an evaluator served at a target, attached, or registered here."""
+
+
+class Uploads(Protocol):
+    """Examples clients have sent, by digest."""
+
+    def iterate(self, digest: str) -> Iterator[Example]:
+        """Yield the examples of an upload."""
+        ...
+
+    def count(self, digest: str) -> int:
+        """Return how many examples an upload has, or raise NotFound."""
+        ...
+
+
+@dataclass(frozen=True)
+class ResolvedDataset:
+    """A dataset of a run, ready to be read."""
+
+    ref: DatasetRef
+    record: DatasetRecord | None
+    """None for an upload."""
+    uploads: Uploads
+    seed: int = 0
+    data_dir: str = ""
+    is_memory: bool = False
+    question_types: tuple[str, ...] = ()
+
+    def open(
+        self, first_ordinal: int, tokenizer: Tokenizer, text_fields: frozenset[str] | None
+    ) -> Iterator[SpooledExample]:
+        """Read it from its start; in a memory run, question by question."""
+        if self.is_memory:
+            return prepare(
+                questions(
+                    self.examples(),
+                    label=self.ref.label,
+                    where=self.ref.where,
+                    question_types=self.question_types,
+                    max_conversations=self.ref.max_examples,
+                ),
+                label=self.ref.label,
+                first_ordinal=first_ordinal,
+                tokenizer=tokenizer,
+                text_fields=text_fields,
+            )
+        return prepare(
+            self.examples(),
+            label=self.ref.label,
+            first_ordinal=first_ordinal,
+            tokenizer=tokenizer,
+            text_fields=text_fields,
+            where=self.ref.where,
+            max_examples=self.ref.max_examples,
+        )
+
+    def examples(self) -> Iterator[Example]:
+        """Iterate the examples in the order of the run, before filters and the cap."""
+        if self.record is None:
+            examples = self.uploads.iterate(self.ref.upload)
+        else:
+            options: dict[str, Any] = self._options()
+            if self.record.hub is not None:
+                options["skip_bad_lines"] = self.ref.skip_bad_lines
+            examples = self.record.examples(self.ref.config, **options)
+        return shuffled(examples, self.seed) if self.ref.shuffle else examples
+
+    def _options(self) -> dict[str, str]:
+        asked = {"split": self.ref.split, "revision": self.ref.revision}
+        if self.record is not None and self.record.hub is not None:
+            return {**asked, "data_dir": self.data_dir}
+        for name, value in asked.items():
+            if value:
+                raise InvalidSpec(
+                    f'dataset "{self.ref.label}" has no {name}; leave out {name} "{value}".'
+                )
+        return {}
+
+    def describe(self) -> dict[str, Any]:
+        """Record what is needed to read the same examples again; asks the hub where it is read."""
+        ref, record = self.ref, self.record
+        described: dict[str, Any] = {
+            "label": ref.label,
+            "upload": ref.upload,
+            "split": ref.split or (record.split if record else ""),
+            "shuffle": ref.shuffle,
+            "where": dict(ref.where),
+            "max_examples": ref.max_examples,
+        }
+        if record is None or record.hub is None:
+            return {**described, "revision": record.revision if record else ""}
+        config = record.config_of(ref.config)
+        return described | record.hub.provenance(config, **self._options())
+
+    def reference_fields(self, spec: RunSpec) -> frozenset[str]:
+        """The fields kept from systems."""
+        if spec.expose_reference_fields:
+            return frozenset()
+        declared = self.record.reference_fields if self.record else DEFAULT_REFERENCE_FIELDS
+        return frozenset(declared) | frozenset(spec.reference_fields)
+
+
+def check_spec(spec: RunSpec) -> None:
+    """Refuse a spec whose values cannot be meant, naming the value."""
+    if not spec.systems:
+        raise InvalidSpec("the run names no system. Give one with --system, --proxy or --builtin.")
+    if not spec.datasets:
+        raise InvalidSpec("the run names no dataset. Give one with --dataset.")
+    _check_kind(spec)
+    at_least_one = {
+        "repeats": spec.repeats,
+        "max_concurrency": 1 if spec.max_concurrency is None else spec.max_concurrency,
+    }
+    for ref in spec.datasets:
+        at_least_one[f'max_examples of "{ref.label}"'] = (
+            1 if ref.max_examples is None else ref.max_examples
+        )
+    for name, value in at_least_one.items():
+        if value < 1:
+            raise InvalidSpec(f"{name} must be at least 1, not {value}.")
+    if (spec.max_concurrency or 0) > MAX_CONCURRENCY:
+        raise InvalidSpec(
+            f"max_concurrency must be at most {MAX_CONCURRENCY}, not {spec.max_concurrency}."
+        )
+    for name, seconds in {
+        "row_timeout": spec.row_timeout,
+        "wait_timeout": spec.wait_timeout,
+    }.items():
+        if not seconds > 0:
+            raise InvalidSpec(f"{name} must be more than zero, not {seconds:g}s.")
+    labels = [ref.label for ref in spec.datasets]
+    if len(set(labels)) != len(labels):
+        raise InvalidSpec(f"each dataset can be named once; got {', '.join(labels)}.")
+    parse_failure_budget(spec.max_failures)
+
+
+def _check_kind(spec: RunSpec) -> None:
+    """Refuse what has no meaning in this kind of run."""
+    if spec.query_budget is not None and spec.query_budget < 1:
+        raise InvalidSpec(f"query_budget must be at least 1, not {spec.query_budget}.")
+    meaningless = {"query_budget": spec.query_budget, "question_types": spec.question_types}
+    if spec.kind == "memory":
+        # A memory system is told the turns and the question, and nothing else of an example.
+        meaningless = {
+            "expose_reference_fields": spec.expose_reference_fields,
+            "text_fields": spec.text_fields,
+            "reuse": spec.reuse,
+        }
+    for name, value in meaningless.items():
+        if value:
+            raise InvalidSpec(f"{name} means nothing in a {spec.kind} run; leave it out.")
+
+
+def parse_failure_budget(text: str) -> FailureBudget:
+    """Read `10`, `5%` or nothing."""
+    if not text:
+        return FailureBudget()
+    if match := re.fullmatch(r"(\d+(?:\.\d+)?)%", text):
+        return FailureBudget(share=float(match[1]) / 100)
+    if text.isdecimal():
+        return FailureBudget(count=int(text))
+    raise InvalidSpec(
+        f'max_failures must be a number such as 10 or a share such as 5%, not "{text}".'
+    )
+
+
+def with_registered_names(spec: RunSpec, registry: Registry) -> RunSpec:
+    """Give datasets the names they are registered under, so that rows of all runs agree on them."""
+    return replace(
+        spec, datasets=tuple(_with_registered_name(ref, registry) for ref in spec.datasets)
+    )
+
+
+def _with_registered_name(ref: DatasetRef, registry: Registry) -> DatasetRef:
+    if ref.upload:
+        return ref
+    name = registry.name_of("dataset", ref.name)
+    config = ref.config and registry.dataset(name).config_of(ref.config)
+    return replace(ref, name=name, config=config)
+
+
+def resolve_datasets(
+    spec: RunSpec, registry: Registry, uploads: Uploads, *, is_read: bool = True
+) -> list[ResolvedDataset]:
+    """Find every dataset, so that an unknown name fails before anything runs.
+
+    Unless `is_read`, its examples need not be there.
+    """
+    resolved = []
+    for ref in spec.datasets:
+        record = None
+        if not ref.upload:
+            record = registry.dataset(ref.name)
+        elif is_read:
+            uploads.count(ref.upload)
+        dataset = ResolvedDataset(
+            ref,
+            record,
+            uploads,
+            spec.seed,
+            registry.data_dir,
+            is_memory=spec.kind == "memory",
+            question_types=spec.question_types,
+        )
+        if is_read:
+            # Nothing is read yet, but what cannot be read is refused.
+            dataset.examples()
+        resolved.append(dataset)
+    return resolved
+
+
+async def resolve_evaluators(
+    spec: RunSpec, datasets: Sequence[ResolvedDataset], find: FindEvaluator
+) -> dict[str, DatasetPlan]:
+    """Wire each dataset with its own evaluators, and those the spec adds."""
+    named = [await find(ref) for ref in spec.evaluators]
+    plans: dict[str, DatasetPlan] = {}
+    for dataset in datasets:
+        own: list[Evaluator] = []
+        if not spec.replace_evaluators:
+            wanted = dataset.record.evaluators if dataset.record else DEFAULT_EVALUATORS
+            taken = {evaluator.name for evaluator in named}
+            always = ("abstention", *_ALWAYS) if spec.kind == "memory" else _ALWAYS
+            names = [*wanted, *(name for name in always if name not in wanted)]
+            own = [await find(EvaluatorRef(name)) for name in names if name not in taken]
+        if not own and not named:
+            raise InvalidSpec("no evaluator is left: name one with --evaluator.")
+        primary = dataset.record.primary_score if dataset.record else "f1"
+        plans[dataset.ref.label] = DatasetPlan(
+            evaluators=[*own, *named],
+            reference_fields=dataset.reference_fields(spec),
+            primary_score=spec.score_field or primary,
+            is_score_chosen=bool(spec.score_field),
+        )
+    return plans
+
+
+def resolve_metrics(spec: RunSpec, registry: Registry) -> list[Metric]:
+    """Build the metrics, with the spec's score field and threshold where they take them."""
+    refs = list(spec.metrics) or [MetricRef(name) for name in DEFAULT_METRICS]
+    if not spec.metrics:
+        if spec.kind == "memory":
+            refs += [MetricRef(name) for name in MEMORY_METRICS]
+        if len(spec.datasets) > 1:
+            refs.append(MetricRef("per-dataset"))
+        # What a memory costs is what it makes a model read.
+        cost = {"cost_field": "mean_input_tokens"} if spec.kind == "memory" else {}
+        refs.append(MetricRef("pareto-rank", cost))
+    settings: dict[str, Any] = {"threshold": spec.threshold}
+    if spec.score_field:
+        settings["score_field"] = spec.score_field
+    return [
+        registry.create_metric(ref.name, {**_accepted(registry, ref.name, settings), **ref.options})
+        for ref in refs
+    ]
+
+
+def _accepted(registry: Registry, name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    import inspect
+
+    parameters = inspect.signature(registry.get("metric", name)).parameters
+    return {key: value for key, value in settings.items() if key in parameters}

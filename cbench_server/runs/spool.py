@@ -1,0 +1,201 @@
+"""Examples on their way into a run: checked, counted and digested once, then read by every lane."""
+
+import asyncio
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from cbench_server.datasets.validate import IdLedger, check_example
+from cbench_server.errors import BadDataset
+from cbench_server.runs.digests import canonical_digest
+from cbench_server.runs.store import RunStore, SpooledExample
+from cbench_server.sizes import text_size
+from cbench_server.tokens import Tokenizer, count_fields
+from cbench_server.types import Example
+
+_CHUNK_ROWS = 256
+_CHUNK_BYTES = 2_000_000
+_FRESH_BYTES = 1_000_000
+
+
+def prepare(
+    examples: Iterator[Example],
+    *,
+    label: str,
+    first_ordinal: int,
+    tokenizer: Tokenizer,
+    text_fields: frozenset[str] | None,
+    where: Mapping[str, str] | None = None,
+    max_examples: int | None = None,
+    digest: Callable[[Example], str] = canonical_digest,
+) -> Iterator[SpooledExample]:
+    """Check, tag, count and digest the examples of one dataset, one at a time."""
+    ledger = IdLedger()
+    index = 0
+    filters = dict(where or {})
+    unmet = dict(filters)
+    fields: dict[str, None] = {}
+    for position, example in enumerate(examples):
+        if max_examples is not None and index >= max_examples:
+            return
+        if filters:
+            if index == 0:
+                fields.update(dict.fromkeys(example))
+            held = {name for name, value in filters.items() if str(example.get(name)) == value}
+            for name in held:
+                unmet.pop(name, None)
+            if len(held) < len(filters):
+                continue
+        example_id = check_example(example, position, label, ledger)
+        whole = {"id": example_id, "dataset": label, **example}
+        whole["id"] = example_id
+        tokens = count_fields(whole, tokenizer, text_fields)
+        yield SpooledExample(
+            first_ordinal + index, label, index, whole, digest(whole), tokens, text_size(whole)
+        )
+        index += 1
+    if filters and index == 0:
+        raise BadDataset(_no_match(label, filters, unmet, fields))
+
+
+def _no_match(
+    label: str, filters: Mapping[str, str], unmet: Mapping[str, str], fields: Mapping[str, None]
+) -> str:
+    wanted = ", ".join(f"{name}={value}" for name, value in (unmet or filters).items())
+    unknown = [name for name in filters if name not in fields]
+    if unknown:
+        known = ", ".join(map(str, list(fields)[:20]))
+        return f'dataset "{label}": no example has a field "{unknown[0]}"; there are: {known:.300}'
+    together = "" if unmet else " all at once"
+    return f'dataset "{label}": no example has {wanted}{together}; check --where'
+
+
+def take_chunk(examples: Iterator[SpooledExample], most: int) -> list[SpooledExample]:
+    """Take the next few examples, bounded in number and in bytes; empty at the end."""
+    chunk: list[SpooledExample] = []
+    size = 0
+    for spooled in itertools.islice(examples, most):
+        chunk.append(spooled)
+        size += spooled.size
+        if size >= _CHUNK_BYTES:
+            break
+    return chunk
+
+
+@dataclass
+class _Chunk:
+    """Examples that some lanes have yet to read."""
+
+    examples: list[SpooledExample]
+    size: int
+    readers: int
+
+
+class Spool:
+    """The examples of one run in the store, readable while they are still being loaded."""
+
+    def __init__(
+        self,
+        store: RunStore,
+        run_id: str,
+        sources: Sequence[Callable[[int], Iterator[SpooledExample]]],
+        readers: int,
+        *,
+        is_fresh: bool = False,
+    ) -> None:
+        """`sources` open one dataset each, given the ordinal of its first example.
+
+        `is_fresh` says that the run has no rows yet.
+        """
+        self._store = store
+        self._run_id = run_id
+        self._sources = sources
+        self._count = 0
+        self._complete = False
+        self._changed = asyncio.Condition()
+        self._readers = readers
+        self._is_fresh = is_fresh
+        self._fresh: dict[int, _Chunk] = {}
+        self._fresh_bytes = 0
+
+    async def fill(self) -> None:
+        """Load what is not yet in the store. Raises BadDataset when it meets a bad example."""
+        stored, complete = await self._store.spooled(self._run_id)
+        await self._advance(stored, complete)
+        if complete:
+            return
+        ordinal = 0
+        for source in self._sources:
+            examples = source(ordinal)
+            most = 16  # The first rows start early.
+            while chunk := await asyncio.to_thread(take_chunk, examples, most):
+                most = _CHUNK_ROWS
+                ordinal = chunk[-1].ordinal + 1
+                if chunk[0].ordinal < stored:
+                    chunk = await self._not_yet_stored(chunk, stored)
+                if chunk:
+                    await self._store.add_examples(self._run_id, chunk)
+                    self._keep(chunk)
+                    await self._advance(ordinal, False)
+        if ordinal == 0:
+            raise BadDataset("the datasets hold no examples; check -n, --where and the file")
+        await self._store.add_examples(self._run_id, [], complete=True)
+        await self._advance(ordinal, True)
+
+    async def _not_yet_stored(
+        self, chunk: list[SpooledExample], stored: int
+    ) -> list[SpooledExample]:
+        """Drop what an earlier session spooled, having made sure that it is still the same."""
+        known = {
+            spooled.ordinal: spooled.digest
+            for spooled in await self._store.read_examples(
+                self._run_id, chunk[0].ordinal, len(chunk)
+            )
+        }
+        for spooled in chunk:
+            if known.get(spooled.ordinal, spooled.digest) != spooled.digest:
+                raise BadDataset(
+                    f'dataset "{spooled.dataset}" has changed since the run began: the example at '
+                    f"position {spooled.index} is another one. Start a new run."
+                )
+        return [spooled for spooled in chunk if spooled.ordinal >= stored]
+
+    async def _advance(self, count: int, complete: bool) -> None:
+        async with self._changed:
+            self._count = max(count, self._count)
+            self._complete = complete
+            self._changed.notify_all()
+
+    async def page(self, start: int, limit: int) -> list[SpooledExample]:
+        """Return examples from `start` on, waiting for the loader; empty at the end."""
+        if start >= self._count and not self._complete:
+            async with self._changed:
+                await self._changed.wait_for(lambda: self._count > start or self._complete)
+        if start >= self._count:
+            return []
+        if fresh := self._take(start):
+            return fresh
+        return await self._store.read_examples(self._run_id, start, limit)
+
+    def _keep(self, examples: list[SpooledExample]) -> None:
+        """Keep a few spooled examples at hand, so that a lane close behind need not read them."""
+        size = sum([spooled.size for spooled in examples])
+        if self._fresh_bytes + size <= _FRESH_BYTES:
+            self._fresh[examples[0].ordinal] = _Chunk(examples, size, self._readers)
+            self._fresh_bytes += size
+
+    def _take(self, start: int) -> list[SpooledExample]:
+        chunk = self._fresh.get(start)
+        if chunk is None:
+            return []
+        chunk.readers -= 1
+        if chunk.readers == 0:
+            del self._fresh[start]
+            self._fresh_bytes -= chunk.size
+        return chunk.examples
+
+    async def completed(self, system: str, start: int, stop: int) -> set[tuple[int, int]]:
+        """Return the (ordinal, repeat) of the rows the store has already."""
+        if self._is_fresh:
+            return set()
+        return await self._store.completed(self._run_id, system, start, stop)

@@ -1,0 +1,192 @@
+"""The store of runs, as the orchestrator sees it. storage/sqlite.py is the one we ship."""
+
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+from cbench_server.events import Stored, StoredEvent
+from cbench_server.results import EvalRow
+from cbench_server.spec import Run, RunState
+
+
+# Not frozen: passing a frozen class's guard seven times takes longer than all the rest.
+@dataclass(slots=True)
+class SpooledExample:
+    """One example of a run, as every system, rescore and diff will read it."""
+
+    ordinal: int
+    """Position in the run."""
+    dataset: str
+    """The tag its rows carry."""
+    index: int
+    """Position in its dataset."""
+    example: dict[str, Any]
+    digest: str
+    """SHA-256 of the example's canonical form, in hex."""
+    field_tokens: dict[str, int] = field(default_factory=dict)
+    """Tokens of each text field of the whole example."""
+    size: int = 0
+    """Bytes it holds in memory, roughly; 0 where nobody has looked."""
+
+
+class RowKey(NamedTuple):
+    """Names one stored row."""
+
+    run_id: str
+    ordinal: int
+    system: str
+    repeat: int
+
+
+@dataclass(frozen=True, slots=True)
+class RowPage:
+    """Some rows of a run and where the next ones start; None at the end."""
+
+    rows: list[EvalRow]
+    next_token: str | None
+    originals: list[dict[str, Any]] | None = None
+    """The originals of the rows, where they were asked for."""
+
+
+class RunStore(Protocol):
+    """Keeps runs, their examples and their events.
+
+    Methods may be awaited from one event loop only; they do their work on
+    other threads. Whatever `append` has returned for is on disk.
+    """
+
+    async def create_run(self, run: Run) -> Run:
+        """Store a new run with its RunAccepted event as seq 1.
+
+        Where a run with the same non-empty `request_id` exists, that one is
+        returned if its spec is equal, else AlreadyExists is raised.
+        """
+        ...
+
+    async def find_request(self, request_id: str) -> Run | None:
+        """Return the run that a request started, None if none did."""
+        ...
+
+    async def get_run(self, run_id: str) -> Run:
+        """Return a run with its current progress, or raise UnknownRun."""
+        ...
+
+    async def list_runs(
+        self,
+        *,
+        limit: int = 50,
+        before: str | None = None,
+        states: Collection[RunState] = (),
+        labels: Mapping[str, str] | None = None,
+    ) -> list[Run]:
+        """Return runs, newest first; `before` is the last run_id of the page before."""
+        ...
+
+    async def append(
+        self, run_id: str, events: Sequence[StoredEvent], *, update: Mapping[str, Any] | None = None
+    ) -> int:
+        """Append events, and set attributes of the run, in one transaction; return the last seq.
+
+        Concurrent calls are committed together. A row whose key
+        (system, ordinal, repeat) is stored already is dropped, so a row is
+        never stored twice; progress counters follow what was really stored.
+        `update` names attributes of Run, such as state or config.
+        """
+        ...
+
+    async def read_events(
+        self,
+        run_id: str,
+        after_seq: int,
+        *,
+        limit: int = 1000,
+        max_bytes: int = 1_000_000,
+        rows: bool = True,
+        processed: bool = False,
+    ) -> list[Stored]:
+        """Return stored events after `after_seq`, in order, at least one if there is one.
+
+        With `rows=False` RowScored events are left out; without `processed`
+        rows need not carry their processed output. Each event's checksum is
+        verified; StoreCorrupt names the run and seq that fail.
+        """
+        ...
+
+    async def wait_for_events(self, run_id: str, after_seq: int, timeout: float) -> bool:
+        """Wait until an event after `after_seq` is stored, by this process or another."""
+        ...
+
+    async def add_examples(
+        self, run_id: str, examples: Sequence[SpooledExample], *, complete: bool = False
+    ) -> None:
+        """Spool examples; `complete` says there are no more, which fixes total_rows."""
+        ...
+
+    async def read_examples(self, run_id: str, start: int, limit: int) -> list[SpooledExample]:
+        """Return spooled examples with ordinals from `start` on; a page is bounded in bytes too."""
+        ...
+
+    async def spooled(self, run_id: str) -> tuple[int, bool]:
+        """Return how many examples are spooled, and whether that is all of them."""
+        ...
+
+    async def completed(
+        self, run_id: str, system: str, start: int, stop: int
+    ) -> set[tuple[int, int]]:
+        """Return the (ordinal, repeat) of `system`'s stored rows with start <= ordinal < stop."""
+        ...
+
+    async def read_rows(
+        self,
+        run_id: str,
+        *,
+        token: str | None = None,
+        limit: int = 500,
+        max_bytes: int = 8_000_000,
+        system: str = "",
+        failed_only: bool = False,
+        processed: bool = False,
+        original: bool = False,
+    ) -> RowPage:
+        """Return rows by system in the run's order, then by ordinal and repeat."""
+        ...
+
+    async def read_rows_at(self, keys: Sequence[RowKey]) -> list[EvalRow | None]:
+        """Return rows with their processed outputs, None for each that is not stored."""
+        ...
+
+    async def example_digests(self, run_id: str, limit: int) -> list[str]:
+        """Return the digests of the first examples of a run, in order; none of an unknown run."""
+        ...
+
+    def iterate_rows(self, run_id: str, system: str) -> AsyncIterator[list[EvalRow]]:
+        """Yield all rows of a system in that order, in pages, without processed outputs."""
+        ...
+
+    async def delete_run(self, run_id: str) -> None:
+        """Delete a run with all that belongs to it; an unknown one is no error."""
+        ...
+
+    async def delete_runs_older_than(self, seconds: float) -> list[str]:
+        """Delete runs that finished so long ago and nobody holds; return their ids."""
+        ...
+
+    async def request_cancel(self, run_id: str) -> None:
+        """Leave word for whichever process holds the run to cancel it."""
+        ...
+
+    async def cancel_requested(self, run_id: str) -> bool:
+        """Tell whether such word was left; `append` with a state update clears it."""
+        ...
+
+    def lock_run(self, run_id: str) -> AbstractContextManager[bool]:
+        """Hold the run for this process while the context lasts; False if another holds it.
+
+        The lock dies with the process that holds it.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Finish what was asked for, then close."""
+        ...

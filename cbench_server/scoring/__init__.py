@@ -1,0 +1,1 @@
+"""Scoring: evaluators run on the event loop, in threads, or in worker programs."""

@@ -1,0 +1,87 @@
+"""Calling an evaluator in this thread, and checking what it says."""
+
+import asyncio
+import inspect
+import math
+from collections.abc import Callable, Mapping
+from numbers import Real
+from typing import Any
+
+from cbench_server.errors import EvaluatorBroken
+from cbench_server.types import Assessment, Evaluator, Example, Scores
+
+
+class GaveUp(EvaluatorBroken):
+    """Trying once more would not help: that was done already, or took all the time there is."""
+
+
+class CannotRebuild(GaveUp):
+    """The evaluator cannot be made in another process."""
+
+
+def too_slow(evaluator: str, timeout: float) -> str:
+    """Say that an evaluator used up its time."""
+    return f'evaluator "{evaluator}" did not finish within {timeout:g} s'
+
+
+def is_async(evaluator: Evaluator) -> bool:
+    """Whether the evaluator's `assess` has to be awaited."""
+    return inspect.iscoroutinefunction(getattr(evaluator, "assess", None))
+
+
+def method_of(evaluator: Evaluator) -> Callable[[Example, Example], Any]:
+    """Return what an evaluator is called by: `assess` where it has one, else `score`."""
+    assess = getattr(evaluator, "assess", None)
+    return evaluator.score if assess is None else assess
+
+
+def assess_now(evaluator: Evaluator, original: Example, processed: Example) -> Assessment:
+    """Call `assess`, else `score`, and wait; a coroutine gets an event loop of its own."""
+    if is_async(evaluator):
+        return asyncio.run(assess_here(evaluator, original, processed))
+    try:
+        return checked(evaluator.name, method_of(evaluator)(original, processed))
+    except SystemExit as error:
+        # An evaluator may give up, but not on our behalf.
+        raise EvaluatorBroken(f'evaluator "{evaluator.name}" tried to exit') from error
+
+
+async def assess_here(evaluator: Evaluator, original: Example, processed: Example) -> Assessment:
+    """Await the evaluator's `assess` on this event loop."""
+    assess: Any = evaluator.assess  # type: ignore[attr-defined] # the Protocol leaves it out
+    return checked(evaluator.name, await assess(original, processed))
+
+
+def checked(evaluator: str, said: Any) -> Assessment:
+    """Return what an evaluator said as an Assessment, or raise EvaluatorBroken if it is none.
+
+    Anything with `scores` and `details` will do, since evaluators need import
+    nothing of ours; so will a plain dict of scores.
+    """
+    if isinstance(said, Mapping):
+        return Assessment(_numbers(evaluator, said))
+    scores = getattr(said, "scores", None)
+    if not isinstance(scores, Mapping):
+        raise EvaluatorBroken(
+            f'evaluator "{evaluator}" returned {type(said).__name__}; '
+            "it should return a dict of scores"
+        )
+    details = getattr(said, "details", None) or {}
+    return Assessment(_numbers(evaluator, scores), dict(details))
+
+
+def _numbers(evaluator: str, scores: Mapping[Any, Any]) -> Scores:
+    numbers: Scores = {}
+    for name, value in scores.items():
+        if not isinstance(name, str):
+            raise EvaluatorBroken(
+                f'evaluator "{evaluator}" named a score {name!r}; names should be strings'
+            )
+        # Asking for the type first saves a microsecond on what nearly all scores are.
+        is_number = type(value) is float or isinstance(value, Real)
+        if not is_number or not math.isfinite(value):
+            raise EvaluatorBroken(
+                f'evaluator "{evaluator}" gave {value!r:.100} as "{name}"; it should be a number'
+            )
+        numbers[name] = float(value)
+    return numbers

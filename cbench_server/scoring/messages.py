@@ -1,0 +1,30 @@
+"""Messages between the daemon and its worker programs, as MessagePack."""
+
+from typing import Any
+
+import msgspec
+
+from cbench_server.scoring.recipe import Recipe
+
+MAX_MESSAGE = 128 * 1024 * 1024
+
+
+class Request(msgspec.Struct, array_like=True):
+    """One pair to score."""
+
+    recipe: Recipe
+    timeout: float
+    """Seconds after which the worker ends itself, should nobody be left to end it."""
+    original: dict[str, Any]
+    processed: dict[str, Any]
+
+
+class Reply(msgspec.Struct, array_like=True):
+    """What came of it: scores, or what was raised."""
+
+    scores: dict[str, float] = {}
+    details: dict[str, Any] = {}
+    error: str = ""
+    stack_trace: str = ""
+    built: bool = True
+    """False if there was no evaluator to ask."""

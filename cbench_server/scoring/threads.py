@@ -1,0 +1,88 @@
+"""Threads for evaluators that are neither quick nor asynchronous, with a limit to our patience."""
+
+import asyncio
+import contextlib
+import queue
+import threading
+from collections.abc import Callable
+from typing import TypeVar, cast
+
+from cbench_server.scoring.assessment import GaveUp, too_slow
+
+T = TypeVar("T")
+
+# What a function returned, and what it raised.
+_Outcome = tuple[object, BaseException | None]
+
+
+class EvaluatorThreads:
+    """At most `size` calls at a time, each given up after `timeout` seconds.
+
+    A thread cannot be stopped: one that is given up is left to end by itself,
+    and another takes its place. The threads are daemons, so that an evaluator
+    that never returns does not keep the process from ending.
+    """
+
+    def __init__(self, size: int, timeout: float) -> None:
+        self._permits = asyncio.Semaphore(size)
+        self._timeout = timeout
+        self._idle: list[_Thread] = []
+
+    async def run(self, evaluator: str, function: Callable[[], T]) -> T:
+        """Return what the function returns, or raise what it raises, or GaveUp."""
+        async with self._permits:
+            thread = self._idle.pop() if self._idle else _Thread()
+            try:
+                async with asyncio.timeout(self._timeout):
+                    result, error = await thread.call(function)
+            except TimeoutError as late:
+                thread.end()
+                raise GaveUp(too_slow(evaluator, self._timeout)) from late
+            except BaseException:
+                thread.end()
+                raise
+            self._idle.append(thread)
+        if error is not None:
+            raise error
+        return cast(T, result)
+
+    def close(self) -> None:
+        """Let idle threads end; busy ones end when their call does."""
+        for thread in self._idle:
+            thread.end()
+        self._idle.clear()
+
+
+class _Thread:
+    """One thread, which does one call after another."""
+
+    def __init__(self) -> None:
+        self._calls: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        threading.Thread(target=self._serve, name="evaluator", daemon=True).start()
+
+    async def call(self, function: Callable[[], object]) -> _Outcome:
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[_Outcome] = loop.create_future()
+
+        def finish(outcome: _Outcome) -> None:
+            if not done.done():
+                done.set_result(outcome)
+
+        def work() -> None:
+            try:
+                outcome: _Outcome = (function(), None)
+            except BaseException as error:
+                outcome = (None, error)
+            # Nobody waits any more once the loop is closed.
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(finish, outcome)
+
+        self._calls.put(work)
+        return await done
+
+    def end(self) -> None:
+        self._calls.put(None)
+
+    def _serve(self) -> None:
+        while (work := self._calls.get()) is not None:
+            work()

@@ -1,0 +1,140 @@
+"""Rows in the run's order, page by page."""
+
+import base64
+import binascii
+import sqlite3
+from collections.abc import Generator
+from contextlib import closing
+from typing import Annotated, Any
+
+import msgspec
+
+from cbench_server.errors import InvalidInput, StoreCorrupt
+from cbench_server.results import EvalRow
+from cbench_server.runs.store import RowPage
+from cbench_server.spec import Run
+from cbench_server.storage import queries
+from cbench_server.storage import sqlite_statements as sql
+
+_Number = Annotated[int, msgspec.Meta(ge=0, lt=2**62)]
+
+
+class _Place(msgspec.Struct, array_like=True, frozen=True):
+    """The last row of a page. A token is one of these, in base64."""
+
+    run: _Number
+    last_seq: _Number
+    """The run's last seq when the first page was read."""
+    system: _Number
+    ordinal: Annotated[int, msgspec.Meta(ge=-1, lt=2**62)] = -1
+    repeat: Annotated[int, msgspec.Meta(ge=-1, lt=2**62)] = -1
+    seen: _Number = 0
+    """Rows of the system read so far."""
+
+
+_place_decoder = msgspec.msgpack.Decoder(_Place)
+
+
+def read_rows(
+    connection: sqlite3.Connection,
+    run_id: str,
+    *,
+    token: str | None,
+    limit: int,
+    max_bytes: int,
+    system: str,
+    failed_only: bool,
+    processed: bool,
+    original: bool,
+) -> RowPage:
+    """Return the page of rows that starts after the one `token` names."""
+    run = queries.get_run(connection, run_id)
+    key, _ = queries.find_run(connection, run_id)
+    numbers = queries.system_numbers(connection, key)
+    order = [numbers[name] for name in run.progress if name in numbers and system in ("", name)]
+    place = _first_place(key, run, order) if token is None else _decode_token(token, key, order)
+    counts = {
+        numbers[name]: progress.failed if failed_only else progress.completed
+        for name, progress in run.progress.items()
+        if name in numbers and place is not None and place.last_seq == run.last_seq
+    }
+    rows: list[EvalRow] = []
+    originals: list[dict[str, Any]] = []
+    size = 0
+    statement = sql.READ_ROWS[failed_only, processed]
+    with (
+        closing(_records(connection, run_id, statement, place, order, counts)) as records,
+        closing(queries.Originals(connection, run_id, key)) as found,
+    ):
+        for record, next_place in records:
+            if len(rows) >= limit or (rows and size >= max_bytes):
+                return RowPage(rows, _encode_token(place), originals if original else None)
+            row, row_size = queries.checked_row(run_id, record)
+            rows.append(row)
+            size += row_size
+            if original or (row.processed is not None and row.carried):
+                example, example_size = found.read(row.ordinal)
+                queries.fill_carried(row, example)
+                originals.append(example)
+                size += example_size
+            place = next_place
+    return RowPage(rows, None, originals if original else None)
+
+
+def _records(
+    connection: sqlite3.Connection,
+    run_id: str,
+    statement: str,
+    place: "_Place | None",
+    order: list[int],
+    counts: dict[int, int],
+) -> Generator[tuple[tuple[Any, ...], "_Place"], None, None]:
+    """Yield the rows after a place, each with its own place.
+
+    A row that its index no longer finds would go unnoticed, so the rows of
+    each system are counted, as long as the run stands still.
+    """
+    if place is None:
+        return
+    for number in order[order.index(place.system) :]:
+        if number != place.system:
+            place = _Place(place.run, place.last_seq, number)
+        after = {
+            "run": place.run,
+            "system": number,
+            "ordinal": place.ordinal,
+            "repeat": place.repeat,
+        }
+        with closing(connection.execute(statement, after)) as cursor:
+            for record in cursor:
+                place = msgspec.structs.replace(
+                    place, ordinal=record[5], repeat=record[6], seen=place.seen + 1
+                )
+                yield record, place
+        if place.seen < counts.get(number, 0):
+            raise StoreCorrupt(
+                f'only {place.seen} of {counts[number]} rows of a system in run "{run_id}" are '
+                "found in the store. Delete the run, or restore a copy of the store."
+            )
+
+
+def _first_place(key: int, run: Run, order: list[int]) -> _Place | None:
+    return _Place(key, run.last_seq, order[0]) if order else None
+
+
+def _encode_token(place: _Place | None) -> str:
+    return base64.urlsafe_b64encode(msgspec.msgpack.encode(place)).decode()
+
+
+def _decode_token(token: str, key: int, order: list[int]) -> _Place:
+    try:
+        data = base64.b64decode(token.encode("ascii"), altchars=b"-_", validate=True)
+        place = _place_decoder.decode(data)
+    except (UnicodeEncodeError, binascii.Error, msgspec.MsgspecError):
+        place = None
+    if place is None or place.run != key or place.system not in order:
+        raise InvalidInput(
+            f'"{token[:60]}" is not a page token of these rows. Start without one, or pass on the '
+            "token of the page before."
+        )
+    return place

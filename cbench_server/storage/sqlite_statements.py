@@ -1,0 +1,61 @@
+"""Every statement for sqlite, and how a new store is made.
+
+Generated from statements.py by scripts/gen_statements.py: do not edit.
+"""
+
+HEAD_REVISION = "0001"
+EVENT_COLUMNS = 12
+INSERT_RUN = "INSERT INTO runs (run_id, request_id, spec_digest, state, create_time, end_time, last_seq, examples, spool_complete, cancel_requested, deleted, record_sum, record) VALUES (:run_id, :request_id, :spec_digest, :state, :create_time, :end_time, :last_seq, :examples, :spool_complete, :cancel_requested, :deleted, :record_sum, :record)"
+INSERT_LABEL = 'INSERT INTO run_labels (run, "key", value) VALUES (:run, :key, :value)'
+FIND_RUN = "SELECT runs.id, runs.last_seq, runs.examples FROM runs WHERE runs.run_id = :run_id AND runs.deleted IS 0"
+FIND_REQUEST = "SELECT runs.run_id, runs.spec_digest FROM runs WHERE runs.request_id = :request_id AND runs.deleted IS 0"
+VISIBLE_RUNS = "SELECT runs.id, runs.run_id, runs.record_sum, runs.record, runs.last_seq, runs.examples, runs.spool_complete FROM runs WHERE runs.deleted IS 0"
+READ_RUN = "SELECT runs.id, runs.run_id, runs.record_sum, runs.record, runs.last_seq, runs.examples, runs.spool_complete FROM runs WHERE runs.deleted IS 0 AND runs.run_id = :run_id"
+READ_FLAGS = "SELECT runs.examples, runs.spool_complete, runs.cancel_requested FROM runs WHERE runs.run_id = :run_id AND runs.deleted IS 0"
+EXPIRED_RUNS = "SELECT runs.run_id FROM runs WHERE runs.deleted = 1 OR runs.state IN ('succeeded', 'failed', 'cancelled') AND coalesce(runs.end_time, runs.create_time) < :before ORDER BY runs.run_id"
+SET_RECORD = "UPDATE runs SET state=:new_state, end_time=:new_end_time, record_sum=:new_sum, record=:new_record WHERE runs.id = :run"
+SET_LAST_SEQ = "UPDATE runs SET last_seq=:new_last_seq WHERE runs.id = :run"
+SET_SPOOLED = "UPDATE runs SET examples=:new_examples, spool_complete=(runs.spool_complete = 1 OR :complete) WHERE runs.id = :run"
+SET_CANCEL = "UPDATE runs SET cancel_requested=:requested WHERE runs.id = :run"
+READ_SYSTEMS = "SELECT run_systems.number, run_systems.name, run_systems.completed, run_systems.failed, run_systems.reused FROM run_systems WHERE run_systems.run = :run ORDER BY run_systems.number"
+INSERT_SYSTEM = "INSERT INTO run_systems (run, number, name, completed, failed, reused) VALUES (:run, :number, :name, :completed, :failed, :reused)"
+SET_COUNTERS = "UPDATE run_systems SET completed=:new_completed, failed=:new_failed, reused=:new_reused WHERE run_systems.run = :run AND run_systems.number = :system"
+READ_EVENTS = "SELECT events.run, events.seq, events.kind, events.time, events.system, events.ordinal, events.repeat, events.failed, events.head_sum, events.body_sum, events.head, events.body FROM events WHERE events.run = :run AND events.seq > :after ORDER BY events.seq"
+READ_HEADS = "SELECT events.run, events.seq, events.kind, events.time, events.system, events.ordinal, events.repeat, events.failed, events.head_sum, events.body_sum, events.head FROM events WHERE events.run = :run AND events.seq > :after ORDER BY events.seq"
+READ_EVENTS_BUT_ROWS = "SELECT events.run, events.seq, events.kind, events.time, events.system, events.ordinal, events.repeat, events.failed, events.head_sum, events.body_sum, events.head FROM events WHERE events.run = :run AND events.seq > :after AND events.system IS NULL ORDER BY events.seq"
+READ_COMPLETED = "SELECT events.ordinal, events.repeat FROM events WHERE events.run = :run AND events.system = :system AND events.ordinal >= :start AND events.ordinal < :stop"
+READ_ROWS = {
+    (False, False): "SELECT events.run, events.seq, events.kind, events.time, events.system, events.ordinal, events.repeat, events.failed, events.head_sum, events.body_sum, events.head FROM events WHERE events.run = :run AND events.system = :system AND events.ordinal >= :ordinal AND (events.ordinal > :ordinal OR events.repeat > :repeat) ORDER BY events.ordinal, events.repeat",
+    (False, True): "SELECT events.run, events.seq, events.kind, events.time, events.system, events.ordinal, events.repeat, events.failed, events.head_sum, events.body_sum, events.head, events.body FROM events WHERE events.run = :run AND events.system = :system AND events.ordinal >= :ordinal AND (events.ordinal > :ordinal OR events.repeat > :repeat) ORDER BY events.ordinal, events.repeat",
+    (True, False): "SELECT events.run, events.seq, events.kind, events.time, events.system, events.ordinal, events.repeat, events.failed, events.head_sum, events.body_sum, events.head FROM events WHERE events.run = :run AND events.system = :system AND events.ordinal >= :ordinal AND (events.ordinal > :ordinal OR events.repeat > :repeat) AND events.failed = 1 ORDER BY events.ordinal, events.repeat",
+    (True, True): "SELECT events.run, events.seq, events.kind, events.time, events.system, events.ordinal, events.repeat, events.failed, events.head_sum, events.body_sum, events.head, events.body FROM events WHERE events.run = :run AND events.system = :system AND events.ordinal >= :ordinal AND (events.ordinal > :ordinal OR events.repeat > :repeat) AND events.failed = 1 ORDER BY events.ordinal, events.repeat",
+}
+READ_ROW = "SELECT events.run, events.seq, events.kind, events.time, events.system, events.ordinal, events.repeat, events.failed, events.head_sum, events.body_sum, events.head, events.body FROM events WHERE events.run = :run AND events.system = :system AND events.ordinal = :ordinal AND events.repeat = :repeat"
+READ_EXAMPLES = "SELECT examples.run, examples.ordinal, examples.dataset, examples.idx, examples.digest, examples.tokens, examples.sum, examples.body FROM examples WHERE examples.run = :run AND examples.ordinal >= :start ORDER BY examples.ordinal"
+READ_DIGESTS = "SELECT examples.digest FROM examples WHERE examples.run = :run AND examples.ordinal < :most ORDER BY examples.ordinal"
+FIND_RUN_TO_DELETE = "SELECT runs.id FROM runs WHERE runs.run_id = :run_id"
+MARK_DELETED = "UPDATE runs SET request_id=NULL, deleted=1 WHERE runs.id = :run"
+EVENT_SIZES = "SELECT events.seq, length(events.head) + coalesce(length(events.body), 0) AS anon_1 FROM events WHERE events.run = :run ORDER BY events.seq"
+EXAMPLE_SIZES = "SELECT examples.ordinal, length(examples.body) AS length_1 FROM examples WHERE examples.run = :run ORDER BY examples.ordinal"
+DELETE_EVENTS = "DELETE FROM events WHERE events.run = :run AND events.seq <= :last"
+DELETE_EXAMPLES = "DELETE FROM examples WHERE examples.run = :run AND examples.ordinal <= :last"
+DELETE_REST = (
+    "DELETE FROM run_systems WHERE run_systems.run = :run",
+    "DELETE FROM run_labels WHERE run_labels.run = :run",
+    "DELETE FROM runs WHERE runs.id = :run",
+)
+CREATE = (
+    "CREATE TABLE alembic_version ( version_num VARCHAR(32) NOT NULL, CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num) )",
+    "CREATE TABLE runs ( id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, run_id TEXT NOT NULL, request_id TEXT, spec_digest TEXT NOT NULL, state TEXT NOT NULL, create_time FLOAT NOT NULL, end_time FLOAT, last_seq BIGINT NOT NULL, examples BIGINT NOT NULL, spool_complete BOOLEAN NOT NULL, cancel_requested BOOLEAN NOT NULL, deleted BOOLEAN NOT NULL, record_sum BIGINT NOT NULL, record BLOB NOT NULL, UNIQUE (run_id), UNIQUE (request_id) )",
+    'CREATE TABLE run_labels ( run INTEGER NOT NULL, "key" TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (run, "key"), FOREIGN KEY(run) REFERENCES runs (id) )',
+    "CREATE TABLE run_systems ( run INTEGER NOT NULL, number INTEGER NOT NULL, name TEXT NOT NULL, completed BIGINT NOT NULL, failed BIGINT NOT NULL, reused BIGINT NOT NULL, PRIMARY KEY (run, number), FOREIGN KEY(run) REFERENCES runs (id) )",
+    "CREATE TABLE events ( run INTEGER NOT NULL, seq BIGINT NOT NULL, kind INTEGER NOT NULL, time FLOAT NOT NULL, system INTEGER, ordinal BIGINT, repeat INTEGER, failed BOOLEAN NOT NULL, head_sum BIGINT NOT NULL, body_sum BIGINT NOT NULL, head BLOB NOT NULL, body BLOB, PRIMARY KEY (run, seq), FOREIGN KEY(run) REFERENCES runs (id) )",
+    "CREATE TABLE examples ( run INTEGER NOT NULL, ordinal BIGINT NOT NULL, dataset TEXT NOT NULL, idx BIGINT NOT NULL, digest TEXT NOT NULL, tokens BLOB NOT NULL, sum BIGINT NOT NULL, body BLOB NOT NULL, PRIMARY KEY (run, ordinal), FOREIGN KEY(run) REFERENCES runs (id) )",
+    "CREATE INDEX events_but_rows ON events (run, seq) WHERE system IS NULL",
+    "CREATE INDEX failed_rows ON events (failed, run, system, ordinal, repeat) WHERE failed",
+    "CREATE UNIQUE INDEX row_key ON events (run, system, ordinal, repeat) WHERE system IS NOT NULL",
+    "INSERT INTO alembic_version (version_num) VALUES ('0001')",
+)
+INSERT_EXAMPLE = "INSERT INTO examples (run, ordinal, dataset, idx, digest, tokens, sum, body) VALUES (:run, :ordinal, :dataset, :idx, :digest, :tokens, :sum, :body) ON CONFLICT DO NOTHING"
+INSERT_EVENT_IF_NEW = "INSERT INTO events (run, seq, kind, time, system, ordinal, repeat, failed, head_sum, body_sum, head, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (run, system, ordinal, repeat) WHERE system IS NOT NULL DO NOTHING"
+INSERT_EVENTS = {count: "INSERT INTO events (run, seq, kind, time, system, ordinal, repeat, failed, head_sum, body_sum, head, body) VALUES " + ", ".join(["(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"] * count) + "" for count in (64, 8, 1)}

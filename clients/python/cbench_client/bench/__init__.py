@@ -1,0 +1,1 @@
+"""A daemon driven from Python: runs started and followed, rows read."""

@@ -1,0 +1,71 @@
+"""Rows as plain dicts."""
+
+from typing import Any
+
+from cbench_client._gen.cbench.v1 import bench_pb2, failure_pb2
+from cbench_client.messages import convert, failures
+
+_PLAIN = (
+    "system",
+    "dataset",
+    "index",
+    "repeat",
+    "ordinal",
+    "group",
+    "primary_score",
+    "input_tokens",
+    "output_tokens",
+    "attempts",
+    "reused",
+)
+_OPTIONAL = ("context_tokens_in", "context_tokens_out", "stored_bytes")
+_SECONDS = ("latency", "queue_time", "scoring_time", "reader_time", "ingest_time")
+_USAGES = ("usage", "reader_usage")
+
+
+def row_to_dict(row: bench_pb2.EvalRow) -> dict[str, Any]:
+    """Give a row plain values: times in seconds, ids with their type, None for what is unset.
+
+    `processed` and `original` are there only if the row carries them.
+    """
+    plain: dict[str, Any] = {name: getattr(row, name) for name in _PLAIN}
+    plain["example_id"] = convert.id_from_proto(row.example_id)
+    plain["scores"] = {name: row.scores[name] for name in sorted(row.scores)}
+    for name in _OPTIONAL:
+        plain[name] = getattr(row, name) if row.HasField(name) else None
+    for name in _SECONDS:
+        span = getattr(row, name)
+        plain[name] = span.ToNanoseconds() / 1e9 if row.HasField(name) else None
+    for name in _USAGES:
+        usage = getattr(row, name)
+        plain[name] = convert.usage_from_proto(usage) if row.HasField(name) else None
+    plain["failure"] = failure_to_dict(row.failure) if row.HasField("failure") else None
+    plain["metadata"] = convert.fields_from_proto(row.metadata)
+    plain["evaluator_notes"] = [_note(note) for note in row.evaluator_notes]
+    if row.processed:
+        plain["processed"] = convert.fields_from_proto(row.processed)
+    if row.HasField("original"):
+        plain["original"] = convert.example_from_proto(row.original)
+    return plain
+
+
+def failure_to_dict(message: failure_pb2.Failure) -> dict[str, Any]:
+    """Give a failure plain values."""
+    failure = failures.failure_from_proto(message)
+    return {
+        "origin": failure.origin,
+        "reason": failure.reason,
+        "message": str(failure),
+        "retryable": failure.retryable,
+        "retry_delay": failure.retry_delay,
+        "stack_trace": failure.stack_trace,
+        "attempts": failure.attempts,
+    }
+
+
+def _note(note: bench_pb2.EvaluatorNote) -> dict[str, Any]:
+    return {
+        "evaluator": note.evaluator,
+        "details": convert.fields_from_proto(note.details),
+        "failure": failure_to_dict(note.failure) if note.HasField("failure") else None,
+    }

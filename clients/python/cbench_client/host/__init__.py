@@ -1,0 +1,1 @@
+"""A user's Python objects, offered to a daemon: served, or attached."""

@@ -1,0 +1,107 @@
+"""Limits of a served object: how many calls it has at once, and how many wait."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from cbench_client.errors import RemoteFailure
+from cbench_client.host.calls import Job, enter_call
+from cbench_client.host.offers import failure_of
+
+# Calls that may wait, as a multiple of those that may run.
+QUEUE_FACTOR = 4
+
+
+class Adapter(Protocol):
+    """A user's object, ready to answer."""
+
+    name: str
+    origin: str
+    limit: int
+    close: Callable[[], None]
+    answers: dict[str, Any]
+
+
+class Offer:
+    """One served object: runs up to its limit at once, and queues a bounded number more."""
+
+    def __init__(self, adapter: Adapter) -> None:
+        self._adapter = adapter
+        self._running = 0
+        self._waiting: deque[tuple[Job, str]] = deque()
+        self._bound = adapter.limit * QUEUE_FACTOR
+        self._jobs: dict[str, Job] = {}
+        self.room = asyncio.Event()
+        self.room.set()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether one more call would be refused."""
+        return self._running >= self._adapter.limit and len(self._waiting) >= self._bound
+
+    def submit(self, kind: str, job: Job) -> None:
+        """Start or queue a call. Raises `RemoteFailure` for one that is refused."""
+        call_id = job.call.call_id
+        if call_id and call_id in self._jobs:
+            raise RemoteFailure(
+                f'call "{call_id}" is still in flight',
+                origin=self._adapter.origin,
+                reason="ALREADY_EXISTS",
+            )
+        if self.is_full:
+            raise RemoteFailure(
+                f'"{self._adapter.name}" runs {self._adapter.limit} calls at once and has '
+                f"{self._bound} more waiting. Send fewer, or try again later.",
+                origin=self._adapter.origin,
+                reason="RESOURCE_EXHAUSTED",
+                retryable=True,
+            )
+        if call_id:
+            self._jobs[call_id] = job
+        job.forget = self._forget
+        remaining = job.call.remaining
+        if remaining is not None:
+            job.timer = asyncio.get_running_loop().call_later(remaining, job.expire)
+        if self._running < self._adapter.limit:
+            self._start(kind, job)
+        else:
+            self._waiting.append((job, kind))
+            if self.is_full:
+                self.room.clear()
+
+    def _start(self, kind: str, job: Job) -> None:
+        self._running += 1
+        job.task = asyncio.get_running_loop().create_task(self._answer(kind, job))
+
+    async def _answer(self, kind: str, job: Job) -> None:
+        enter_call(job.call)
+        failure = None
+        job.has_begun = True
+        try:
+            if not job.settled:
+                await self._adapter.answers[kind](job.request, job.reply)
+        except BaseException as error:
+            # A task's edge: even SystemExit is the user's failure, not our end.
+            failure = failure_of(error, self._adapter.origin)
+        self._running -= 1
+        self._start_next()
+        job.settle(failure)
+
+    def _start_next(self) -> None:
+        while self._waiting and self._running < self._adapter.limit:
+            job, kind = self._waiting.popleft()
+            if not job.settled:
+                self._start(kind, job)
+        if not self.is_full:
+            self.room.set()
+
+    def _forget(self, job: Job) -> None:
+        self._jobs.pop(job.call.call_id, None)
+        if job.task is None:
+            self._waiting = deque(item for item in self._waiting if item[0] is not job)
+            self.room.set()
+
+    def close(self) -> None:
+        """Stop waiting for user code."""
+        self._adapter.close()

@@ -1,0 +1,170 @@
+"""Objects that a user offers: what each has to be, and how its methods are called."""
+
+import functools
+import inspect
+import re
+import traceback
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any, NoReturn
+
+from cbench_client.errors import ClientError, RemoteFailure
+from cbench_client.host.calls import current_call, enter_call
+from cbench_client.host.threads import ThreadPool
+
+SYNC_CONCURRENCY = 32
+ASYNC_CONCURRENCY = 256
+_MAX_TRACE = 16_000
+_PACKAGE = str(Path(__file__).parents[1])
+
+
+class NotServable(ClientError, TypeError):
+    """An object lacks what it needs to be served."""
+
+    reason = "NOT_SERVABLE"
+
+
+class UserMethod:
+    """A method of a user's object, synchronous or not, called the same way.
+
+    `async def NAME` and `aNAME` are awaited; anything else runs in a thread.
+    """
+
+    def __init__(self, owner: Any, name: str, pool: ThreadPool) -> None:
+        twin = getattr(owner, f"a{name}", None)
+        self._call: Callable[..., Any] = twin if callable(twin) else getattr(owner, name)
+        self.is_async = callable(twin) or is_async(self._call)
+        self._pool = pool
+        self._keywords = named_parameters(self._call)
+
+    def accepts(self, keyword: str) -> bool:
+        """Whether the method names a parameter `keyword`."""
+        return keyword in self._keywords
+
+    async def __call__(self, *args: Any, **offered: Any) -> Any:
+        """Call with `args`, and with those of `offered` that the method names."""
+        kwargs = {key: value for key, value in offered.items() if key in self._keywords}
+        if self.is_async:
+            return await self._call(*args, **kwargs)
+        return await run_in_thread(self._pool, functools.partial(self._call, *args, **kwargs))
+
+
+def run_in_thread(pool: ThreadPool, function: Callable[[], Any]) -> Awaitable[Any]:
+    """Run user code in a thread that knows the current call."""
+    call = current_call()
+
+    def run() -> Any:
+        enter_call(call)
+        return function()
+
+    return pool.run(run)
+
+
+def is_async(function: Callable[..., Any]) -> bool:
+    """Whether calling `function` gives something to await."""
+    # An object that is called like a function hides its method in its class.
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+        vars(type(function)).get("__call__")
+    )
+
+
+def named_parameters(function: Callable[..., Any]) -> frozenset[str]:
+    """Return the names that may be passed as keywords."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return frozenset()
+    return frozenset(
+        parameter.name
+        for parameter in parameters
+        if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+    )
+
+
+def offers(owner: Any, name: str) -> bool:
+    """Whether an object has the method, in either form."""
+    return callable(getattr(owner, name, None)) or callable(getattr(owner, f"a{name}", None))
+
+
+def system_name(owner: Any) -> str:
+    """Return the name of a system, or refuse it."""
+    name = getattr(owner, "name", None)
+    if not isinstance(name, str) or not name or len(name) > 200 or "/" in name:
+        raise NotServable(
+            f"{_kind_of(owner)} has the name {name!r}; a name is 1 to 200 characters without '/'."
+        )
+    return name
+
+
+def evaluator_name(owner: Any) -> str:
+    """Return the name of an evaluator, or refuse it."""
+    name = getattr(owner, "name", None)
+    if not isinstance(name, str) or not re.fullmatch(r"[a-z0-9-]{1,200}", name):
+        raise NotServable(
+            f"{_kind_of(owner)} has the name {name!r}; an evaluator's name is made of lowercase "
+            "letters, digits and dashes."
+        )
+    return name
+
+
+def described(owner: Any) -> str:
+    """Return the description given, else the first line of the docstring."""
+    text = getattr(owner, "description", None) or (type(owner).__doc__ or "").strip()
+    return str(text).partition("\n")[0]
+
+
+def stated_limit(owner: Any, default: int | None) -> int | None:
+    """Return how many calls may run at once, None where nobody says."""
+    limit = getattr(owner, "max_concurrency", None)
+    limit = default if limit is None else limit
+    if limit is not None and (not isinstance(limit, int) or limit < 1):
+        raise NotServable(f"max_concurrency is {limit!r}; it must be a whole number from 1.")
+    return limit
+
+
+def _kind_of(owner: Any) -> str:
+    return f"the class {owner.__name__}" if inspect.isclass(owner) else f"a {type(owner).__name__}"
+
+
+def bad_return(method: str, value: Any, wanted: str, origin: str = "system") -> NoReturn:
+    """Refuse what user code returned."""
+    if inspect.iscoroutine(value):
+        value.close()
+    raise RemoteFailure(
+        f"{method} returned {type(value).__name__}, not {wanted}",
+        origin=origin,
+        reason="BAD_RETURN",
+    )
+
+
+def failure_of(error: BaseException, origin: str) -> RemoteFailure:
+    """Turn what user code raised into a failure with the user's part of the stack."""
+    if isinstance(error, RemoteFailure):
+        return error
+    try:
+        text = str(error)
+    except Exception:
+        text = "its message cannot be shown"
+    name = type(error).__name__
+    return RemoteFailure(
+        f"{name}: {text}" if text else name,
+        origin=origin,
+        reason="EXCEPTION",
+        stack_trace=_user_stack(error),
+    )
+
+
+def _user_stack(error: BaseException) -> str:
+    frames = error.__traceback__
+    while frames is not None and frames.tb_frame.f_code.co_filename.startswith(_PACKAGE):
+        frames = frames.tb_next
+    text = "".join(traceback.format_exception(type(error), error, frames))
+    # The end says what happened; the beginning is the same for every call.
+    return text[-_MAX_TRACE:]
+
+
+def part(returned: Any, name: str) -> Any:
+    """Read a named part of a dict or an object, None where it is absent."""
+    if isinstance(returned, Mapping):
+        return returned.get(name)
+    return getattr(returned, name, None)

@@ -1,0 +1,1 @@
+"""Messages of the contract, to plain values and back."""

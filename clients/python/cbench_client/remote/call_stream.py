@@ -1,0 +1,175 @@
+"""Calls over one stream: those to be sent, those without an outcome yet, and their deadlines.
+
+Encoded messages that follow one another are one message with all their calls,
+so what is ready travels together and nothing is encoded twice.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+MAX_BATCH_BYTES = 1024 * 1024
+
+Sink = Callable[[list[tuple[Any, Any]], float], None]
+"""Told of calls that ended together, and the loop's time: what each was for, with its
+outcome or an exception. It must not raise."""
+
+_NEVER = float("inf")
+
+
+class _Parcel:
+    """Calls that are sent together, as an encoded message."""
+
+    __slots__ = ("call_ids", "data", "is_sent")
+
+    def __init__(self, call_ids: Sequence[str], data: bytes) -> None:
+        self.call_ids = call_ids
+        self.data = data
+        self.is_sent = False
+
+
+class CallStream:
+    """Matches outcomes with calls. Belongs to the loop it is made on.
+
+    Args:
+        cancellation: Encodes the ids of calls that are given up.
+        late: Makes the exception for a call whose time is up, given what it is for.
+        limit: The most calls that may be sent and have no outcome; None for any number.
+    """
+
+    def __init__(
+        self,
+        cancellation: Callable[[Sequence[str]], bytes],
+        late: Callable[[Any], Exception],
+        limit: int | None = None,
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._cancellation = cancellation
+        self._late = late
+        self._limit = limit
+        self._in_flight = 0
+        self._waiting: dict[str, tuple[Any, Sink, float, _Parcel]] = {}
+        self._outbox: deque[_Parcel] = deque()
+        self._cancelled: list[str] = []
+        self._wake: asyncio.Future[None] | None = None
+        self._sweep: asyncio.TimerHandle | None = None
+        self._sweep_at = _NEVER
+        self.is_open = True
+
+    def holds(self, call_id: str) -> bool:
+        """Whether a call has no outcome yet."""
+        return call_id in self._waiting
+
+    def submit(
+        self, calls: Sequence[tuple[str, Any]], data: bytes, timeout: float, sink: Sink
+    ) -> None:
+        """Send calls, each by its id with what it is for; `data` is a message that holds them."""
+        parcel = _Parcel([call_id for call_id, _ in calls], data)
+        deadline = self._loop.time() + timeout
+        for call_id, token in calls:
+            self._waiting[call_id] = (token, sink, deadline, parcel)
+        self._outbox.append(parcel)
+        self.wake()
+        # One timer for all: with equal timeouts a new call is never the next to expire.
+        if deadline < self._sweep_at:
+            self._sweep_again_at(deadline)
+
+    def give_up(self, call_id: str) -> None:
+        """Forget a call, and tell the peer unless it cannot have heard of it."""
+        parcel = self._forget(call_id)
+        if parcel is None:
+            return
+        if not parcel.is_sent and len(parcel.call_ids) == 1:
+            self._outbox.remove(parcel)
+        else:
+            self._cancelled.append(call_id)
+            self.wake()
+
+    def _forget(self, call_id: str) -> _Parcel | None:
+        entry = self._waiting.pop(call_id, None)
+        if entry is None:
+            return None
+        self._in_flight -= entry[3].is_sent
+        return entry[3]
+
+    def wake(self) -> None:
+        """Have `ready` return."""
+        if self._wake is not None and not self._wake.done():
+            self._wake.set_result(None)
+
+    async def ready(self) -> None:
+        """Wait until there may be something to send, or the stream is closed."""
+        if self.is_open and not self._may_send() and not self._cancelled:
+            self._wake = self._loop.create_future()
+            await self._wake
+
+    def _may_send(self) -> bool:
+        return bool(self._outbox) and (self._limit is None or self._in_flight < self._limit)
+
+    def take(self) -> bytes:
+        """Return what is to be sent now, as one message of a moderate size; empty if nothing is."""
+        parts: list[bytes] = []
+        size = 0
+        while self._may_send():
+            parcel = self._outbox[0]
+            if parts and size + len(parcel.data) > MAX_BATCH_BYTES:
+                break
+            self._outbox.popleft()
+            parcel.is_sent = True
+            self._in_flight += len(parcel.call_ids)
+            size += len(parcel.data)
+            parts.append(parcel.data)
+            parcel.data = b""
+        if self._cancelled:
+            parts.append(self._cancellation(self._cancelled))
+            self._cancelled.clear()
+        return b"".join(parts)
+
+    def arrived(self, outcomes: Sequence[tuple[str, Any]]) -> None:
+        """Hand outcomes to those who wait for them, many at once; others are dropped."""
+        now = self._loop.time()
+        forget = self._waiting.pop
+        told: Sink | None = None
+        pairs: list[tuple[Any, Any]] = []
+        for call_id, outcome in outcomes:
+            entry = forget(call_id, None)
+            if entry is None:
+                continue
+            token, sink, _, parcel = entry
+            self._in_flight -= parcel.is_sent
+            if sink is not told:
+                if told is not None:
+                    told(pairs, now)
+                told, pairs = sink, []
+            pairs.append((token, outcome))
+        if told is not None:
+            told(pairs, now)
+        if self._limit is not None:
+            self.wake()
+
+    def finish(self, make_error: Callable[[], Exception]) -> None:
+        """End every call that has no outcome with an error of its own, and take no more."""
+        self.is_open = False
+        self._sweep_again_at(_NEVER)
+        waiting, self._waiting = self._waiting, {}
+        self._outbox.clear()
+        now = self._loop.time()
+        for token, sink, _, _ in waiting.values():
+            sink([(token, make_error())], now)
+        self.wake()
+
+    def _sweep_again_at(self, when: float) -> None:
+        if self._sweep is not None:
+            self._sweep.cancel()
+        self._sweep_at = when
+        self._sweep = None if when == _NEVER else self._loop.call_at(when, self._expire)
+
+    def _expire(self) -> None:
+        now = self._loop.time()
+        late = [call_id for call_id, entry in self._waiting.items() if entry[2] <= now]
+        for call_id in late:
+            if entry := self._waiting.get(call_id):
+                self.give_up(call_id)
+                entry[1]([(entry[0], self._late(entry[0]))], now)
+        self._sweep_again_at(min((entry[2] for entry in self._waiting.values()), default=_NEVER))

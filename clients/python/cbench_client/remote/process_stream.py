@@ -1,0 +1,132 @@
+"""One `ProcessStream`: many calls in flight, each message carrying whatever is ready."""
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import Any, cast
+
+import grpc
+import grpc.aio
+from google.protobuf.message import DecodeError
+
+from cbench_client._gen.cbench.v1 import system_pb2
+from cbench_client.errors import RemoteFailure
+from cbench_client.messages.fragments import pieces
+from cbench_client.remote.call_stream import CallStream
+from cbench_client.remote.diagnosis import short
+from cbench_client.remote.status import is_too_large
+
+_EOF: Any = cast(Any, grpc.aio).EOF
+
+
+class StreamRefused(Exception):
+    """The server takes no stream; the call has not been made."""
+
+
+class UndecodableOutcome(Exception):
+    """The server answered this call with bytes that are not an outcome."""
+
+
+class ProcessStream(CallStream):
+    """The calls over one stream, until it breaks.
+
+    A broken stream stays broken: every call on it has failed and `is_open` is
+    False. What waits to be sent is bounded by the callers. A call ends with a
+    ProcessOutcome, or RemoteFailure, StreamRefused or UndecodableOutcome.
+    """
+
+    def __init__(self, open_call: Callable[[], Any], target: str) -> None:
+        super().__init__(
+            lambda ids: system_pb2.ProcessStreamRequest(cancel_call_ids=ids).SerializeToString(),
+            lambda _: RemoteFailure(
+                f"{target} did not answer in time.", reason="DEADLINE_EXCEEDED"
+            ),
+        )
+        self._target = target
+        self._call = open_call()
+        self._reader = self._loop.create_task(self._read())
+        self._writer = self._loop.create_task(self._write())
+
+    async def close(self) -> None:
+        """End the stream; calls still in flight fail."""
+        self.finish(lambda: self._lost("the connection was closed"))
+        self._call.cancel()
+        self._reader.cancel()
+        self._writer.cancel()
+        await asyncio.gather(self._reader, self._writer, return_exceptions=True)
+
+    async def _write(self) -> None:
+        try:
+            while self.is_open:
+                await self.ready()
+                if data := self.take():
+                    await self._call.write(data)
+        except (grpc.RpcError, asyncio.InvalidStateError):
+            # The stream is over, and the reader learns why.
+            return
+        except Exception as error:
+            why = f"a message could not be sent ({type(error).__name__})"
+            self.finish(lambda: self._lost(why))
+            self._call.cancel()
+
+    async def _read(self) -> None:
+        try:
+            while (data := await self._call.read()) is not _EOF:
+                self._deliver(data)
+            self.finish(lambda: self._lost("it ended the stream"))
+        except grpc.RpcError as error:
+            self.finish(partial(self._failure, error))
+        finally:
+            self.finish(lambda: self._lost("the connection was closed"))
+            self._call.cancel()
+            self._writer.cancel()
+
+    def _deliver(self, data: bytes) -> None:
+        try:
+            outcomes = system_pb2.ProcessStreamResponse.FromString(data).outcomes
+        except DecodeError:
+            self._salvage(data)
+        else:
+            self.arrived([(outcome.call_id, outcome) for outcome in outcomes])
+
+    def _salvage(self, data: bytes) -> None:
+        """Decode the outcomes of a message one by one, so that only bad ones fail."""
+        try:
+            for piece in pieces(data, field=1):
+                outcome: Any
+                try:
+                    outcome = system_pb2.ProcessOutcome.FromString(piece)
+                    call_id = outcome.call_id
+                except DecodeError:
+                    outcome = UndecodableOutcome()
+                    call_id = next(pieces(piece, field=1)).decode()
+                self.arrived([(call_id, outcome)])
+        except (ValueError, StopIteration):
+            self.finish(lambda: self._garbled("it sent a message that cannot be decoded"))
+            self._call.cancel()
+
+    def _failure(self, error: grpc.RpcError) -> Exception:
+        code = error.code()
+        if is_too_large(error):
+            return self._garbled(f"a message was too large: {short(error.details())}")
+        if code in (grpc.StatusCode.UNIMPLEMENTED, grpc.StatusCode.RESOURCE_EXHAUSTED):
+            return StreamRefused()
+        if code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED):
+            return self._lost(short(error.details()))
+        return self._garbled(short(error.details()))
+
+    def _lost(self, why: str) -> RemoteFailure:
+        return RemoteFailure(
+            f"the stream to {self._target} broke off: {why}.",
+            origin="transport",
+            reason="UNAVAILABLE",
+            retryable=True,
+        )
+
+    def _garbled(self, why: str) -> RemoteFailure:
+        return RemoteFailure(
+            f"the stream to {self._target} broke off: {why}. Ask again, each call on its own.",
+            origin="transport",
+            reason="STREAM_GARBLED",
+            retryable=True,
+        )

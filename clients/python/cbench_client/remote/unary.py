@@ -1,0 +1,111 @@
+"""Single calls to one service of another process: bytes out, bytes in, one attempt each."""
+
+import asyncio
+from typing import Any, cast
+
+import grpc
+import grpc.aio
+from google.protobuf.message import DecodeError
+from grpc_health.v1 import health_pb2
+
+from cbench_client.remote.channel import Tls, open_channel
+from cbench_client.remote.diagnosis import explain_async
+from cbench_client.remote.status import failure_of
+
+_HEALTH_POLL_SECONDS = 0.2
+
+
+class UnaryConnection:
+    """Calls the methods of `service` at one target. Belongs to the loop it is made on.
+
+    Answers are handed out as bytes: one that cannot be decoded must cost its
+    own call, and gRPC would report it as the connection's failure.
+    """
+
+    def __init__(
+        self,
+        target: str,
+        service: str,
+        *,
+        tls: Tls | bool | None = None,
+        token: str | None = None,
+        origin: str = "system",
+    ) -> None:
+        self.target = target
+        self.channel = cast(Any, open_channel(target, tls=tls, token=token))
+        self._service = service
+        self._tls = tls
+        self._has_token = bool(token)
+        self._origin = origin
+        self._methods: dict[str, Any] = {}
+        self._check_health = self.channel.unary_unary("/grpc.health.v1.Health/Check")
+
+    async def describe(self, timeout: float) -> bytes:
+        """Ask what is served. Raises `Unreachable` with the likely cause."""
+        try:
+            return cast(bytes, await self._method("Describe")(b"", timeout=timeout))
+        except grpc.RpcError as error:
+            raise await explain_async(
+                self.target,
+                self._service,
+                error,
+                tls=self._tls,
+                has_token=self._has_token,
+                timeout=timeout,
+            ) from None
+
+    async def call(self, name: str, request: bytes, timeout: float) -> bytes:
+        """Call a method once. Raises `RemoteFailure`."""
+        try:
+            data = await self._method(name)(request, timeout=timeout)
+        except grpc.RpcError as error:
+            raise failure_of(error, self.target, origin=self._origin) from None
+        return cast(bytes, data)
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether the connection stands; if not, asks for it to be made."""
+        state = self.channel.get_state(try_to_connect=True)
+        return bool(state is grpc.ChannelConnectivity.READY)
+
+    async def wait_connected(self, timeout: float) -> bool:
+        """Wait until the process is there and willing; False if it is not in time."""
+        try:
+            async with asyncio.timeout(timeout):
+                while True:
+                    state = self.channel.get_state(try_to_connect=True)
+                    if state is not grpc.ChannelConnectivity.READY:
+                        await self.channel.wait_for_state_change(state)
+                    elif await self._is_serving(timeout):
+                        return True
+                    else:
+                        await asyncio.sleep(_HEALTH_POLL_SECONDS)
+        except TimeoutError:
+            return False
+
+    async def close(self) -> None:
+        """Close the connection; calls in flight fail."""
+        await self.channel.close(None)
+
+    def _method(self, name: str) -> Any:
+        if name not in self._methods:
+            self._methods[name] = self.channel.unary_unary(f"/{self._service}/{name}")
+        return self._methods[name]
+
+    async def _is_serving(self, timeout: float) -> bool:
+        request = health_pb2.HealthCheckRequest(service=self._service)
+        try:
+            data = await self._check_health(request.SerializeToString(), timeout=timeout)
+            answer = health_pb2.HealthCheckResponse.FromString(data)
+            return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
+        except DecodeError:
+            return False
+        except grpc.RpcError as error:
+            if error.code() not in (grpc.StatusCode.UNIMPLEMENTED, grpc.StatusCode.NOT_FOUND):
+                return False
+        try:
+            # A server that does not report its health is taken at its word.
+            await self._method("Describe")(b"", timeout=timeout)
+        except grpc.RpcError:
+            return False
+        return True

@@ -1,0 +1,105 @@
+"""How many rows may wait for the store: by time, and few for a system that charges."""
+
+from typing import Any
+
+import pytest
+
+from cbench_server.events import RowScored
+from cbench_server.runs.pipeline import Pipeline
+from cbench_server.runs.plan import DatasetPlan, Plan
+from cbench_server.runs.slots import ByteBudget, Slots
+from cbench_server.runs.store import SpooledExample
+from cbench_server.scoring.placement import Scoring
+from cbench_server.systems.in_process_memory import InProcessMemoryCaller
+from cbench_server.tokens import get_tokenizer
+
+
+class Clock:
+    """A clock that is set by hand."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def rows_ahead(answers: int, seconds: float, *, charges: bool = False) -> int:
+    """Return how many answered rows may wait, after so many answers in so many seconds."""
+    clock = Clock()
+    slots = Slots(16, 0, ByteBudget(), clock)
+    slots.charges = charges
+    clock.now = seconds
+    slots.succeeded(answers)
+    ahead = 0
+    while slots.room > 0:
+        slots.start(1, 0)
+        slots.end()
+        ahead += 1
+    return ahead - slots.width
+
+
+@pytest.mark.parametrize(
+    ("answers", "charges", "ahead"),
+    [(4, False, 8), (1000, True, 8), (40, False, 40), (100_000, False, 512)],
+    ids=["slow", "charges", "by-time", "at-most"],
+)
+def test_rows_wait_by_time_within_bounds(answers: int, charges: bool, ahead: int) -> None:
+    assert rows_ahead(answers, 0.025, charges=charges) == ahead
+
+
+def test_a_full_system_gets_half_and_grows_back() -> None:
+    slots = Slots(8, 0, ByteBudget(), Clock())
+    slots.exhausted()
+    assert slots.limit == 4
+    slots.succeeded(4)
+    assert slots.limit == 5
+    slots.succeeded(100)
+    assert slots.limit == 8
+
+
+EXAMPLE = {
+    "id": "c_0",
+    "question": "x?",
+    "question_type": "t",
+    "group": "c",
+    "turn_count": 1,
+    "turns": [{"role": "user", "content": "x is y"}],
+    "question_count": 1,
+}
+
+
+class OneQuestion:
+    """A conversation with one question."""
+
+    async def page(self, start: int, limit: int) -> list[SpooledExample]:
+        return [] if start else [SpooledExample(0, "d", 0, dict(EXAMPLE), "")]
+
+    async def completed(self, system: str, start: int, stop: int) -> set[tuple[int, int]]:
+        return set()
+
+
+class Priced:
+    """A memory that says what it costs."""
+
+    name = "priced"
+
+    def reset(self, scope: str) -> None: ...
+
+    def ingest(self, turns: list[dict[str, Any]], scope: str) -> None: ...
+
+    def query(self, question: str, scope: str) -> dict[str, Any]:
+        return {"response": "y", "usage": {"total_tokens": 1}}
+
+
+async def test_a_memory_system_that_charges_is_known_to() -> None:
+    caller = InProcessMemoryCaller(Priced())
+    datasets = {"d": DatasetPlan([])}
+    tokenizer = get_tokenizer("whitespace")
+    plan = Plan("r", [caller], datasets, tokenizer, kind="memory")
+    pipeline = Pipeline(plan, OneQuestion(), Scoring())
+    rows = []
+    async for batch in pipeline.events():
+        rows += [event.row for event in batch if isinstance(event, RowScored)]
+    await caller.close()
+    assert [row.usage for row in rows] == [{"total_tokens": 1}]
+    assert pipeline._lanes[0]._slots.charges
