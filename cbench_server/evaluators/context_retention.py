@@ -1,22 +1,20 @@
 """Context retention: does the answer survive in the context a system left?"""
 
-from collections import Counter
-from collections.abc import Sequence
-
 from cbench_server.evaluators.inputs import ScoreInfo, references
-from cbench_server.metrics.quality import answer_tokens, recall_of_tokens
+from cbench_server.texts.presence import Phrase, SearchedText, phrases_of
 from cbench_server.types import Example, Placement, Scores
 
 
 class ContextRetention:
     """Gives `answer_retained` and `answer_recall` where a system returns a context, no response.
 
-    Only references that the original context contained count; where it
-    contained none there is nothing to retain, and no score.
+    Only references that the original context contained count, found as a reader
+    would find them (texts/presence.py); where it contained none there is
+    nothing to retain, and no score.
     """
 
     name = "context-retention"
-    version = "1"
+    version = "2"
     description = "Whether the answer is still in the context, for systems that give no response."
     placement: Placement = "inline"
     reads = "context"
@@ -26,32 +24,28 @@ class ContextRetention:
         ScoreInfo("answer_recall", "Share of the answer's tokens that the processed context has."),
     )
 
+    def applies(self, original: Example) -> bool:
+        """Whether there is an answer in the original context that can be looked for."""
+        return bool(_present(original))
+
     def score(self, original: Example, processed: Example) -> Scores:
-        before, after = original.get("context"), processed.get("context")
-        if processed.get("response") is not None or before is None or after is None:
+        after = processed.get("context")
+        if processed.get("response") is not None or after is None:
             return {}
-        if original.get("is_abstention"):
+        present = _present(original)
+        if not present:
             return {}
-        return retention_scores(str(before), str(after), references(original))
+        left = SearchedText(str(after))
+        return {
+            "answer_retained": float(any(map(left.contains, present))),
+            "answer_recall": max(map(left.recall, present)),
+        }
 
 
-def retention_scores(before: str, after: str, expected: list[str]) -> Scores:
-    """Score the references found in `before` against `after` and keep the best of each score."""
-    wanted = [tokens for reference in expected if (tokens := answer_tokens(reference))]
-    if not wanted:
-        return {}
-    haystack = _phrase(answer_tokens(before))
-    present = [tokens for tokens in wanted if _phrase(tokens) in haystack]
-    if not present:
-        return {}
-    left = answer_tokens(after)
-    haystack, counts = _phrase(left), Counter(left)
-    return {
-        "answer_retained": float(any(_phrase(tokens) in haystack for tokens in present)),
-        "answer_recall": max(recall_of_tokens(counts, tokens) for tokens in present),
-    }
-
-
-def _phrase(tokens: Sequence[str]) -> str:
-    """Join tokens so that one phrase is in another only at whole words ("no" is not in "know")."""
-    return f" {' '.join(tokens)} "
+def _present(original: Example) -> list[Phrase]:
+    """Return the references that can be looked for and that the original context has."""
+    context = original.get("context")
+    if context is None or original.get("is_abstention"):
+        return []
+    before = SearchedText(str(context))
+    return [phrase for phrase in phrases_of(references(original)) if before.contains(phrase)]

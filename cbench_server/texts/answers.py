@@ -1,7 +1,9 @@
 """Answers: those an example accepts, and their words as the official SQuAD v1.1 script has them."""
 
+import math
 import re
 import string
+from typing import Any
 
 from cbench_server.types import Example
 
@@ -20,17 +22,24 @@ def answer_tokens(text: str) -> list[str]:
 
 
 def references(original: Example) -> list[str]:
-    """Return `answers` if there are any, else `[answer]`; nothing if the example has neither.
+    """Return the answers an example accepts: those in `answers`, else those in `answer`.
 
-    Empty strings are dropped where others exist, so `[""]` means that the
-    expected answer is empty. Other values than strings are given as text.
+    Either may hold one or a list. Null, NaN and text without any character but
+    white space are no references; 0 and False are.
     """
-    many = original.get("answers")
-    if isinstance(many, list | tuple):
-        found = [str(answer) for answer in many if answer is not None]
-    else:
-        found = [] if many is None else [str(many)]
-    if not found:
-        single = original.get("answer")
-        return [] if single is None else [str(single)]
-    return [answer for answer in found if answer] or [""]
+    return _texts(original.get("answers")) or _texts(original.get("answer"))
+
+
+def expects_nothing(original: Example) -> bool:
+    """Whether an example has an `answer` that is empty, and no reference."""
+    answer = original.get("answer")
+    return isinstance(answer, str) and not references(original)
+
+
+def _texts(value: Any) -> list[str]:
+    if isinstance(value, list | tuple):
+        return [text for each in value for text in _texts(each)]
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return []
+    text = str(value)
+    return [text] if text.strip() else []

@@ -21,8 +21,9 @@ def retained(retained: float, recall: float) -> dict[str, float]:
         ("It is in Paris, France.", "It is in", "Paris", retained(0, 0)),
         ("in the New York City", "York, the New", "new york", retained(0, 1)),
         ("New York City", "York City", "New York", retained(0, 0.5)),
-        ("They said no.", "I know", "no", retained(0, 0)),
-        ("I know", "I know", "no", {}),
+        ("They set out now.", "I know", "now", retained(0, 0)),
+        ("I know", "I know", "now", {}),
+        ("They said no.", "They said no.", "no", {}),
         ("It is in Rome.", "It is in Rome.", "Paris", {}),
         ("The U.S.A. did", "usa", "U.S.A.", retained(1, 1)),
         ("It cost 42 dollars", "", 42, retained(0, 0)),
@@ -93,4 +94,4 @@ def test_it_is_an_evaluator_that_describes_its_scores() -> None:
     evaluator = ContextRetention()
     assert isinstance(evaluator, Evaluator)
     announced = [info.name for info in evaluator.score_infos]
-    assert announced == [*evaluator.score({"context": "b", "answer": "b"}, {"context": "b"})]
+    assert announced == [*evaluator.score({"context": "bee", "answer": "bee"}, {"context": "bee"})]
