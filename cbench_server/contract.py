@@ -5,11 +5,11 @@ follows is optional: attributes of the object or its class, by the names they
 have in `ComponentInfo`, except where another is given.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from cbench_server.types import Placement, ScoreInfo
+from cbench_server.types import Example, Placement, ScoreInfo
 
 _PLACEMENTS = get_args(Placement)
 
@@ -39,6 +39,8 @@ class ComponentInfo:
     """Whether all its waits have limits of their own; given as `patience = None`."""
     timeout: float | None = None
     """Seconds for one pair, if not the usual ones; given as `patience`."""
+    applies: Callable[[Example], object] | None = None
+    """Tells from an original alone whether it can be scored; else the required fields do."""
     asks_model: bool = False
     """Whether it needs a key, which only whoever runs the daemon may give it."""
     runs_programs: bool = False
@@ -64,6 +66,7 @@ def info_of(component: Any) -> ComponentInfo:
         scores=tuple(getattr(component, "score_infos", ())),
         has_own_limits=patience is None,
         timeout=patience or None,
+        applies=getattr(component, "applies", None),
         asks_model=bool(getattr(component, "asks_model", False)),
         runs_programs=bool(getattr(component, "runs_programs", False)),
         keys=tuple(getattr(component, "keys", ())) if not _is_mapping(component) else (),

@@ -12,6 +12,9 @@ import msgspec
 
 Summary = dict[str, dict[str, float | None]]
 
+RETENTION = "answer_retained"
+"""The score that counts for a system which never returns a response, only contexts."""
+
 
 @dataclass(frozen=True, slots=True)
 class Failure:
@@ -46,7 +49,7 @@ class EvalRow(msgspec.Struct, omit_defaults=True):
     repeat: int = 0
     failure: Failure | None = None
     primary_score: str = ""
-    """The name of the score that counts for this row."""
+    """The score that the dataset counts on this example, whichever system it is."""
     context_tokens_in: int | None = None
     context_tokens_out: int | None = None
     usage: dict[str, Any] | None = None
@@ -68,11 +71,25 @@ class EvalRow(msgspec.Struct, omit_defaults=True):
     """What the conversation occupies in a memory system that says so."""
     carried: tuple[str, ...] = ()
     """Fields of `processed` that are the original's own, which a store need not keep twice."""
+    context_only: bool = False
+    """Whether the system returned a context and no response."""
+    not_applicable: tuple[str, ...] = ()
+    """Scores that this example cannot have, whichever system it is."""
+
+    @property
+    def score_name(self) -> str:
+        """The score that counts for this row, taken by itself."""
+        return RETENTION if self.context_only else self.primary_score
 
     @property
     def score(self) -> float | None:
-        """The primary score, if the row has it."""
-        return self.scores.get(self.primary_score)
+        """The score that counts for this row, if it has it.
+
+        In the summary of a system that returned a response on any row, a row
+        without one counts as the worst value instead.
+        """
+        name = self.score_name
+        return None if name in self.not_applicable else self.scores.get(name)
 
 
 def _as_dataclass(struct: type[msgspec.Struct]) -> dict[str, Any]:

@@ -49,6 +49,12 @@ class ScoreInfo:
     name: str
     description: str
     higher_is_better: bool = True
+    worst: float | None = None
+    """What a row counts that has no score because its system failed.
+
+    Without it that is 0.0 for a score where higher is better, as long as all
+    values lie between 0 and 1; any other score has no mean when rows failed.
+    """
 
 
 @runtime_checkable
@@ -68,8 +74,9 @@ class Evaluator(Protocol):
     def score(self, original: Example, processed: Example) -> Scores:
         """Compare `processed` with `original` and name each score.
 
-        A score that does not apply is left out rather than set to zero, so
-        that means are taken over the rows it applies to.
+        A score that does not apply to the original is left out rather than
+        set to zero. In a run, `applies(original)`, where an evaluator has it,
+        else its `required_fields`, decide which rows those are.
         """
         ...
 

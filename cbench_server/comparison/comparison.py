@@ -8,6 +8,7 @@ from cbench_server.comparison.sentences import sentence
 from cbench_server.comparison.values import Comparison, PairedDifference
 from cbench_server.errors import InvalidInput
 from cbench_server.results import EvalRow
+from cbench_server.types import ScoreInfo
 
 EFFECT = 0.02
 """The difference worth seeing, unless another is named: two points."""
@@ -21,11 +22,12 @@ def compare(
     threshold: float = 0.7,
     effect: float = EFFECT,
     seed: int = 0,
+    scores: Mapping[str, ScoreInfo] | None = None,
 ) -> Comparison:
     """Compare systems on the examples they share, every pair of them unless `pairs` says which.
 
     `sides` has the rows of each system under the name it is to be shown by;
-    they are read once. `threshold` is what an example must reach to pass,
+    they are read once. `scores` is what is known of the scores, by name. `threshold` is what an example must reach to pass,
     `effect` the difference worth seeing, as a share of the largest score.
     A pair without common examples is left out with a note; raises
     InvalidInput where that leaves nothing.
@@ -37,7 +39,7 @@ def compare(
 
     if len(sides) < 2:
         raise InvalidInput(f"a comparison needs two systems; this is {', '.join(sides) or 'none'}")
-    read = {name: Side(name, rows, score_field) for name, rows in sides.items()}
+    read = {name: Side(name, rows, score_field, scores) for name, rows in sides.items()}
     chosen = list(combinations(sides, 2) if pairs is None else pairs)
     notes: dict[str, None] = {}
     differences = []

@@ -11,8 +11,8 @@ from cbench_server.comparison.significance import mcnemar_p, sign_flip_p
 from cbench_server.comparison.values import CostChange, Flip, PairedDifference
 from cbench_server.metrics.stats.bootstrap import bootstrap, sums_by_cluster
 from cbench_server.metrics.stats.estimate import Estimate
-from cbench_server.metrics.stats.frame import Flags
 from cbench_server.metrics.stats.intervals import Z95, Codes, Floats, is_binary, standard_error, t95
+from cbench_server.metrics.stats.scored_rows import Flags
 
 _POWER_Z = NormalDist().inv_cdf(0.8)
 _FLIPS_KEPT = 50

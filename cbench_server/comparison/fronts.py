@@ -7,8 +7,8 @@ from cbench_server.comparison.values import Axis, Front, FrontPoint
 from cbench_server.metrics.pareto_rank import ParetoRank
 from cbench_server.metrics.stats.bootstrap import resample, sums_by_cluster
 from cbench_server.metrics.stats.estimate import Estimate
-from cbench_server.metrics.stats.frame import Flags
 from cbench_server.metrics.stats.intervals import Floats, mean_of
+from cbench_server.metrics.stats.scored_rows import Flags
 
 
 def fronts(matched: Matched, seed: int = 0) -> tuple[Front, ...]:

@@ -1,16 +1,23 @@
 """Pairs of rows: which of one system belongs to which of another."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from cbench_server.comparison.values import Axis
 from cbench_server.errors import InvalidInput
-from cbench_server.metrics.outcomes import is_system_failure, is_timeout, score_of
+from cbench_server.metrics.outcomes import (
+    Outcome,
+    is_context_only,
+    is_timeout,
+    outcome_of,
+    worst_value,
+)
 from cbench_server.metrics.stats.intervals import Codes, Floats
-from cbench_server.results import EvalRow
+from cbench_server.results import RETENTION, EvalRow
+from cbench_server.types import ScoreInfo
 
 Key = tuple[str, str | int]
 """An example: its dataset and its id, which is unique there."""
@@ -21,26 +28,22 @@ AXES: tuple[Axis, ...] = ("context_tokens", "latency", "cost_usd")
 class _Example:
     """What one system made of one example, over all repeats."""
 
-    __slots__ = ("costs", "counts", "group", "input_tokens", "names", "scores")
+    __slots__ = ("costs", "counts", "group", "input_tokens", "names", "results", "scores")
 
     def __init__(self, row: EvalRow) -> None:
         self.group = row.group
         # What a memory hands over counts as its input, so it does not tell one question's length.
         is_memory = "conversation_id" in row.metadata
         self.input_tokens = None if is_memory else row.input_tokens
+        self.results: list[tuple[str, Outcome, float | None]] = []
+        """For each repeat what counts, what became of it, and its value."""
         self.names: set[str] = set()
         self.scores: list[float] = []
         self.costs = [0.0] * len(AXES)
         self.counts = [0] * len(AXES)
 
-    def add(self, row: EvalRow, score_field: str | None) -> None:
-        score = (
-            0.0 if is_system_failure(row) else None if row.failure else score_of(row, score_field)
-        )
-        if score is not None and math.isfinite(score):
-            self.scores.append(score)
-            if not row.failure:
-                self.names.add(score_field or row.primary_score)
+    def add(self, row: EvalRow, score: str) -> None:
+        self.results.append((score, outcome_of(row, score), row.scores.get(score)))
         for place, cost in enumerate(_costs(row)):
             if cost is not None:
                 self.costs[place] += cost
@@ -57,23 +60,54 @@ def _costs(row: EvalRow) -> tuple[float | None, ...]:
 class Side:
     """The rows of one system by example, in the order in which the examples came."""
 
-    def __init__(self, name: str, rows: Iterable[EvalRow], score_field: str | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        rows: Iterable[EvalRow],
+        score_field: str | None = None,
+        infos: Mapping[str, ScoreInfo] | None = None,
+    ) -> None:
         self.name = name
         self.score_field = score_field
         self.known: set[str] = set()
         """The scores that rows have, whichever counts."""
         self.examples: dict[Key, _Example] = {}
+        self._infos = infos or {}
+        # Two readings, since only the last row tells whether the system ever responds.
+        as_retention: dict[Key, _Example] = {}
+        responds = False
         for row in rows:
             self.known.update(row.scores)
+            responds |= row.failure is None and not is_context_only(row)
             key = (row.dataset, row.example_id)
-            example = self.examples.get(key)
-            if example is None:
-                example = self.examples[key] = _Example(row)
-            example.add(row, score_field)
+            _add(self.examples, key, row, score_field or row.primary_score)
+            if score_field is None and not responds:
+                _add(as_retention, key, row, RETENTION)
+        if score_field is None and not responds:
+            self.examples = as_retention
+        for example in self.examples.values():
+            self._settle(example, responds=responds)
+
+    def _settle(self, example: _Example, *, responds: bool) -> None:
+        """Take the scores that count, failures at their worst."""
+        for name, outcome, value in example.results:
+            at_worst = outcome == Outcome.FAILED or (responds and outcome == Outcome.NO_RESPONSE)
+            score = worst_value(self._infos.get(name)) if at_worst else value
+            if score is not None and (at_worst or outcome == Outcome.SCORED):
+                example.scores.append(score)
+                if outcome != Outcome.FAILED:
+                    example.names.add(name)
 
     def scored(self) -> dict[Key, _Example]:
         """Return the examples that have a score, a failure of the system being one."""
         return {key: example for key, example in self.examples.items() if example.scores}
+
+
+def _add(examples: dict[Key, _Example], key: Key, row: EvalRow, score: str) -> None:
+    example = examples.get(key)
+    if example is None:
+        example = examples[key] = _Example(row)
+    example.add(row, score)
 
 
 @dataclass(frozen=True)

@@ -136,13 +136,12 @@ def _measure(metric: str, rows: Sequence[EvalRow], threshold: float) -> Estimate
         return frame.mean(frame.context_out, frame.has_context).never_negative()
     if metric == "cost":
         return frame.mean(*frame.cost_usd()).never_negative()
-    scores, has_score = frame.scores_and_presence(field)
-    if not has_score.any():
+    scored = frame.scored(field)
+    if not scored.is_scored.any():
         return Estimate()
     if metric == "pass rate":
-        return frame.mean(scores >= threshold, has_score | frame.failed_by_system)
-    in_unit = frame.is_in_unit(scores, has_score)
-    return frame.mean(*frame.with_failures_as_zero(scores), in_unit=in_unit)
+        return frame.mean(scored.passed(threshold), scored.is_scored | scored.is_failed)
+    return frame.mean(*scored.with_failures(), in_unit=scored.in_unit)
 
 
 def _unknown(policy: Policy, rows: Sequence[EvalRow]) -> str:

@@ -15,12 +15,12 @@ from pathlib import Path
 import msgspec
 
 from cbench_server.errors import StoreError
-from cbench_server.results import Summary
+from cbench_server.metrics.summarize import Summarized
 
 _TIMEOUT_S = 1800.0
 
 
-async def summarize_apart(home: Path, imports: Sequence[str], run_id: str) -> Summary:
+async def summarize_apart(home: Path, imports: Sequence[str], run_id: str) -> Summarized:
     """Summarise a stored run in another process."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -42,10 +42,10 @@ async def summarize_apart(home: Path, imports: Sequence[str], run_id: str) -> Su
     if process.returncode:
         last = complaint.decode(errors="replace").strip().rpartition("\n")[2]
         raise StoreError(f'run "{run_id}" could not be summarised: {last}')
-    return msgspec.json.decode(said, type=Summary)
+    return msgspec.json.decode(said, type=Summarized)
 
 
-async def _summarize(home: Path, run_id: str) -> Summary:
+async def _summarize(home: Path, run_id: str) -> Summarized:
     from cbench_server.registry import registry
     from cbench_server.runs.summary import read_back
     from cbench_server.storage.sqlite import SqliteStore

@@ -2,6 +2,7 @@
 
 from cbench_server.metrics.compression_ratio import CompressionRatio
 from cbench_server.metrics.cost_of_pass import CostOfPass
+from cbench_server.metrics.every_score import EveryScore
 from cbench_server.metrics.ifeval_accuracy import IFEvalAccuracy
 from cbench_server.metrics.latency import Latency
 from cbench_server.metrics.mean_score import MeanScore
@@ -15,6 +16,7 @@ from cbench_server.metrics.token_efficiency import TokenEfficiency
 
 METRICS = {
     MeanScore.name: MeanScore,
+    EveryScore.name: EveryScore,
     PassRate.name: PassRate,
     PassAtK.name: PassAtK,
     CompressionRatio.name: CompressionRatio,
@@ -31,6 +33,7 @@ __all__ = [
     "METRICS",
     "CompressionRatio",
     "CostOfPass",
+    "EveryScore",
     "IFEvalAccuracy",
     "Latency",
     "MeanScore",

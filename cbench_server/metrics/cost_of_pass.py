@@ -31,8 +31,7 @@ class CostOfPass(FrameMetric):
         self.score_field = score_field
 
     def over(self, frame: "Frame") -> Values:
-        scores, everything = frame.score(self.score_field), frame.everything
-        passed = scores >= self.threshold
+        passed, everything = frame.scored(self.score_field).passed(self.threshold), frame.everything
         values = {
             **frame.ratio(frame.output_tokens, passed, everything).named("cost_of_pass"),
             "num_passing": float(passed.sum()),

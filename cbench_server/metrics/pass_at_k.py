@@ -30,11 +30,11 @@ class PassAtK(FrameMetric):
         self.score_field = score_field
 
     def over(self, frame: "Frame") -> Values:
-        scores, has_score = frame.scores_and_presence(self.score_field)
         if not frame.has_repeats:
             return {}
+        rows = frame.scored(self.score_field)
         tries, passes, clusters = frame.by_example(
-            scores >= self.threshold, has_score | frame.failed_by_system
+            rows.passed(self.threshold), rows.is_scored | rows.is_failed
         )
         most = int(tries.max(initial=0))
         values: Values = {}

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from cbench_server.metrics.mean_score import COUNTS, counts
 from cbench_server.metrics.protocol import FrameMetric, Values
 from cbench_server.metrics.stats.estimate import estimate_keys
 
@@ -12,8 +13,9 @@ if TYPE_CHECKING:
 class PassRate(FrameMetric):
     """Gives `pass_rate`: of the rows that have the score, the share with at least `threshold`.
 
-    In `pass_rate_with_failures`, rows that failed on the system's side count
-    as not passed.
+    Where lower is better, it is the share with at most that. In
+    `pass_rate_with_failures`, rows that failed on the system's side count as
+    not passed.
     """
 
     name = "pass-rate"
@@ -21,8 +23,7 @@ class PassRate(FrameMetric):
     keys = (
         *estimate_keys("pass_rate"),
         *estimate_keys("pass_rate_with_failures"),
-        "num_scored",
-        "num_failed",
+        *COUNTS,
     )
 
     def __init__(self, threshold: float = 0.7, score_field: str | None = None) -> None:
@@ -30,12 +31,11 @@ class PassRate(FrameMetric):
         self.score_field = score_field
 
     def over(self, frame: "Frame") -> Values:
-        scores, has_score = frame.scores_and_presence(self.score_field)
-        passed = scores >= self.threshold
-        is_counted = has_score | frame.failed_by_system
+        rows = frame.scored(self.score_field)
+        passed = rows.passed(self.threshold)
+        is_counted = rows.is_scored | rows.is_failed
         return {
-            **frame.mean(passed, has_score).named("pass_rate"),
+            **frame.mean(passed, rows.is_scored).named("pass_rate"),
             **frame.mean(passed, is_counted).named("pass_rate_with_failures"),
-            "num_scored": float(has_score.sum()),
-            "num_failed": float((~frame.has_answer).sum()),
+            **counts(rows),
         }

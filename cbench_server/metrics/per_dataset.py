@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 class PerDatasetBreakdown(FrameMetric):
     """Gives `dataset:<tag>`: the mean over the rows that have the score, for every tag.
 
-    Rows that failed on the system's side count as 0, as in
+    Rows that failed on the system's side count as the worst value, as in
     `mean_score_with_failures`. Rows without a tag count under "unknown"; a
     dataset of which no row counts gives None.
     """
@@ -25,11 +25,11 @@ class PerDatasetBreakdown(FrameMetric):
         self.score_field = score_field
 
     def over(self, frame: "Frame") -> Values:
-        scores, has_score = frame.scores_and_presence(self.score_field)
-        in_unit = frame.is_in_unit(scores, has_score)
+        scored = frame.scored(self.score_field)
         values: Values = {}
-        counted, is_counted = frame.with_failures_as_zero(scores)
         for tag, code in sorted((tag or "unknown", code) for tag, code in frame.datasets.items()):
-            rows = is_counted & (frame.dataset == code)
-            values |= frame.mean(counted, rows, in_unit=in_unit).named(f"dataset:{tag}")
+            part = scored.of(frame.dataset == code)
+            values |= frame.mean(*part.with_failures(), in_unit=part.in_unit).named(
+                f"dataset:{tag}"
+            )
         return values

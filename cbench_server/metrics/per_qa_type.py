@@ -17,7 +17,7 @@ class PerQAType(FrameMetric):
 
     `<score>` is the score field, or `score` where each row's primary one
     counts. The type is `qa_type` of the row's metadata; rows without one count
-    as "unknown". Rows that failed on the system's side count as 0, as in
+    as "unknown". Rows that failed on the system's side count at worst, as in
     `mean_score_with_failures`. A type of which no row counts gives None.
     """
 
@@ -31,14 +31,15 @@ class PerQAType(FrameMetric):
 
     def over(self, frame: "Frame") -> Values:
         prefix = self.score_field or "score"
-        scores, has_score = frame.scores_and_presence(self.score_field)
-        in_unit = frame.is_in_unit(scores, has_score)
+        scored = frame.scored(self.score_field)
         types, codes = frame.labels(_QA_TYPE)
-        counted, is_counted = frame.with_failures_as_zero(scores)
         values: Values = {}
         for name, code in sorted(types.items()):
-            rows = is_counted & (codes == code)
-            values |= frame.mean(counted, rows, in_unit=in_unit).named(f"{prefix}_{name}")
+            part = scored.of(codes == code)
+            values |= frame.mean(*part.with_failures(), in_unit=part.in_unit).named(
+                f"{prefix}_{name}"
+            )
         if types:
-            values |= frame.mean(counted, is_counted, in_unit=in_unit).named(f"{prefix}_mean")
+            whole = frame.mean(*scored.with_failures(), in_unit=scored.in_unit)
+            values |= whole.named(f"{prefix}_mean")
         return values

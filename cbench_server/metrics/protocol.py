@@ -27,6 +27,8 @@ class FrameMetric(Protocol):
     name: str
     score_field: str | None = None
     extras: tuple[Extra, ...] = ()
+    every_score: bool = False
+    """Whether the frame must have all scores there are."""
 
     def over(self, frame: "Frame") -> Values:
         """Return the metric's values over all rows of a system."""
@@ -57,6 +59,7 @@ def columns_for(metrics: Iterable[FrameMetric]) -> Columns:
     return Columns(
         dict.fromkeys(metric.score_field for metric in chosen),
         dict.fromkeys(extra for metric in chosen for extra in metric.extras),
+        every_score=any(metric.every_score for metric in chosen),
     )
 
 

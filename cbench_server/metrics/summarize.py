@@ -1,52 +1,130 @@
 """Summary of a run: each metric over the rows of each system."""
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
+from numbers import Real
+from typing import Any
 
 from cbench_server.metrics.protocol import FrameMetric, Values, columns_for, framed
 from cbench_server.metrics.stats.columns import Columns
+from cbench_server.metrics.stats.estimate import SUFFIXES, base_key
 from cbench_server.results import EvalRow, Summary
-from cbench_server.types import Metric
+from cbench_server.types import Metric, ScoreInfo
 
 _BATCH = 1000
+
+
+@dataclass(frozen=True)
+class Summarized:
+    """The summary of a run, and what to know of it."""
+
+    summary: Summary
+    headlines: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """The scores that count for each system; systems with different ones are not ranked."""
+    failures: dict[str, str] = field(default_factory=dict)
+    """Metrics that gave nothing, or a part only, and why."""
 
 
 class Summarizer:
     """Takes the rows of a run, in any order.
 
-    Metrics share about 80 bytes per row, and cost nothing until `result`. One
+    Metrics share about 90 bytes per row, and cost nothing until `result`. One
     that only has `compute` needs all its rows at the end, so they are kept for
-    it.
+    it. `scores` is what is known of the scores, by name.
     """
 
-    def __init__(self, metrics: Sequence[Metric], systems: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        metrics: Sequence[Metric],
+        systems: Iterable[str] = (),
+        scores: Mapping[str, ScoreInfo] | None = None,
+    ) -> None:
         self._metrics = [framed(metric) for metric in metrics]
-        self._systems = {system: columns_for(self._metrics) for system in systems}
+        self._scores = scores or {}
+        self._systems = {system: self._new_columns() for system in systems}
+
+    def _new_columns(self) -> Columns:
+        return columns_for(self._metrics)
 
     def extend(self, rows: Sequence[EvalRow]) -> None:
         """Take rows; a system that was not named at the start comes after those that were."""
         for system in dict.fromkeys([row.system for row in rows]):
             if system not in self._systems:
-                self._systems[system] = columns_for(self._metrics)
+                self._systems[system] = self._new_columns()
             self._systems[system].extend([row for row in rows if row.system == system])
 
-    def result(self) -> Summary:
-        """Return {system: {key: value}}, the keys in the order of the metrics."""
-        summary: Summary = {
-            system: _values(self._metrics, columns) for system, columns in self._systems.items()
-        }
-        for metric in self._metrics:
-            for system, values in metric.across(summary).items():
-                summary[system].update(values)
-        return summary
+    def result(self) -> Summarized:
+        """Return {system: {key: value}}, the keys in the order of the metrics.
+
+        A metric that raises, or gives what is not a number, costs only itself.
+        """
+        # Here, since numpy takes memory that a daemon without finished runs need not spend.
+        from cbench_server.metrics.stats.frame import Frame
+
+        result = Summarized({})
+        frames = {name: Frame(columns, self._scores) for name, columns in self._systems.items()}
+        for system, frame in frames.items():
+            result.headlines[system] = frame.headline
+            values = result.summary[system] = Values()
+            for metric in self._metrics:
+                _add(values, metric, _attempt(result, metric, lambda m=metric, f=frame: m.over(f)))
+        if len({*result.headlines.values()}) == 1:
+            for metric in self._metrics:
+                found = _attempt(result, metric, lambda m=metric: m.across(result.summary))
+                for system, values in found.items():
+                    if system in result.summary:
+                        _add(result.summary[system], metric, values)
+        return result
 
 
-def _values(metrics: Sequence[FrameMetric], columns: Columns) -> Values:
-    # Here, since numpy takes memory that a daemon without finished runs need not spend.
-    from cbench_server.metrics.stats.frame import Frame
+def _attempt(result: Summarized, metric: FrameMetric, work: Any) -> dict[str, Any]:
+    """Have a metric do its work; one that cannot is noted."""
+    try:
+        return _checked(result, metric, dict(work()))
+    except Exception as error:
+        result.failures[metric.name] = f"{type(error).__name__}: {error}"
+        return {}
 
-    frame = Frame(columns)
-    return {key: value for metric in metrics for key, value in metric.over(frame).items()}
+
+def _checked(result: Summarized, metric: FrameMetric, values: dict[Any, Any]) -> dict[str, Any]:
+    """Return the numbers among the values, as floats; what is undefined or infinite is None."""
+    found: dict[str, Any] = {}
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            found[str(key)] = _checked(result, metric, dict(value))
+        elif value is None:
+            found[str(key)] = None
+        elif isinstance(value, Real) or _is_array_scalar(value):
+            number = float(value)
+            found[str(key)] = number if math.isfinite(number) else None
+            if found[str(key)] is None:
+                result.failures[metric.name] = f'it gave {number} as "{key}", which is no value'
+        else:
+            result.failures[metric.name] = (
+                f'it gave {value!r:.100} as "{key}"; a value should be a number or None'
+            )
+    return found
+
+
+def _is_array_scalar(value: Any) -> bool:
+    """Whether a value is a number of numpy, which need not be one of Python's."""
+    kind = type(value)
+    return (
+        kind.__module__ == "numpy" and getattr(value, "ndim", None) == 0 and kind.__name__ != "str_"
+    )
+
+
+def _add(values: Values, metric: FrameMetric, new: Mapping[str, Any]) -> None:
+    """Add a metric's values; a key that another metric has taken gets a name behind it."""
+    taken = {base_key(key) for key in new if values.get(key, new[key]) != new[key]}
+    for key, value in new.items():
+        base = base_key(key)
+        if base in taken:
+            suffix = key[len(base) :] if key.endswith(SUFFIXES) else ""
+            key = f"{base}:{metric.score_field or metric.name}{suffix}"
+        values[key] = value
 
 
 def summarize(
@@ -57,4 +135,4 @@ def summarize(
     remaining = iter(rows)
     while batch := list(islice(remaining, _BATCH)):
         summarizer.extend(batch)
-    return summarizer.result()
+    return summarizer.result().summary

@@ -47,9 +47,9 @@ class TokenEfficiency(FrameMetric):
         self.score_field = score_field
 
     def over(self, frame: "Frame") -> Values:
-        scores, has_score = frame.scores_and_presence(self.score_field)
+        rows = frame.scored(self.score_field)
         done = frame.has_answer
-        score = frame.mean(scores, has_score).value
+        score = frame.mean(rows.values, rows.is_scored).value
         tokens = frame.mean(frame.input_tokens, done).value
         stored = frame.extra(_STORED_BYTES)
         size = frame.mean(stored, done & (stored != UNKNOWN))

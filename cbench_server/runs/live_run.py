@@ -9,9 +9,9 @@ from typing import Any
 
 from cbench_server.errors import CbenchError, RunFailed, Unencodable
 from cbench_server.events import RowScored, RunFinished, StateChanged, StoredEvent
-from cbench_server.metrics.summarize import Summarizer
+from cbench_server.metrics.summarize import Summarized, Summarizer
 from cbench_server.registry import Registry
-from cbench_server.results import EvalRow, Failure, Summary
+from cbench_server.results import EvalRow, Failure
 from cbench_server.runs.answers import earlier_answers
 from cbench_server.runs.connections import Connections, Finder, check_systems, connect, wait_for
 from cbench_server.runs.pipeline import Pipeline
@@ -41,7 +41,7 @@ class Services:
     finder: Finder
     uploads: Uploads
     clock: Callable[[], float]
-    summarize_apart: Callable[[str], Awaitable[Summary]] | None = None
+    summarize_apart: Callable[[str], Awaitable[Summarized]] | None = None
     """Summarises a long stored run where it takes no memory of ours."""
 
 
@@ -262,9 +262,9 @@ class LiveRun:
         timing = dict(stored.timing)
         for system, seconds in (self._work.timing if self._work else {}).items():
             timing[system] = timing.get(system, 0.0) + seconds
-        summary: Summary = {}
+        summarized = Summarized({})
         try:
-            summary = await self._summarize(stored)
+            summarized = await self._summarize(stored)
         except Exception as error:
             log.exception("run %s cannot be summarised", stored.run_id)
             state = RunState.FAILED
@@ -274,13 +274,18 @@ class LiveRun:
             "end_time": self._services.clock(),
             "failure": failure,
             "waiting_reason": "",
-            "summary": summary,
+            "summary": summarized.summary,
+            "config": {
+                **stored.config,
+                "headlines": {name: [*scores] for name, scores in summarized.headlines.items()},
+                "metric_failures": summarized.failures,
+            },
             "timing": timing,
         }
         finished = replace(stored, **changes, last_seq=stored.last_seq + 1)
         await self._store.append(stored.run_id, [RunFinished(finished)], update=changes)
 
-    async def _summarize(self, run: Run) -> Summary:
+    async def _summarize(self, run: Run) -> Summarized:
         apart = self._services.summarize_apart
         if apart and run.completed_rows > _SUMMARIZED_HERE:
             return await apart(run.run_id)

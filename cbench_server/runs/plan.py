@@ -2,15 +2,21 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal, Protocol
 
 from cbench_server.contract import info_of
+from cbench_server.metrics.outcomes import worst_value
 from cbench_server.models.reader import Reader
 from cbench_server.runs.answers import EarlierAnswers
 from cbench_server.runs.store import SpooledExample
+from cbench_server.scoring.applicability import Applicability
 from cbench_server.systems.caller import Caller
 from cbench_server.tokens import Tokenizer
-from cbench_server.types import Evaluator
+from cbench_server.types import Evaluator, Example, ScoreInfo
+
+ABSTENTION = "abstention"
+"""The score that counts on questions that a dataset marks as having no answer."""
 
 
 @dataclass(frozen=True)
@@ -22,19 +28,48 @@ class DatasetPlan:
     """Withheld from systems."""
     primary_score: str = ""
     is_score_chosen: bool = False
-    """Whether the run names the score that counts, so that no other stands in for it."""
+    """Whether the run names the score that counts, on every row."""
 
-    def score_name(self, scores: Mapping[str, float]) -> str:
-        """Name the score that counts for a row with these scores."""
-        if self.is_score_chosen or self.primary_score in scores:
-            return self.primary_score
-        # The dataset's own, else retention, else the first.
-        return "answer_retained" if "answer_retained" in scores else next(iter(scores), "")
+    def score_name(self, original: Example) -> str:
+        """Name the score that counts on an example; what a system returned has no say in it."""
+        if self._has_abstention and original.get("is_abstention"):
+            return ABSTENTION
+        return self.primary_score
+
+    def owner_of(self, score: str) -> str:
+        """Name the evaluator that gives a score; the last, if there are several."""
+        return self._owners.get(score, "")
+
+    def worst_of(self, score: str) -> float | None:
+        """Return what a row counts whose system made that score impossible."""
+        return worst_value(self.scores.get(score))
+
+    @cached_property
+    def applicability(self) -> Applicability:
+        """Which scores an example can have."""
+        return Applicability(self.evaluators)
+
+    @cached_property
+    def scores(self) -> dict[str, ScoreInfo]:
+        """The scores that the evaluators announce, by name."""
+        return {score.name: score for each in self.evaluators for score in info_of(each).scores}
+
+    @cached_property
+    def _owners(self) -> dict[str, str]:
+        return {score.name: each.name for each in self.evaluators for score in info_of(each).scores}
+
+    @cached_property
+    def _has_abstention(self) -> bool:
+        return not self.is_score_chosen and ABSTENTION in self._owners
 
     def describe(self) -> dict[str, Any]:
         """Record how rows are scored."""
         return {
             "primary_score": self.primary_score,
+            "scores": {
+                name: {"higher_is_better": score.higher_is_better, "worst": score.worst}
+                for name, score in self.scores.items()
+            },
             "withheld_fields": sorted(self.reference_fields),
             "evaluators": [
                 {

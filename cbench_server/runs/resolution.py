@@ -21,6 +21,7 @@ from cbench_server.types import Evaluator, Example, Metric
 DEFAULT_EVALUATORS = ("answer-quality", "context-retention")
 DEFAULT_METRICS = [
     "mean-score",
+    "every-score",
     "pass-rate",
     "pass-at-k",
     "compression-ratio",
@@ -280,8 +281,6 @@ def resolve_metrics(spec: RunSpec, registry: Registry) -> list[Metric]:
         cost = {"cost_field": "mean_input_tokens"} if spec.kind == "memory" else {}
         refs.append(MetricRef("pareto-rank", cost))
     settings: dict[str, Any] = {"threshold": spec.threshold}
-    if spec.score_field:
-        settings["score_field"] = spec.score_field
     return [
         registry.create_metric(ref.name, {**_accepted(registry, ref.name, settings), **ref.options})
         for ref in refs

@@ -114,7 +114,11 @@ class RowBuilder:
         example = spooled.example
         talk = item.talk
         dataset = self._plan.datasets[spooled.dataset]
-        # By position, which takes half the time that 29 names do.
+        headline = dataset.score_name(example)
+        context_only = is_context_only(answer.processed)
+        if headline not in scored.scores:
+            charge_system(scored, headline, dataset)
+        # By position, which takes half the time that 31 names do.
         return EvalRow(
             self._system,
             example["id"],
@@ -128,7 +132,7 @@ class RowBuilder:
             spooled.ordinal,
             item.repeat,
             None,
-            dataset.score_name(scored.scores),
+            headline,
             tokens.context_in,
             tokens.context_out,
             answer.usage,
@@ -145,14 +149,18 @@ class RowBuilder:
             0.0 if talk is None else talk.ingest_time,
             None if talk is None else stored_bytes(talk, answer),
             tuple(answer.carried),
+            context_only,
+            not_applicable(dataset, example, scored, context_only=context_only),
         )
 
     def failed(self, item: Item, failure: Failure, latency: float) -> EvalRow:
         """Make the row of a call that has no answer."""
         spooled, talk = item.spooled, item.talk
+        dataset, example = self._plan.datasets[spooled.dataset], spooled.example
+        applicability = dataset.applicability
         return EvalRow(
             system=self._system,
-            example_id=spooled.example["id"],
+            example_id=example["id"],
             scores={},
             input_tokens=self._input_tokens(item) if talk is None else talk.tokens,
             output_tokens=0,
@@ -163,11 +171,17 @@ class RowBuilder:
             ordinal=spooled.ordinal,
             repeat=item.repeat,
             failure=failure,
+            primary_score=dataset.score_name(example),
             attempts=failure.attempts,
             queue_time=item.called_at - item.ready_at,
-            group=str(spooled.example.get("group") or ""),
+            group=str(example.get("group") or ""),
             ingest_time=0.0 if talk is None else talk.ingest_time,
             stored_bytes=None if talk is None else talk.stored_bytes,
+            # What kind of system it is may show on other rows only.
+            not_applicable=(
+                *applicability.missing(example),
+                *applicability.missing_retention(example),
+            ),
         )
 
 
@@ -193,19 +207,54 @@ async def rescore(
     clock: Callable[[], float],
 ) -> EvalRow:
     """Score an answer that was given before; a row without one stays as it is."""
+    headline = dataset.score_name(example)
     if row.processed is None:
-        return row
+        applicability = dataset.applicability
+        missing = (*applicability.missing(example), *applicability.missing_retention(example))
+        return replace(row, primary_score=headline, not_applicable=missing)
     started = clock()
     scored = await scoring.score_row(dataset.evaluators, example, row.processed)
+    if headline not in scored.scores:
+        charge_system(scored, headline, dataset)
+    context_only = is_context_only(row.processed)
     return replace(
         row,
         scores=scored.scores,
-        primary_score=dataset.score_name(scored.scores),
+        primary_score=headline,
+        context_only=context_only,
+        not_applicable=not_applicable(dataset, example, scored, context_only=context_only),
         scoring_time=clock() - started,
         details=scored.details,
         evaluator_failures=scored.failures,
         carried=texts_carried(row.processed, example),
     )
+
+
+def is_context_only(processed: Example) -> bool:
+    """Whether a system left answering to others."""
+    return processed.get("response") is None and processed.get("context") is not None
+
+
+def not_applicable(
+    dataset: DatasetPlan, example: Example, scored: ScoredRow, *, context_only: bool
+) -> tuple[str, ...]:
+    """Name the scores that the example cannot have."""
+    missing = dataset.applicability.missing(example)
+    retention = dataset.applicability.retention
+    if context_only and retention and retention[0] not in scored.scores:
+        # It was asked, and had nothing to look for; unless it failed.
+        owner = dataset.owner_of(retention[0])
+        if owner not in scored.failures:
+            missing += retention
+    return missing
+
+
+def charge_system(scored: ScoredRow, headline: str, dataset: DatasetPlan) -> None:
+    """Give the worst value where what a system returned could not be scored."""
+    failure = scored.failures.get(dataset.owner_of(headline))
+    worst = dataset.worst_of(headline)
+    if failure is not None and failure.origin == "system" and worst is not None:
+        scored.scores[headline] = worst
 
 
 def stored_bytes(talk: Talk, answer: Answer) -> int | None:

@@ -1,5 +1,6 @@
 """Summarising a stored run, from its rows and nothing else."""
 
+from cbench_server.metrics.outcomes import score_infos
 from cbench_server.metrics.summarize import Summarizer
 from cbench_server.registry import Registry
 from cbench_server.runs.resolution import resolve_metrics
@@ -9,7 +10,8 @@ from cbench_server.spec import Run
 
 def new_summarizer(run: Run, registry: Registry) -> Summarizer:
     """Return what takes the rows of a run."""
-    return Summarizer(resolve_metrics(run.spec, registry), run.systems)
+    scores = score_infos(run.config.get("datasets", ()))
+    return Summarizer(resolve_metrics(run.spec, registry), run.systems, scores)
 
 
 async def read_back(store: RunStore, run: Run, registry: Registry) -> Summarizer:

@@ -6,8 +6,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cbench_server.metrics.outcomes import is_system_failure, is_timeout, score_of
-from cbench_server.results import EvalRow
+from cbench_server.metrics.outcomes import (
+    Outcome,
+    is_context_only,
+    is_system_failure,
+    is_timeout,
+    outcome_of,
+)
+from cbench_server.results import RETENTION, EvalRow
 
 DONE, FAILED, FAILED_BY_SYSTEM, TIMED_OUT = range(4)
 """What became of a row; a timeout is a failure of the system, too."""
@@ -39,13 +45,38 @@ class Labels:
         self.codes.append(self.names.setdefault(name, len(self.names)))
 
 
+class ScoreColumn:
+    """One score: its values, undefined where there is none, and what became of each row."""
+
+    def __init__(self) -> None:
+        self.values = array("d")
+        self.outcomes = array("b")
+
+    def extend(self, rows: Sequence[EvalRow], names: Sequence[str]) -> None:
+        """Take the score of each row that goes by the name given for it."""
+        values, outcomes = self.values, self.outcomes
+        for row, name in zip(rows, names, strict=True):
+            value = row.scores.get(name)
+            if value is None or row.failure is not None or row.not_applicable:
+                outcome = outcome_of(row, name)
+                values.append(value if outcome == Outcome.SCORED else math.nan)  # type: ignore[arg-type] # scored rows have it
+                outcomes.append(outcome)
+            else:
+                values.append(value)
+                outcomes.append(Outcome.SCORED)
+
+
 class Columns:
-    """Takes rows in any order, and keeps about 80 bytes of each."""
+    """Takes rows in any order, and keeps about 90 bytes of each."""
 
     def __init__(
-        self, score_fields: Iterable[str | None] = (None,), extras: Iterable[Extra] = ()
+        self,
+        score_fields: Iterable[str | None] = (None,),
+        extras: Iterable[Extra] = (),
+        *,
+        every_score: bool = False,
     ) -> None:
-        """`score_fields` are the scores to keep; None stands for each row's primary one."""
+        """`score_fields` are the scores to keep; None stands for the one that counts."""
         self.ordinal = array("q")
         self.repeat = array("i")
         self.dataset = array("i")
@@ -59,7 +90,14 @@ class Columns:
         self.queue_time = array("f")
         self.scoring_time = array("f")
         self.reader_time = array("f")
-        self.scores = {field: array("d") for field in score_fields}
+        self.scores = {field: ScoreColumn() for field in score_fields}
+        self.score_names = Labels()
+        """What the score is called that each row's dataset counts."""
+        self.retention = ScoreColumn()
+        """What counts instead for a system that never responds."""
+        self.context_only = array("b")
+        self.every = dict[str, array[float]]() if every_score else None
+        """All scores there are, where they are wanted."""
         self.extras = {extra: extra.new_store() for extra in extras}
         # Few systems say what they cost: the price, and the place of its row.
         self.cost_usd = array("d")
@@ -93,12 +131,29 @@ class Columns:
         self.queue_time.extend([row.queue_time for row in rows])
         self.scoring_time.extend([row.scoring_time for row in rows])
         self.reader_time.extend([row.reader_time for row in rows])
-        for field, scores in self.scores.items():
-            found = [None if row.failure else score_of(row, field) for row in rows]
-            scores.extend([math.nan if score is None else score for score in found])
+        self.context_only.extend([is_context_only(row) for row in rows])
+        if self.every is not None:
+            self._extend_every(self.every, rows)
+        for row in rows:
+            self.score_names.append(row.primary_score)
+        if None in self.scores:
+            self.retention.extend(rows, [RETENTION] * len(rows))
+        for field, column in self.scores.items():
+            names = [row.primary_score for row in rows] if field is None else [field] * len(rows)
+            column.extend(rows, names)
         for extra, store in self.extras.items():
             for row in rows:
                 store.append(extra.take(row))
+
+    def _extend_every(self, every: "dict[str, array[float]]", rows: Sequence[EvalRow]) -> None:
+        before = len(self) - len(rows)
+        for name in dict.fromkeys(name for row in rows for name in row.scores):
+            if name not in every:
+                every[name] = array("d", [math.nan]) * before
+        for name, values in every.items():
+            values.extend(
+                [math.nan if row.failure else row.scores.get(name, math.nan) for row in rows]
+            )
 
     def _group(self, row: EvalRow) -> int:
         return self.groups.setdefault((row.dataset, row.group), len(self.groups))

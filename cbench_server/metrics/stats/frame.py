@@ -1,6 +1,8 @@
 """Frame: the columns at the end of a run, in order, with their clusters."""
 
 from array import array
+from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,15 +19,18 @@ from cbench_server.metrics.stats.columns import (
 )
 from cbench_server.metrics.stats.estimate import Estimate
 from cbench_server.metrics.stats.intervals import Codes, Floats, mean_of, percentile_of
-
-Flags = NDArray[np.bool_]
+from cbench_server.metrics.stats.scored_rows import Flags, ScoredRows, scored_rows
+from cbench_server.results import RETENTION
+from cbench_server.types import ScoreInfo
 
 
 class Frame:
     """The rows of one system, by ordinal and repeat, so that nothing depends on who was fast."""
 
-    def __init__(self, columns: Columns) -> None:
+    def __init__(self, columns: Columns, infos: Mapping[str, ScoreInfo] | None = None) -> None:
+        """`infos` is what is known of the scores, by name."""
         self._columns = columns
+        self.infos = infos or {}
         self._order = np.lexsort((_view(columns.repeat), _view(columns.ordinal)))
         outcome = self.column(columns.outcome)
         self.has_answer: Flags = outcome == DONE
@@ -61,25 +66,45 @@ class Frame:
         """All rows."""
         return np.ones(len(self), np.bool_)
 
-    def score(self, field: str | None) -> Floats:
-        """Return a score, undefined on rows that lack it."""
-        return self.column(self._columns.scores[field])
+    @cached_property
+    def retains_only(self) -> bool:
+        """Whether the system returned contexts, and not one response."""
+        context_only = self.column(self._columns.context_only).astype(np.bool_)
+        return bool(self.has_answer.any() and context_only[self.has_answer].all())
 
-    def scores_and_presence(self, field: str | None) -> tuple[Floats, Flags]:
-        """Return a score, and which rows have it."""
-        scores = self.score(field)
-        return scores, ~np.isnan(scores)
+    @property
+    def headline(self) -> tuple[str, ...]:
+        """The scores that count for this system: one on each row, the same for every system
+        of its kind."""
+        if self.retains_only:
+            return (RETENTION,)
+        names = self._columns.score_names
+        codes = self.column(names.codes)
+        return tuple(sorted(name for name, code in names.names.items() if name and code in codes))
 
-    def with_failures_as_zero(self, scores: Floats) -> tuple[Floats, Flags]:
-        """Return scores, 0 where the row failed on the system's side, and which rows count."""
-        counted = np.where(self.failed_by_system, 0.0, scores)
-        return counted, ~np.isnan(counted)
+    def scored(self, field: str | None) -> ScoredRows:
+        """Return the score that counts, or the one named, with what became of every row."""
+        columns = self._columns
+        column, names = columns.scores[field], dict[str, int]()
+        codes: Codes = np.zeros(len(self), np.int64)
+        if field is None and self.retains_only:
+            column, names = columns.retention, {RETENTION: 0}
+        elif field is None:
+            names, codes = columns.score_names.names, self.column(columns.score_names.codes)
+        else:
+            names = {field: 0}
+        return scored_rows(
+            self.column(column.values),
+            self.column(column.outcomes),
+            codes,
+            {name: code for name, code in names.items() if (codes == code).any()},
+            self.infos,
+            responds=not self.retains_only,
+        )
 
-    @staticmethod
-    def is_in_unit(scores: Floats, where: Flags) -> bool:
-        """Whether all these scores lie between 0 and 1."""
-        chosen = scores[where]
-        return bool(((chosen >= 0.0) & (chosen <= 1.0)).all())
+    def every_score(self) -> dict[str, Floats]:
+        """Return all scores there are, undefined on rows that lack them."""
+        return {name: self.column(values) for name, values in (self._columns.every or {}).items()}
 
     def cost_usd(self) -> tuple[Floats, Flags]:
         """Return the price of each row, and where one is known."""

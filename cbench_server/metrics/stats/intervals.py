@@ -13,6 +13,8 @@ Codes = NDArray[np.int64]
 
 Z95 = NormalDist().inv_cdf(0.975)
 
+_HUGE = 1e150
+
 # Student's t at 97.5 % for 1 to 30 degrees of freedom; beyond, a series is exact enough.
 _T95 = (
     *(12.7062047364, 4.3026527297, 3.1824463053, 2.7764451052, 2.5705818356),
@@ -46,6 +48,12 @@ def mean_of(values: Floats, clusters: Codes | None = None, *, in_unit: bool = Fa
     """
     if not len(values):
         return Estimate()
+    largest = float(np.abs(values).max())
+    if largest > _HUGE:
+        # Sums and squares of such values would be infinite.
+        small = mean_of(values / largest, clusters)
+        parts = (small.value, small.stderr, small.low, small.high)
+        return Estimate(*(None if part is None else _finite(part * largest) for part in parts))
     mean = math.fsum(values.tolist()) / len(values)
     stderr, degrees = standard_error(values - mean, clusters)
     low: float | None = None
@@ -58,6 +66,10 @@ def mean_of(values: Floats, clusters: Codes | None = None, *, in_unit: bool = Fa
         if in_unit:
             low, high = max(low, 0.0), min(high, 1.0)
     return Estimate(mean, stderr, low, high)
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
 
 
 def standard_error(residuals: Floats, clusters: Codes | None) -> tuple[float | None, int]:
