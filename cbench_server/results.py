@@ -231,7 +231,7 @@ def row_to_dict(row: EvalRow) -> dict[str, Any]:
         name: value
         for name, value in plain.items()
         if name in always
-        or not (value is None or value is False or value in ("", {}) or _idle(value))
+        or not (value is None or value is False or value in ("", {}, ()) or _idle(value))
     }
 
 

@@ -75,18 +75,21 @@ class Side:
         self._infos = infos or {}
         # Two readings, since only the last row tells whether the system ever responds.
         as_retention: dict[Key, _Example] = {}
-        responds = False
+        responds = has_context = False
         for row in rows:
             self.known.update(row.scores)
-            responds |= row.failure is None and not is_context_only(row)
+            if row.failure is None:
+                responds |= not is_context_only(row)
+                has_context |= is_context_only(row)
             key = (row.dataset, row.example_id)
             _add(self.examples, key, row, score_field or row.primary_score)
             if score_field is None and not responds:
                 _add(as_retention, key, row, RETENTION)
-        if score_field is None and not responds:
+        retains_only = has_context and not responds
+        if score_field is None and retains_only:
             self.examples = as_retention
         for example in self.examples.values():
-            self._settle(example, responds=responds)
+            self._settle(example, responds=not retains_only)
 
     def _settle(self, example: _Example, *, responds: bool) -> None:
         """Take the scores that count, failures at their worst."""

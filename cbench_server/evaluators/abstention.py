@@ -43,6 +43,10 @@ class Abstention:
         self.options = {"strip_thinking": strip_thinking}
         self._strip_thinking = strip_thinking
 
+    def applies(self, original: Example) -> bool:
+        """Whether the dataset marks the question as one without an answer."""
+        return bool(original.get("is_abstention"))
+
     def score(self, original: Example, processed: Example) -> Scores:
         return self.assess(original, processed).scores
 

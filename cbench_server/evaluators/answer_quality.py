@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from cbench_server.evaluators.inputs import ScoreInfo, references, response_text
+from cbench_server.evaluators.inputs import ScoreInfo, expected_answers, references, response_text
 from cbench_server.metrics.quality import answer_tokens, f1_of_overlap, shared_tokens
 from cbench_server.types import Example, Placement, Scores
 
@@ -30,8 +30,12 @@ class AnswerQuality:
         self.options = {"strip_thinking": strip_thinking}
         self._strip_thinking = strip_thinking
 
+    def applies(self, original: Example) -> bool:
+        """Whether there is an answer to compare with."""
+        return not original.get("is_abstention") and bool(references(original))
+
     def score(self, original: Example, processed: Example) -> Scores:
-        expected = references(original)
+        expected = expected_answers(original)
         if not expected or original.get("is_abstention"):
             return {}
         return answer_scores(response_text(processed, strip=self._strip_thinking), expected)

@@ -8,6 +8,7 @@ from cbench_server.types import Example, ScoreInfo
 __all__ = [
     "ScoreInfo",
     "answer_text",
+    "expected_answers",
     "reference_text",
     "references",
     "response_text",
@@ -29,6 +30,16 @@ def answer_text(response: object, *, strip: bool) -> str:
     """Return one response as text, as `response_text` does."""
     text = "" if response is None else str(response)
     return strip_thinking(text) if strip else text
+
+
+def expected_answers(original: Example) -> list[str]:
+    """Return the references, or an `answer` that is blank where there are none.
+
+    Evaluators that are asked about such a pair directly have an agreed value
+    for it; in a run it does not count.
+    """
+    answer = original.get("answer")
+    return references(original) or ([answer] if isinstance(answer, str) else [])
 
 
 def reference_text(original: Example) -> str:

@@ -2,7 +2,7 @@
 
 import re
 
-from cbench_server.evaluators.inputs import ScoreInfo, references, response_text
+from cbench_server.evaluators.inputs import ScoreInfo, expected_answers, response_text
 from cbench_server.evaluators.nli_labels import Label, Mention, exact_mention, mentions, plain
 from cbench_server.types import Assessment, Example, Placement, Scores
 
@@ -39,7 +39,7 @@ class NLILabelMatch:
 
     def assess(self, original: Example, processed: Example) -> Assessment:
         """Score the response; details tell the label it was found to settle on."""
-        expected = references(original)
+        expected = expected_answers(original)
         if not expected:
             return Assessment({})
         text = response_text(processed, strip=self._strip_thinking)

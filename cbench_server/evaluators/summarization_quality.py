@@ -7,7 +7,7 @@ from typing import Any
 
 from rapidfuzz.distance import LCSseq
 
-from cbench_server.evaluators.inputs import ScoreInfo, references, response_text
+from cbench_server.evaluators.inputs import ScoreInfo, expected_answers, response_text
 from cbench_server.types import Example, Placement, Scores
 
 # What rouge-score keeps of a text: runs of these, in lower case.
@@ -36,7 +36,7 @@ class SummarizationQuality:
         self._strip_thinking = strip_thinking
 
     def score(self, original: Example, processed: Example) -> Scores:
-        expected = references(original)
+        expected = expected_answers(original)
         if not expected:
             return {}
         text = response_text(processed, strip=self._strip_thinking)

@@ -10,6 +10,7 @@ contexts retain. One response on any row makes it a system that answers, and its
 rows without a response count as the worst value.
 """
 
+import math
 from collections.abc import Iterable, Mapping
 from enum import IntEnum
 
@@ -37,7 +38,7 @@ def outcome_of(row: EvalRow, score: str) -> Outcome:
         return Outcome.NOT_APPLICABLE
     if row.failure is not None:
         return Outcome.FAILED if is_system_failure(row) else Outcome.UNSCORED
-    if score in row.scores:
+    if math.isfinite(row.scores.get(score, math.nan)):
         return Outcome.SCORED
     if is_context_only(row) and score != RETENTION:
         return Outcome.NO_RESPONSE

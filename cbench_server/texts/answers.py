@@ -30,12 +30,6 @@ def references(original: Example) -> list[str]:
     return _texts(original.get("answers")) or _texts(original.get("answer"))
 
 
-def expects_nothing(original: Example) -> bool:
-    """Whether an example has an `answer` that is empty, and no reference."""
-    answer = original.get("answer")
-    return isinstance(answer, str) and not references(original)
-
-
 def _texts(value: Any) -> list[str]:
     if isinstance(value, list | tuple):
         return [text for each in value for text in _texts(each)]

@@ -26,7 +26,7 @@ def scores(f1: float, exact: float, recall: float, contains: float) -> dict[str,
         (42, "42", scores(1, 1, 1, 1)),
         ("42", 42, scores(1, 1, 1, 1)),
         ("東京", "答えは東京です", scores(0, 0, 0, 1)),
-        (["a", "b"], "b", scores(1, 1, 1, 0)),
+        (["Rome", "Roma"], "Roma", scores(1, 1, 1, 1)),
         ("no", "I know", scores(0, 0, 0, 1)),
         ("a-b", "ab", scores(1, 1, 1, 0)),
         ("", "anything", scores(1, 1, 1, 1)),
@@ -44,7 +44,9 @@ def test_a_missing_response_is_an_empty_one() -> None:
     assert AnswerQuality().score({"answer": "Paris"}, {}) == scores(0, 0, 0, 0)
 
 
-@pytest.mark.parametrize("original", [{}, {"answer": None}, {"answers": []}, {"answers": [None]}])
+@pytest.mark.parametrize(
+    "original", [{}, {"answer": None}, {"answers": []}, {"answers": [None]}, {"answers": [""]}]
+)
 def test_an_example_without_an_answer_gives_no_scores(original: dict[str, Any]) -> None:
     assert AnswerQuality().score(original, {"response": "Paris"}) == {}
 
@@ -56,10 +58,14 @@ def test_an_example_without_an_answer_gives_no_scores(original: dict[str, Any]) 
         ({"answer": "a", "answers": []}, ["a"]),
         ({"answer": "a", "answers": None}, ["a"]),
         ({"answers": ["", "b"]}, ["b"]),
-        ({"answers": ["", ""], "answer": "a"}, [""]),
+        ({"answers": ["", " "], "answer": "a"}, ["a"]),
+        ({"answers": "", "answer": "a"}, ["a"]),
+        ({"answers": float("nan"), "answer": 0}, ["0"]),
+        ({"answer": False}, ["False"]),
+        ({"answer": ["a", ["b", None]]}, ["a", "b"]),
         ({"answers": "b"}, ["b"]),
         ({"answers": (1, None, 2.5)}, ["1", "2.5"]),
-        ({"answer": ""}, [""]),
+        ({"answer": ""}, []),
     ],
     ids=[
         "answers-win",
@@ -67,6 +73,10 @@ def test_an_example_without_an_answer_gives_no_scores(original: dict[str, Any]) 
         "null-answers",
         "empty-dropped",
         "all-empty",
+        "empty-text",
+        "nan-and-zero",
+        "false",
+        "a-list-in-answer",
         "a-string",
         "numbers",
         "empty",
@@ -90,7 +100,7 @@ def test_each_score_is_the_best_over_the_references() -> None:
 _TEXT = st.text(alphabet="abthe. <>/kin", max_size=30)
 
 
-@given(st.lists(_TEXT.filter(bool), min_size=1, max_size=4), _TEXT.filter(bool))
+@given(st.lists(_TEXT.filter(str.strip), min_size=1, max_size=4), _TEXT.filter(bool))
 def test_scores_agree_with_the_functions_and_ignore_the_order_of_references(
     answers: list[str], response: str
 ) -> None:

@@ -68,7 +68,8 @@ def test_an_empty_response_scores_zero_without_a_call(
     assert judge_for(server).score(SUM, processed) == {"judge_score": 0.0}
     zeros = {"memory_judge": 0.0, "memory_judge_raw": 0.0}
     assert memory_judge_for(server).score(GREW_UP, processed) == zeros
-    assert memory_judge_for(server).score({**GREW_UP, "answer": ""}, processed) == zeros
+    neutral = {"memory_judge": 0.5, "memory_judge_raw": 0.5}
+    assert memory_judge_for(server).score({**GREW_UP, "answer": ""}, processed) == neutral
     assert server.requests == []
 
 

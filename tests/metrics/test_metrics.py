@@ -131,26 +131,33 @@ def test_the_mean_is_over_rows_that_have_the_score() -> None:
     assert values_of(MeanScore().compute(rows)) == {
         "mean_score": 0.75,
         "mean_score_with_failures": 0.5,
+        "mean_score_worst_case": 0.3,
         "num_scored": 2.0,
-        "num_failed": 2.0,
+        "num_failed": 1.0,
+        "num_unscored": 2.0,
+        "num_not_applicable": 0.0,
     }
 
 
 @pytest.mark.parametrize(
-    ("origin", "value"),
+    ("origin", "value", "failed_rows"),
     [
-        ("system", 0.5),
-        ("transport", 0.5),
-        ("reader", 0.5),
-        ("evaluator", 1.0),
-        ("daemon", 1.0),
-        ("dataset", 1.0),
+        ("system", 0.5, 1.0),
+        ("transport", 0.5, 1.0),
+        ("reader", 0.5, 1.0),
+        ("evaluator", 1.0, 0.0),
+        ("daemon", 1.0, 0.0),
+        ("dataset", 1.0, 0.0),
     ],
 )
-def test_only_failures_on_the_systems_side_count_as_zero(origin: str, value: float) -> None:
+def test_only_failures_on_the_systems_side_count_as_zero(
+    origin: str, value: float, failed_rows: float
+) -> None:
     values = MeanScore().compute([row(1.0), failed(origin)])
     assert values["mean_score_with_failures"] == value
-    assert values["num_failed"] == 1.0
+    assert values["mean_score_worst_case"] == 0.5
+    assert values["num_failed"] == failed_rows
+    assert values["num_unscored"] == 1.0 - failed_rows
 
 
 def test_a_system_that_only_fails_has_no_mean_but_zero_with_failures() -> None:
@@ -176,6 +183,8 @@ def test_a_score_at_the_threshold_passes() -> None:
         "pass_rate_with_failures": 0.5,
         "num_scored": 3.0,
         "num_failed": 1.0,
+        "num_unscored": 1.0,
+        "num_not_applicable": 0.0,
     }
     assert PassRate(threshold=0.5).compute(rows)["pass_rate"] == 1.0
 
@@ -357,11 +366,11 @@ def test_a_metric_with_only_compute_is_given_all_rows_of_its_system() -> None:
     summarizer = Summarizer([Count()])
     summarizer.extend([row(system="a"), row(system="b")])
     summarizer.extend([row(system="a")])
-    assert summarizer.result() == {"a": {"count": 2.0}, "b": {"count": 1.0}}
+    assert summarizer.result().summary == {"a": {"count": 2.0}, "b": {"count": 1.0}}
 
 
 # Keys that stand for others, as they read for the rows below.
-_PLACEHOLDERS = {"<tag>": "b", "<k>": "1", "<type>": "unknown"}
+_PLACEHOLDERS = {"<score>": "f1", "<tag>": "b", "<k>": "1", "<type>": "unknown"}
 
 
 @pytest.mark.parametrize("name", METRICS)

@@ -69,7 +69,9 @@ def test_a_row_costs_less_than_a_hundred_bytes() -> None:
     columns = Columns()
     columns.extend([row(0.5, place, latency=0.1) for place in range(1000)])
     arrays = [each for each in vars(columns).values() if hasattr(each, "itemsize")]
-    arrays += columns.scores.values()
+    for column in (*columns.scores.values(), columns.retention):
+        arrays += (column.values, column.outcomes)
+    arrays.append(columns.score_names.codes)
     assert sum(each.itemsize * len(each) for each in arrays) <= 100 * 1000
 
 

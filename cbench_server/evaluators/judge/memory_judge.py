@@ -54,12 +54,12 @@ class MemoryJudge(JudgeSettings):
 
     async def assess(self, original: Example, processed: Example) -> Assessment:
         """Have the response judged; raises EvaluatorBroken if the judge gives no verdict."""
-        response = response_text(processed, strip=self.strip_thinking)
-        if not response.strip():
-            return Assessment(_both(0.0), {"reason": "the response is empty"})
         reference = reference_text(original)
         if not reference:
             return Assessment(_both(_NEUTRAL), {"reason": "there is no expected answer"})
+        response = response_text(processed, strip=self.strip_thinking)
+        if not response.strip():
+            return Assessment(_both(0.0), {"reason": "the response is empty"})
         question = original.get("question")
         opinion = await self._judge.ask(
             [

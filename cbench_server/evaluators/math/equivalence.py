@@ -2,7 +2,7 @@
 
 from itertools import product
 
-from cbench_server.evaluators.inputs import ScoreInfo, references, response_text
+from cbench_server.evaluators.inputs import ScoreInfo, expected_answers, response_text
 from cbench_server.evaluators.math.answers import final_answer, reference_answer
 from cbench_server.evaluators.math.comparison import equivalent
 from cbench_server.types import Assessment, Example, Placement, Scores
@@ -30,7 +30,7 @@ class MathEquivalence:
 
     def assess(self, original: Example, processed: Example) -> Assessment:
         """Score, and tell what was compared and how it was decided."""
-        expected = references(original)
+        expected = expected_answers(original)
         if not expected:
             return Assessment({})
         text = response_text(processed, strip=self._strip_thinking)

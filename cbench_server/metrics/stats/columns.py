@@ -57,13 +57,14 @@ class ScoreColumn:
         values, outcomes = self.values, self.outcomes
         for row, name in zip(rows, names, strict=True):
             value = row.scores.get(name)
-            if value is None or row.failure is not None or row.not_applicable:
-                outcome = outcome_of(row, name)
-                values.append(value if outcome == Outcome.SCORED else math.nan)  # type: ignore[arg-type] # scored rows have it
-                outcomes.append(outcome)
-            else:
-                values.append(value)
-                outcomes.append(Outcome.SCORED)
+            is_plain = value is not None and row.failure is None and not row.not_applicable
+            outcome = Outcome.SCORED if is_plain else outcome_of(row, name)
+            if value is None or outcome != Outcome.SCORED:
+                value = math.nan
+            elif not math.isfinite(value):
+                value, outcome = math.nan, Outcome.UNSCORED
+            values.append(value)
+            outcomes.append(outcome)
 
 
 class Columns:
@@ -96,7 +97,7 @@ class Columns:
         self.retention = ScoreColumn()
         """What counts instead for a system that never responds."""
         self.context_only = array("b")
-        self.every = dict[str, array[float]]() if every_score else None
+        self.every: dict[str, array[float]] | None = {} if every_score else None
         """All scores there are, where they are wanted."""
         self.extras = {extra: extra.new_store() for extra in extras}
         # Few systems say what they cost: the price, and the place of its row.
