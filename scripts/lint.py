@@ -22,7 +22,8 @@ CHECKS: dict[str, list[str]] = {
     "ruff": [PYTHON, "-m", "ruff", "check", "--quiet", "."],
     "types": [
         *(PYTHON, "-m", "mypy", "--no-error-summary", "cbench_server"),
-        *("clients/python/cbench_client", "examples/python"),
+        "clients/python/cbench_client",
+        "examples/python",
         *(str(path) for path in sorted(ROOT.glob("scripts/*.py")) if path.stem not in OF_STUBS),
     ],
     "contract": [*BUF, "lint"],

@@ -1,4 +1,4 @@
-"""Make a virtual environment once, and again only when what it should hold has changed.
+"""Virtual environments, made once and remade only when their packages change.
 
 Called by make with the `python3` it finds, so the first lines also run on old ones.
 """
