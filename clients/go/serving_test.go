@@ -34,7 +34,7 @@ func await[T any](t *testing.T, channel <-chan T, what string) T {
 	case value := <-channel:
 		return value
 	case <-time.After(deadline):
-		t.Fatalf("waited in vain for %s", what)
+		t.Fatalf("%s did not come", what)
 		panic("unreachable")
 	}
 }

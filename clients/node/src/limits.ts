@@ -1,4 +1,4 @@
-/** How many calls one served object has at once, and how many wait. */
+/** An offer: one served object with its limits, the calls at once and those that wait. */
 
 import { RemoteFailure, type Origin } from "./errors.js";
 import type { CurrentCall, Job, Kind } from "./calls.js";

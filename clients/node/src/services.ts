@@ -1,5 +1,5 @@
 /**
- * The gRPC methods of a served process: decode, hand to the host, encode.
+ * gRPC methods of a served process: decode, hand to the host, encode.
  *
  * Messages arrive as bytes and are decoded here, so that one which is not what
  * it should be gets a status of ours.
@@ -247,20 +247,14 @@ function scoreBatch(data: Buffer): Batch {
   return { calls: asked, cancelCallIds };
 }
 
+function resultOf<Response>(outcome: unknown) {
+  return outcome instanceof RemoteFailure
+    ? { $case: "failure" as const, value: encodeFailure(outcome) }
+    : { $case: "response" as const, value: outcome as Response };
+}
+
 const processOutcome: EncodeOutcome = (callId, _, outcome) =>
-  ProcessOutcome.encode({
-    callId,
-    result:
-      outcome instanceof RemoteFailure
-        ? { $case: "failure", value: encodeFailure(outcome) }
-        : { $case: "response", value: outcome as ProcessResponse },
-  }).finish();
+  ProcessOutcome.encode({ callId, result: resultOf<ProcessResponse>(outcome) }).finish();
 
 const scoreOutcome: EncodeOutcome = (callId, _, outcome) =>
-  ScoreOutcome.encode({
-    callId,
-    result:
-      outcome instanceof RemoteFailure
-        ? { $case: "failure", value: encodeFailure(outcome) }
-        : { $case: "response", value: outcome as ScoreResponse },
-  }).finish();
+  ScoreOutcome.encode({ callId, result: resultOf<ScoreResponse>(outcome) }).finish();

@@ -14,7 +14,7 @@
 //! }
 //! ```
 //!
-//! [`serve`] and [`attach`] block and make a runtime of their own. [`Server`] and
+//! [`serve`] and [`attach`] block and make their own runtime. [`Server`] and
 //! [`Attachment`] have all that can be set, and asynchronous forms; [`Bench`]
 //! drives a daemon.
 
