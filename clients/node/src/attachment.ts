@@ -6,8 +6,8 @@ import { asBytes, checkToken, headers, openClient, type Connection } from "./cha
 import { NotServable, Refused, Unreachable } from "./errors.js";
 import type { AttachResponse } from "./gen/cbench/v1/gateway.js";
 import { Host, type HostOptions, type Offered } from "./host.js";
-import { QUEUE_FACTOR } from "./limits.js";
-import { messageOf } from "./offers.js";
+import { QUEUE_FACTOR } from "./offer.js";
+import { messageOf } from "./about.js";
 import { Session } from "./session.js";
 import { GRACE_MS, untilSignalled, within } from "./signals.js";
 import { isStatus } from "./status.js";

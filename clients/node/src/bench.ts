@@ -8,7 +8,7 @@ import type { Assessment } from "./adapters.js";
 import { asBytes, headers, openClient, type Connection } from "./channel.js";
 import { Refused, type ClientError } from "./errors.js";
 import { encodeExample, type Example } from "./example.js";
-import { follow } from "./following.js";
+import { follow } from "./follow.js";
 import {
   CancelRunRequest,
   CancelRunResponse,

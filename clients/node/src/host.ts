@@ -14,9 +14,9 @@ import type { EvaluatorDescribeResponse } from "./gen/cbench/v1/evaluator.js";
 import type { Hello } from "./gen/cbench/v1/gateway.js";
 import type { MemorySystemDescribeResponse } from "./gen/cbench/v1/memory.js";
 import type { SystemDescribeResponse } from "./gen/cbench/v1/system.js";
-import { Offer, type Adapter } from "./limits.js";
+import { Offer, type Adapter } from "./offer.js";
 import { MemoryAdapter, type MemoryFactory, type MemorySystem } from "./memory.js";
-import { isClass, kindOf, offers } from "./offers.js";
+import { isClass, kindOf, offers } from "./about.js";
 
 const { version } = createRequire(import.meta.url)("../package.json") as { version: string };
 const SDK = `cbench-node/${version}`;

@@ -20,7 +20,7 @@ import { addressOf, isLoopback, SIZES } from "./channel.js";
 import { CannotServe } from "./errors.js";
 import { descriptors } from "./gen/descriptors.js";
 import { Host, type HostOptions, type Offered } from "./host.js";
-import { messageOf } from "./offers.js";
+import { messageOf } from "./about.js";
 import { Services } from "./services.js";
 import { GRACE_MS, untilSignalled, within } from "./signals.js";
 

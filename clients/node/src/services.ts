@@ -44,8 +44,8 @@ import {
 import { shuttingDown, type Host } from "./host.js";
 import { Lane, tooLarge, type Asked, type EncodeOutcome } from "./lane.js";
 import { decodeMessage, emptyMessage, encodeFailure } from "./messages.js";
-import { messageOf } from "./offers.js";
-import { consume } from "./reading.js";
+import { messageOf } from "./about.js";
+import { consume } from "./stream.js";
 import { statusOf } from "./status.js";
 
 interface Codec<T> {

@@ -13,7 +13,7 @@ use crate::channel::{Dial, reason_of, short};
 use crate::error::{Error, Result};
 use crate::host::{Host, Offers};
 use crate::offer::QUEUE_FACTOR;
-use crate::running::{block_on, signalled};
+use crate::runtime::{block_on, signalled};
 use crate::server::GRACE;
 use crate::session::Session;
 use crate::tls::Tls;

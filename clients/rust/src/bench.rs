@@ -13,7 +13,7 @@ use crate::convert;
 use crate::error::Result;
 use crate::evaluator::Assessment;
 use crate::example::Example;
-use crate::following::Events;
+use crate::follow::Events;
 use crate::pb;
 use crate::pb::bench_client::BenchClient;
 use crate::pb::evaluator_client::EvaluatorClient;

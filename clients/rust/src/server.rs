@@ -19,7 +19,7 @@ use crate::channel::{CONNECTION_WINDOW, MAX_MESSAGE_BYTES, STREAM_WINDOW};
 use crate::error::{Error, Result};
 use crate::host::{Host, Offers};
 use crate::pb;
-use crate::running::{block_on, leave_stdout, signalled};
+use crate::runtime::{block_on, leave_stdout, signalled};
 use crate::services::Services;
 use crate::tls::{ServerTls, TokenCheck};
 

@@ -2,7 +2,7 @@
 
 import { RemoteFailure, type Origin } from "./errors.js";
 import type { CurrentCall, Job, Kind } from "./calls.js";
-import { failureOf } from "./offers.js";
+import { failureOf } from "./about.js";
 
 /** Calls that may wait, as a multiple of those that may run. */
 export const QUEUE_FACTOR = 4;
