@@ -21,7 +21,11 @@ CHECKS: dict[str, list[str]] = {
     "format": [PYTHON, "-m", "ruff", "format", "--check", "--quiet", "."],
     "ruff": [PYTHON, "-m", "ruff", "check", "--quiet", "."],
     "types": [
-        *(PYTHON, "-m", "mypy", "--no-error-summary", "cbench_server"),
+        PYTHON,
+        "-m",
+        "mypy",
+        "--no-error-summary",
+        "cbench_server",
         "clients/python/cbench_client",
         "examples/python",
         *(str(path) for path in sorted(ROOT.glob("scripts/*.py")) if path.stem not in OF_STUBS),

@@ -247,14 +247,14 @@ function scoreBatch(data: Buffer): Batch {
   return { calls: asked, cancelCallIds };
 }
 
-function resultOf<Response>(outcome: unknown) {
+function resultOf<Response>(outcome: Response | RemoteFailure) {
   return outcome instanceof RemoteFailure
     ? { $case: "failure" as const, value: encodeFailure(outcome) }
-    : { $case: "response" as const, value: outcome as Response };
+    : { $case: "response" as const, value: outcome };
 }
 
 const processOutcome: EncodeOutcome = (callId, _, outcome) =>
-  ProcessOutcome.encode({ callId, result: resultOf<ProcessResponse>(outcome) }).finish();
+  ProcessOutcome.encode({ callId, result: resultOf(outcome as ProcessResponse | RemoteFailure) }).finish();
 
 const scoreOutcome: EncodeOutcome = (callId, _, outcome) =>
-  ScoreOutcome.encode({ callId, result: resultOf<ScoreResponse>(outcome) }).finish();
+  ScoreOutcome.encode({ callId, result: resultOf(outcome as ScoreResponse | RemoteFailure) }).finish();
