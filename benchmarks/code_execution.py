@@ -2,7 +2,7 @@
 
     python benchmarks/code_execution.py [--seconds 5] [--threads 2]
 
-All take turns in short rounds, so that whatever else the machine does slows
+All take turns in short rounds, so that other work of the machine slows
 all. A plain launch has no isolation, no tests and no verdict; a bare one does
 not even look for installed packages.
 """

@@ -1,4 +1,4 @@
-"""Microseconds a row for each evaluator: `python benchmarks/scoring.py [NAME...]`.
+"""Microseconds per row for each evaluator: `python benchmarks/scoring.py [NAME...]`.
 
 Every case is scored on pairs not seen before, as in a run, and beside it the
 reference implementation where there is one. Figures are CPU time of this

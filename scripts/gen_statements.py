@@ -1,4 +1,4 @@
-"""Write cbench_server/storage/*_statements.py: what storage/statements.py builds, as plain text.
+"""Generator of cbench_server/storage/*_statements.py: storage/statements.py as plain text.
 
 With --check, only tell whether the committed modules are what it gives now.
 """

@@ -53,7 +53,7 @@ def test_a_language_without_its_toolchain_is_named_and_left_out(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    built = list(demo.those_built((*WITHOUT_COMPILER, *COMPILED), tmp_path))
+    built = list(demo.buildable((*WITHOUT_COMPILER, *COMPILED), tmp_path))
     assert {system.language for system in built} == {"Python"}
     assert capsys.readouterr().err.splitlines() == [
         "Node is skipped: node is not installed",

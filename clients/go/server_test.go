@@ -196,9 +196,9 @@ func TestTLSAndMutualTLS(t *testing.T) {
 		demand, cert, key string
 		works             bool
 	}{
-		"tls":                      {"", "", "", true},
-		"mutual":                   {ca, cert, key, true},
-		"no certificate of theirs": {ca, "", "", false},
+		"tls":                   {"", "", "", true},
+		"mutual":                {ca, cert, key, true},
+		"no client certificate": {ca, "", "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			config, err := ServerTLS(cert, key, each.demand)

@@ -41,7 +41,7 @@ def closed_port() -> Iterator[int]:
         (["--tokenizer", "cl100k"], 'did you mean "cl100k_base"?'),
         (["--option", "ratio=0.5"], 'system "identity" has no option "ratio"'),
         (["--max-failures", "some"], 'not "some"'),
-        (["--dataset", "nowhere.jsonl"], "no file nowhere.jsonl"),
+        (["--dataset", "nowhere.jsonl"], "nowhere.jsonl does not exist"),
         (["--import", "no_such_module"], 'cannot import "no_such_module"'),
         (["--token", "x"], "--token needs --server."),
         (["--system-ca", "nowhere.pem"], "cannot read nowhere.pem"),

@@ -21,7 +21,7 @@ async function started(t, source, { args = [], env = {} } = {}) {
   return program;
 }
 
-test("on port 0 the handshake is the only line on stdout, whatever user code prints", async (t) => {
+test("on port 0 the handshake is the only line on stdout, even if user code prints", async (t) => {
   const source = `await serve({ name: "loud", process: (e) => { console.log("hello"); process.stdout.write("x\\n"); return e; } });`;
   const program = await started(t, source);
   await until(() => program.out.length > 0);
@@ -59,7 +59,7 @@ test("an error thrown outside of any call is printed and ends nothing", async (t
   await wire.process({ a: 2 });
 });
 
-test("with a port of its own the handshake comes only if it is asked for", async (t) => {
+test("with a given port the handshake comes only if it is asked for", async (t) => {
   const source = `const address = process.argv[1];
     await serve({ name: "echo", process: (example) => example }, { address });`;
   const first = await started(t, source, { args: ["127.0.0.1:0"] });

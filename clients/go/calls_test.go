@@ -34,7 +34,7 @@ func await[T any](t *testing.T, channel <-chan T, what string) T {
 	case value := <-channel:
 		return value
 	case <-time.After(deadline):
-		t.Fatalf("waited in vain for %s", what)
+		t.Fatalf("%s did not come", what)
 		panic("unreachable")
 	}
 }
@@ -118,7 +118,7 @@ func TestAFailureOfUserCodeIsAStatusWithTheFailureBesideIt(t *testing.T) {
 			},
 			codes.Internal,
 			Failure{Origin: OriginSystem, Reason: "EXCEPTION", Message: "panic: runtime error: invalid memory address or nil pointer dereference"},
-			"serving_test.go",
+			"calls_test.go",
 		},
 		"the end of the goroutine": {
 			func(context.Context, Example) (Example, error) { runtime.Goexit(); return Example{}, nil },
