@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -65,16 +64,8 @@ class Process:
             self.kill()
 
 
-def free_port() -> int:
-    """Find a port that nobody uses now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 class DaemonProcess(Process):
-    """`cbench-server`, on a port that stays the same over restarts."""
+    """`cbench-server`; restarted at the same place where it is given a held port."""
 
     def __init__(self, home: Path, *flags: str, port: int = 0) -> None:
         self.home = home

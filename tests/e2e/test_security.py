@@ -10,9 +10,10 @@ import pytest
 
 from cbench_client import BenchClient, Refused, Tls, Unreachable
 from tests.fixtures import preloaded
+from tests.fixtures.ports import held_port
 
 from .following import follow
-from .processes import DaemonProcess, free_port
+from .processes import DaemonProcess
 
 SPEC = {"systems": [{"builtin": "identity"}], "datasets": [{"name": "mini-qa", "max_examples": 3}]}
 
@@ -167,7 +168,7 @@ def test_a_system_token_goes_only_where_the_credential_allows(tmp_path: Path) ->
     config.write_text('[credentials.mine]\nenv = "MY_KEY"\nprefix = "http://127.0.0.1:1"\n')
     with DaemonProcess(tmp_path / "home", "--config", str(config)) as daemon:
         for name, url, said in [
-            ("mine", f"http://127.0.0.1:{free_port()}", "may be sent to"),
+            ("mine", f"http://127.0.0.1:{held_port()}", "may be sent to"),
             ("mine", "http://127.0.0.1:1.evil.example", "may be sent to"),
             ("mine", "http://127.0.0.1:1", "MY_KEY"),
             ("other", "http://127.0.0.1:1", "no credential"),
