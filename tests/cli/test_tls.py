@@ -17,10 +17,24 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("server", "other"):
         subprocess.run(
             [
-                *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt"),
-                *("ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", f"/CN={name}"),
-                *("-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"),
-                *("-keyout", f"{folder}/{name}.key", "-out", f"{folder}/{name}.crt"),
+                "openssl",
+                "req",
+                "-x509",
+                "-newkey",
+                "ec",
+                "-pkeyopt",
+                "ec_paramgen_curve:P-256",
+                "-nodes",
+                "-days",
+                "2",
+                "-subj",
+                f"/CN={name}",
+                "-addext",
+                "subjectAltName=DNS:localhost,IP:127.0.0.1",
+                "-keyout",
+                f"{folder}/{name}.key",
+                "-out",
+                f"{folder}/{name}.crt",
             ],
             check=True,
             capture_output=True,
@@ -32,9 +46,17 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def secured(start: Callable[..., str], certificates: Path) -> str:
     """A daemon that wants TLS, a certificate and a token."""
     return start(
-        *(CBENCH.with_name("cbench-server"), "--address", "127.0.0.1:0", "--log-level", "error"),
-        *("--tls-cert", certificates / "server.crt", "--tls-key", certificates / "server.key"),
-        *("--tls-client-ca", certificates / "other.crt"),
+        CBENCH.with_name("cbench-server"),
+        "--address",
+        "127.0.0.1:0",
+        "--log-level",
+        "error",
+        "--tls-cert",
+        certificates / "server.crt",
+        "--tls-key",
+        certificates / "server.key",
+        "--tls-client-ca",
+        certificates / "other.crt",
         CBENCH_TOKEN="open-sesame",
     )
 

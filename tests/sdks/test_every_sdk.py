@@ -116,8 +116,14 @@ def test_the_evaluator_scores_a_pair_and_a_run(sdk: Sdk, start: Start, tmp_path:
         assert evaluator.score({"answer": answer}, {"response": response}) == {sdk.score: expected}
         assert evaluator.score({}, {"response": response}) == {}
     report = evaluate(
-        *("--launch", shlex.join(sdk.command(sdk.hello)), "--dataset", "mini-qa", "-n", "3"),
-        *("--evaluator", f"{sdk.score.replace('_', '-')}@{address}"),
+        "--launch",
+        shlex.join(sdk.command(sdk.hello)),
+        "--dataset",
+        "mini-qa",
+        "-n",
+        "3",
+        "--evaluator",
+        f"{sdk.score.replace('_', '-')}@{address}",
         home=tmp_path,
     )
     assert (report["completed_rows"], report["failed_rows"]) == (3, 0)
