@@ -5,12 +5,12 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
 from tests.fixtures import preloaded
+from tests.fixtures.waiting import wait_until as wait_until
 
 SYSTEMS = Path(__file__).with_name("systems.py")
 
@@ -77,16 +77,6 @@ class DaemonProcess(Process):
 def start_system(behaviour: str, *arguments: str, port: int = 0) -> Process:
     """Start one of the systems of systems.py."""
     return Process([sys.executable, str(SYSTEMS), behaviour, str(port), *arguments])
-
-
-def wait_until(condition: Callable[[], Any], timeout: float = 30.0) -> Any:
-    """Return the condition's value once it is true."""
-    deadline = time.monotonic() + timeout
-    while time.monotonic() < deadline:
-        if value := condition():
-            return value
-        time.sleep(0.02)
-    raise AssertionError(f"not within {timeout:g}s: {condition}")
 
 
 def examples(count: int, context: str = "The capital of France is Paris.") -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ import pytest
 
 from cbench_client import BenchClient, Refused, Tls, Unreachable
 from tests.fixtures import preloaded
+from tests.fixtures.certificates import make_certificates
 from tests.fixtures.ports import held_port
 
 from .following import follow
@@ -21,33 +22,7 @@ SPEC = {"systems": [{"builtin": "identity"}], "datasets": [{"name": "mini-qa", "
 @pytest.fixture(scope="session")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A server's and a client's self-signed certificates."""
-    folder = tmp_path_factory.mktemp("tls")
-    for name in ("server", "client"):
-        subprocess.run(
-            [
-                "openssl",
-                "req",
-                "-x509",
-                "-newkey",
-                "ec",
-                "-pkeyopt",
-                "ec_paramgen_curve:P-256",
-                "-nodes",
-                "-days",
-                "2",
-                "-subj",
-                f"/CN={name}",
-                "-addext",
-                "subjectAltName=DNS:localhost,IP:127.0.0.1",
-                "-keyout",
-                f"{folder}/{name}.key",
-                "-out",
-                f"{folder}/{name}.crt",
-            ],
-            check=True,
-            capture_output=True,
-        )
-    return folder
+    return make_certificates(tmp_path_factory.mktemp("tls"), "server", "client")
 
 
 @pytest.fixture
