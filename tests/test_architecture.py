@@ -69,8 +69,16 @@ VOCABULARY = ("types", "results", "events", "errors", "spec")
 GRPC = ("grpc", "grpc_health", "grpc_reflection", "google")
 SQL = ("sqlalchemy", "alembic", "sqlite3")
 HTTP_SERVERS = (
-    *("http.server", "socketserver", "wsgiref", "aiohttp", "flask", "fastapi"),
-    *("starlette", "uvicorn", "hypercorn", "tornado"),
+    "http.server",
+    "socketserver",
+    "wsgiref",
+    "aiohttp",
+    "flask",
+    "fastapi",
+    "starlette",
+    "uvicorn",
+    "hypercorn",
+    "tornado",
 )
 
 

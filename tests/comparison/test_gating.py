@@ -122,9 +122,7 @@ def test_not_worse_needs_an_interval_above_the_margin(make_rows: MakeRows) -> No
         "f1 not worse than baseline by more than 10%",
         "f1 better than baseline",
     )
-    assert [each.verdict for each in found] == [
-        *("passed", "not shown", "failed", "passed", "failed")
-    ]
+    assert [each.verdict for each in found] == ["passed", "not shown", "failed", "passed", "failed"]
 
 
 def test_less_is_better_for_tokens_time_and_failures(make_rows: MakeRows) -> None:
@@ -141,7 +139,12 @@ def test_less_is_better_for_tokens_time_and_failures(make_rows: MakeRows) -> Non
         "context compression at least 40%",
     )
     assert [each.verdict for each in found] == [
-        *("passed", "failed", "passed", "passed", "passed", "passed")
+        "passed",
+        "failed",
+        "passed",
+        "passed",
+        "passed",
+        "passed",
     ]
 
 

@@ -90,8 +90,21 @@ def test_nan_and_infinity_are_read(write: Callable[[str, bytes], Path]) -> None:
         (b"null", "not an object but null"),
     ],
     ids=[
-        *("no-colon", "single-quotes", "two-objects", "cut-off", "control", "utf-8"),
-        *("surrogate", "digits", "deep", "array", "string", "integer", "float", "bool", "null"),
+        "no-colon",
+        "single-quotes",
+        "two-objects",
+        "cut-off",
+        "control",
+        "utf-8",
+        "surrogate",
+        "digits",
+        "deep",
+        "array",
+        "string",
+        "integer",
+        "float",
+        "bool",
+        "null",
     ],
 )
 def test_a_bad_line_is_named_with_its_file_line_and_reason(
