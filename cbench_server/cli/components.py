@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from cbench_server.cli.connect import connect
 from cbench_server.cli.screen import draw, print_json
-from cbench_server.reports.grid import Grid
+from cbench_server.texts.grid import Grid
 
 if TYPE_CHECKING:
     from cbench_client._gen.cbench.v1 import bench_pb2

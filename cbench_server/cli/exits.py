@@ -106,7 +106,7 @@ def report(error: BaseException) -> int:
 
 def complain(message: str) -> None:
     """Print a line on stderr under our name."""
-    from cbench_server.reports.grid import printable
+    from cbench_server.texts.grid import printable
 
     print(f"cbench: {printable(message)}", file=sys.stderr)
 

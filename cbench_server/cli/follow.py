@@ -10,10 +10,10 @@ from cbench_client._gen.cbench.v1 import bench_pb2
 from cbench_server.cli import launch
 from cbench_server.cli.exits import INTERRUPTED
 from cbench_server.cli.stored_runs import run_of
-from cbench_server.reports.grid import printable
 from cbench_server.rpc.runs import state_from_proto
 from cbench_server.runs.progress import ProgressDisplay, open_progress
 from cbench_server.spec import Run, RunState
+from cbench_server.texts.grid import printable
 
 OnRow = Callable[[bench_pb2.EvalRow], None]
 

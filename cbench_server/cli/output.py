@@ -17,11 +17,11 @@ from cbench_server.cli.screen import draw, print_json, print_line
 from cbench_server.cli.stored_runs import report_from, rows_of
 from cbench_server.errors import UnknownName
 from cbench_server.registry import registry
-from cbench_server.reports.grid import printable
 from cbench_server.reports.json_report import row_line, run_to_dict
 from cbench_server.reports.table import RowFacts, to_table
 from cbench_server.rpc.rows import row_from_proto
 from cbench_server.spec import Run, RunState
+from cbench_server.texts.grid import printable
 
 STDOUT = "-"
 TABLE = "table"

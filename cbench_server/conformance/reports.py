@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from cbench_server.conformance.runner import Result
-from cbench_server.reports.grid import Grid, printable
+from cbench_server.texts.grid import Grid, printable
 from cbench_server.texts.junit_xml import DECLARATION, Case, Outcome, suite
 
 _COLUMNS = ("passed", "failed", "known", "skipped")

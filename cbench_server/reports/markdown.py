@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from cbench_server.reports.columns import main_keys
-from cbench_server.reports.grid import printable
 from cbench_server.results import Summary
+from cbench_server.texts.grid import printable
 from cbench_server.texts.numbers import MISSING, is_missing
 
 # What Markdown, or the HTML it allows, would take for its own. An underscore

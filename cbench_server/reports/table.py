@@ -9,9 +9,9 @@ from cbench_server.reports.columns import (
     headline_columns,
     type_keys,
 )
-from cbench_server.reports.grid import Grid, printable, to_text
 from cbench_server.spec import Run, RunState
 from cbench_server.texts import numbers
+from cbench_server.texts.grid import Grid, printable, to_text
 
 _REASONS_SHOWN = 3
 _WITHOUT_RESPONSE = ("answer_retained", "answer_recall")

@@ -10,7 +10,7 @@ from cbench_server.cli import options
 from cbench_server.cli.exits import FAILED, OK, CommandFailed, UsageError, did_you_mean
 from cbench_server.cli.screen import draw, print_json
 from cbench_server.cli.values import duration
-from cbench_server.reports.grid import Grid
+from cbench_server.texts.grid import Grid
 from cbench_server.version import __version__
 
 if TYPE_CHECKING:

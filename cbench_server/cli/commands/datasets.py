@@ -14,7 +14,7 @@ from cbench_server.cli.screen import print_json, render_fields
 from cbench_server.cli.spec import registered_dataset
 from cbench_server.cli.values import positive_int
 from cbench_server.errors import CbenchError, UnknownName
-from cbench_server.reports.grid import printable
+from cbench_server.texts.grid import printable
 
 if TYPE_CHECKING:
     from cbench_client._gen.cbench.v1 import bench_pb2

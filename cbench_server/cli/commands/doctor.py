@@ -20,7 +20,7 @@ from cbench_server.cli import options
 from cbench_server.cli.exits import FAILED, OK
 from cbench_server.cli.screen import print_json
 from cbench_server.errors import CbenchError
-from cbench_server.reports.grid import printable
+from cbench_server.texts.grid import printable
 
 if TYPE_CHECKING:
     from cbench_server.daemon.settings import Settings

@@ -30,7 +30,7 @@ def export(args: argparse.Namespace) -> int:
     """Write the run, to stdout unless a file is named."""
     from cbench_server.cli.output import STDOUT, check_terminal, write_file, write_stdout
     from cbench_server.registry import registry
-    from cbench_server.reports.grid import printable
+    from cbench_server.texts.grid import printable
 
     with connect(args) as client:
         # Only now is what --import registers there to be named.

@@ -10,7 +10,7 @@ from cbench_server.cli.exits import FAILED, OK, UsageError
 from cbench_server.cli.screen import print_json
 from cbench_server.cli.stored_runs import check_system, find_run, rows_of
 from cbench_server.comparison.policies import GRAMMAR, Policy, parse_policy, read_policies
-from cbench_server.reports.grid import printable
+from cbench_server.texts.grid import printable
 
 if TYPE_CHECKING:
     from cbench_client import BenchClient

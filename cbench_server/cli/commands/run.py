@@ -13,7 +13,7 @@ from cbench_server.cli import options
 from cbench_server.cli.connect import connect, server_of, system_tls
 from cbench_server.cli.exits import UsageError
 from cbench_server.cli.judge import add_judge_flags
-from cbench_server.reports.grid import printable
+from cbench_server.texts.grid import printable
 
 if TYPE_CHECKING:
     from cbench_client import BenchClient

@@ -57,8 +57,8 @@ def list_runs(args: argparse.Namespace) -> int:
     """List runs, newest first."""
     from cbench_client._gen.cbench.v1 import bench_pb2
     from cbench_server.cli.screen import draw, print_json
-    from cbench_server.reports.grid import Grid
     from cbench_server.reports.json_report import run_to_dict
+    from cbench_server.texts.grid import Grid
 
     states = [bench_pb2.RunState.Value(f"RUN_STATE_{state.upper()}") for state in args.states]
     with connect(args) as client:

@@ -11,8 +11,8 @@ from cbench_server.cli.exits import OK, UsageError
 from cbench_server.cli.screen import draw, in_order, indented, print_json, render_fields
 from cbench_server.cli.stored_runs import check_system, find_run, full_rows_of, rows_of
 from cbench_server.cli.values import positive_int
-from cbench_server.reports import numbers
-from cbench_server.reports.grid import Grid, printable, printable_lines
+from cbench_server.texts import numbers
+from cbench_server.texts.grid import Grid, printable, printable_lines
 
 if TYPE_CHECKING:
     from cbench_client import BenchClient

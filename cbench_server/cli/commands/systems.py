@@ -9,7 +9,7 @@ from cbench_server.cli.components import components, print_components
 from cbench_server.cli.connect import pem
 from cbench_server.cli.exits import OK, SYSTEM_ADVICE, CommandFailed, in_flags
 from cbench_server.cli.screen import draw, print_json
-from cbench_server.reports.grid import Grid
+from cbench_server.texts.grid import Grid
 
 if TYPE_CHECKING:
     from cbench_client.remote.description import SystemDescription
