@@ -4,12 +4,14 @@ An end of the 95 % interval decides: the one that is worse for the run. What
 cannot be shown with this many examples is not passed.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from cbench_server.comparison.policies import Policy
 from cbench_server.comparison.quantities import Measures, Quantity, write_change, write_value
 from cbench_server.metrics.stats.estimate import Estimate
+from cbench_server.texts.junit_xml import Case, document
 
 Verdict = Literal["passed", "failed", "not shown"]
 
@@ -85,3 +87,19 @@ def _explain(policy: Policy, quantity: Quantity, limit: float, wants_high: bool)
     which = "the measured value" if policy.as_measured else f"the interval's {side} end"
     must = "at least" if wants_high else "at most"
     return f"{text} on {quantity.count}; {which} must be {must} {write(limit)}"
+
+
+def to_junit(checks: Sequence[Check], name: str) -> str:
+    """Render the checks as JUnit XML, one test case per policy."""
+    cases = [
+        Case(
+            classname=name,
+            name=each.policy.text,
+            outcome="passed" if each.passed else "failure",
+            message=each.verdict,
+            kind="policy",
+            text=each.explanation,
+        )
+        for each in checks
+    ]
+    return document("cbench gate", cases)

@@ -5,8 +5,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from cbench_server.comparison.gate import Check, check
-from cbench_server.comparison.junit import to_junit
+from cbench_server.comparison.gate import Check, check, to_junit
 from cbench_server.comparison.policies import parse_policy, read_policies
 from cbench_server.comparison.quantities import Measures
 from cbench_server.errors import InvalidInput

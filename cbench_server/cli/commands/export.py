@@ -50,7 +50,7 @@ def export(args: argparse.Namespace) -> int:
 def _format(out: str) -> str:
     """Tell a format by a file's suffix."""
     from cbench_server.registry import registry
-    from cbench_server.reports.reporters import SUFFIXES
+    from cbench_server.reports.formats import SUFFIXES
 
     suffix = Path(out).suffix.lower()
     if suffix not in SUFFIXES:

@@ -68,8 +68,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 def gate(args: argparse.Namespace) -> int:
     """Check every policy; the exit code says whether all hold."""
     from cbench_server.cli.output import write_file
-    from cbench_server.comparison.gate import check
-    from cbench_server.comparison.junit import to_junit
+    from cbench_server.comparison.gate import check, to_junit
     from cbench_server.comparison.quantities import Measures
 
     policies = _policies(args)
