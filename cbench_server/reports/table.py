@@ -183,9 +183,7 @@ def _score_notes(run: Run, facts: RowFacts) -> list[str]:
         lines.append(f"* {score} stands in for {wanted}{on}: {why}")
     chosen = run.spec.score_field
     if chosen and not any(values.get("num_scored") for values in run.summary.values()):
-        lines.append(
-            f'No row has the score "{chosen}". List the scores of each evaluator with: cbench evaluators'
-        )
+        lines.append(f'No row has the score "{chosen}". List all scores with: cbench evaluators')
     if any(
         values.get("mean_score") != values.get("mean_score_with_failures")
         for values in run.summary.values()
