@@ -14,7 +14,7 @@ _COLUMNS = ("passed", "failed", "known", "skipped")
 def as_grid(results: Sequence[Result]) -> Grid:
     """Count by the first two parts of the name; a surprise counts as failed.
 
-    A group of which nothing applies has no line of its own.
+    A group in which no case applies gets no line.
     """
     groups: dict[str, Counter[str]] = {}
     for result in results:
@@ -32,7 +32,7 @@ def as_grid(results: Sequence[Result]) -> Grid:
 
 
 def as_lines(results: Sequence[Result]) -> list[str]:
-    """Say of every case that did not pass what was wrong, and why cases were left out."""
+    """Say what was wrong with every case that did not pass, and why cases were left out."""
     lines = [
         f"{'FAILED' if result.is_bad else 'known '}  {result.case.name}: {printable(result.why)}"
         for result in results

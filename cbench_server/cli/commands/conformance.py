@@ -146,23 +146,23 @@ async def _check_all(
     from cbench_client.remote.channel import Tls
     from cbench_server.conformance.program import ProgramFailed
     from cbench_server.conformance.runner import run_cases
-    from cbench_server.conformance.target import House, Unusable
+    from cbench_server.conformance.subject import Subject, Unusable
 
     results: list[Result] = []
     sdks: list[str] = []
     tls = Tls.from_files(args.tls_ca) if args.tls_ca else args.tls
     for target, areas in targets.items():
-        house = House(target=target, command=args.program, tls=tls, token=args.token)
+        subject = Subject(target=target, command=args.program, tls=tls, token=args.token)
         try:
-            async with house:
+            async with subject:
                 wanted = [case for case in cases if case.area in areas]
                 show = _Progress(len(wanted))
                 results += await run_cases(
-                    house, wanted, known_failing=known, timeout_s=args.timeout, on_result=show
+                    subject, wanted, known_failing=known, timeout_s=args.timeout, on_result=show
                 )
         except (Unusable, ProgramFailed) as error:
             raise CommandFailed(str(error)) from error
-        sdks.append(house.sdk)
+        sdks.append(subject.sdk)
     return results, ", ".join(filter(None, dict.fromkeys(sdks)))
 
 
