@@ -1,7 +1,7 @@
-"""Gates: whether a run keeps what policies demand.
+"""Gates, which check whether a run meets policies.
 
-An end of the 95 % interval decides: the one that is worse for the run. What
-cannot be shown with this many examples is not passed.
+The end of the 95 % interval that is worse for the run decides. What cannot be
+shown with this many examples does not pass.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ Verdict = Literal["passed", "failed", "not shown"]
 
 @dataclass(frozen=True)
 class Check:
-    """A policy and what became of it."""
+    """A policy and its verdict."""
 
     policy: Policy
     verdict: Verdict
@@ -29,7 +29,7 @@ class Check:
 
     @property
     def passed(self) -> bool:
-        """Whether the gate may open."""
+        """Whether the policy holds."""
         return self.verdict == "passed"
 
 

@@ -23,7 +23,7 @@ _AXES: dict["Axis", tuple[str, Callable[[float | None], str]]] = {
 
 
 def to_html(sentences: Iterable[str], tables: Iterable[Grid], notes: Iterable[str] = ()) -> str:
-    """Render for a notebook; everything from elsewhere is inert text."""
+    """Render for a notebook, with all text escaped."""
     parts = [f"<p>{html.escape(each)}</p>" for each in sentences]
     for table in tables:
         parts.append(f"<h4>{html.escape(table.title)}</h4>" if table.title else "")

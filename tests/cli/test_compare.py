@@ -68,7 +68,7 @@ def test_what_else_differs_between_two_runs_is_noted(cbench: Cbench, tmp_path: P
         runs.append(make(cbench, "identity", dataset=str(file)))
     notes = strict(cbench("compare", *runs, "--output", "json").stdout)["notes"]
     assert any("was read from different data" in note for note in notes)
-    assert any("same id and another length" in note for note in notes)
+    assert any("same id but a different length" in note for note in notes)
 
 
 def test_corrected_references_are_noted_even_when_they_came_with_an_earlier_rescoring(

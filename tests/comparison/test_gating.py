@@ -83,9 +83,9 @@ def test_policies_come_from_files(name: str, text: str) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "words"),
     [
-        ("gate.toml", "policies = 3", 'no list of texts under "policies"'),
+        ("gate.toml", "policies = 3", 'no top-level list of texts named "policies"'),
         ("gate.toml", "policies = [", "gate.toml is not TOML"),
-        ("gate.txt", "# nothing\n", "holds no policy"),
+        ("gate.txt", "# nothing\n", "has no policies; write one per line"),
     ],
 )
 def test_a_file_without_policies_is_named(name: str, text: str, words: str) -> None:
