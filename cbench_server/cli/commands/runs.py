@@ -1,4 +1,4 @@
-"""`cbench runs`, alone or followed by `list` or `delete`."""
+"""`cbench runs`: list stored runs, or delete some."""
 
 import argparse
 import sys

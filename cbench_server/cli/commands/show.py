@@ -1,4 +1,4 @@
-"""`cbench show`: a run, its rows, or all there is about one example."""
+"""`cbench show`: show a run, its rows, or everything about one example."""
 
 import argparse
 from collections.abc import Iterator, Mapping
@@ -110,7 +110,7 @@ def _show_example(client: "BenchClient", run: "Run", args: argparse.Namespace) -
 def _rows_of_example(
     client: "BenchClient", run: "Run", args: argparse.Namespace
 ) -> "Iterator[FullRow]":
-    """Find the rows of an example: looked for lightly, then read in full."""
+    """Find the rows of an example without their texts, then read those in full."""
     wanted = {
         _key(row)
         for row in rows_of(client, run.run_id, system=args.system)
