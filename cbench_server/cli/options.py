@@ -325,7 +325,8 @@ def add_conduct(group: Flags, timeout: str) -> None:
     group.add_argument(
         "--max-failures",
         metavar="N|P%",
-        help="fail the run after this many failed rows, or this share of all rows (default: never)",
+        help="fail the run after this many failed rows, or this share of the finished rows "
+        "(default: never)",
     )
     group.add_argument(
         "--seed", metavar="N", type=whole_number, help="the seed for everything random (default: 0)"
