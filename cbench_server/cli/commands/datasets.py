@@ -33,7 +33,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     shown = options.add_action(
         actions, "show", show_dataset, "Show a dataset and one example of it"
     )
-    shown.add_argument("dataset", metavar="NAME[:CONFIG]", help="see: cbench datasets")
+    shown.add_argument("dataset", metavar="NAME[:CONFIG]", help="a dataset; see: cbench datasets")
     add_listing(shown, show_dataset)
     options.inherit_flags(shown)
     _add_mirror(actions)
@@ -47,7 +47,7 @@ def _add_mirror(actions: options.Actions) -> None:
         "Copy datasets from the hub into a folder for --data-dir",
     )
     fetched.add_argument(
-        "datasets", metavar="NAME[:CONFIG]", nargs="+", help="see: cbench datasets"
+        "datasets", metavar="NAME[:CONFIG]", nargs="+", help="datasets; see: cbench datasets"
     )
     fetched.add_argument(
         "--to",
@@ -59,7 +59,7 @@ def _add_mirror(actions: options.Actions) -> None:
         "--max-examples",
         metavar="N",
         type=positive_int,
-        help="at most this many rows of each",
+        help="at most this many rows of each dataset",
     )
     fetched.add_argument(
         "--revision", metavar="REV", help="read this commit, tag or branch from the hub"

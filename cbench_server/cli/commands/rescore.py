@@ -33,11 +33,13 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     scoring.add_argument(
         "--skip-bad-lines",
         action="store_true",
-        help="leave out the lines of that file that cannot be read, and say which",
+        help="leave out the lines of the --references that cannot be read, and say which",
     )
     add_judge_flags(parser)
     parser.add_argument(
-        "--model", default=options.DEFAULT_MODEL, help="the judge's model, unless it has one"
+        "--model",
+        default=options.DEFAULT_MODEL,
+        help=f"the model of a judge without --judge-model (default: {options.DEFAULT_MODEL})",
     )
     options.add_labels(parser, "a label shown with the new run; repeatable")
     options.add_run_output(parser)

@@ -14,7 +14,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(handler=resume)
     options.add_run_id(parser)
     parser.add_argument(
-        "--detach", action="store_true", help="do not follow it; only with --server"
+        "--detach", action="store_true", help="do not follow the run; only with --server"
     )
     options.add_output(parser)
     options.add_quiet(parser)

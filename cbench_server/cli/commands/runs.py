@@ -47,7 +47,7 @@ def _add_listing(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         type=positive_int,
         default=20,
-        help="at most this many (default: 20)",
+        help="list at most this many runs (default: 20)",
     )
     options.add_output(parser)
     options.add_server_flags(parser)

@@ -14,7 +14,9 @@ from cbench_server.cli.screen import print_json
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags of `cbench score`."""
     parser.set_defaults(handler=score)
-    parser.add_argument("--evaluator", metavar="NAME", required=True, help="see: cbench evaluators")
+    parser.add_argument(
+        "--evaluator", metavar="NAME", required=True, help="an evaluator; see: cbench evaluators"
+    )
     options.add_evaluator_options(parser, "the evaluator")
     parser.add_argument("original", metavar="ORIGINAL", help="a JSON file, or - for stdin")
     parser.add_argument("processed", metavar="PROCESSED", help="a JSON file, or - for stdin")

@@ -20,9 +20,9 @@ _HEADER = ("System", "Version", "Where", "What it does")
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags of `cbench systems`."""
     parser.add_argument(
-        "--system", metavar="TARGET", help="instead, ask the process at HOST:PORT what it serves"
+        "--system", metavar="TARGET", help="list what the process at HOST:PORT serves"
     )
-    options.add_system_tls(parser, "ask")
+    options.add_system_tls(parser, "connect to the --system")
     add_listing(parser, systems)
 
 
