@@ -39,11 +39,12 @@ ROOMS = {
     ),
     "storage": ("words", "runs"),
     "rpc": ("words", "runs", "scoring", "systems", "models"),
-    "conformance": ("texts", "reports"),
+    "conformance": ("texts",),
     "daemon": ("words", "tokens", "metrics", "runs", "scoring", "rpc", "storage"),
     "cli": (
         "words",
         "tokens",
+        "texts",
         "comparison",
         "reports",
         "datasets",

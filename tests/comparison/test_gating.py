@@ -5,8 +5,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from cbench_server.comparison.gate import Check, check
-from cbench_server.comparison.junit import to_junit
+from cbench_server.comparison.gate import Check, check, to_junit
 from cbench_server.comparison.policies import parse_policy, read_policies
 from cbench_server.comparison.quantities import Measures
 from cbench_server.errors import InvalidInput
@@ -84,9 +83,9 @@ def test_policies_come_from_files(name: str, text: str) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "words"),
     [
-        ("gate.toml", "policies = 3", 'no list of texts under "policies"'),
+        ("gate.toml", "policies = 3", 'no top-level list of texts named "policies"'),
         ("gate.toml", "policies = [", "gate.toml is not TOML"),
-        ("gate.txt", "# nothing\n", "holds no policy"),
+        ("gate.txt", "# nothing\n", "has no policies; write one per line"),
     ],
 )
 def test_a_file_without_policies_is_named(name: str, text: str, words: str) -> None:
