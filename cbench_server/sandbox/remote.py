@@ -1,6 +1,6 @@
 """Objects of the candidate as the tests see them: opaque handles that forward.
 
-A handle equals no data, whatever it claims, and is no number. Its own names
+A handle never equals data, even if it claims to, and is not a number. Its own names
 begin with `remote_`; all others are the candidate's.
 """
 
@@ -115,7 +115,7 @@ class Remote:
         peer.asked_about_itself = True
         if peer.ask("contains", self, item) is not True:
             return False
-        # One that contains what nobody can have put in contains nothing.
+        # One that contains what cannot have been put in contains nothing.
         stranger = os.urandom(16).hex() if isinstance(item, str) else int.from_bytes(os.urandom(25))
         try:
             return peer.ask("contains", self, stranger) is not True
@@ -200,7 +200,7 @@ def _arithmetic(name: str) -> Callable[..., Any]:
     def combine(self: Remote, *others: Any) -> Any:
         result = self.remote_peer.ask(name, self, *others)
         if type(result) is not Remote:
-            raise TypeError("an object that is no number cannot be reckoned with")
+            raise TypeError("an object that is not a number cannot be calculated with")
         return result
 
     return combine

@@ -7,16 +7,14 @@ numbers newer than the list are refused whole.
 import ctypes
 import errno
 import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from cbench_server.sandbox.syscall_numbers import LAST_KNOWN, NUMBERS
 from cbench_server.sandbox.syscalls import (
     ARCHITECTURE,
-    PR_SET_NO_NEW_PRIVS,
     PR_SET_PDEATHSIG,
     Unsupported,
-    prctl,
-    syscall,
+    prepare,
 )
 
 _AUDIT_ARCHITECTURE = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
@@ -123,13 +121,17 @@ def build_filter(
     return b"".join(struct.pack("=HBBI", *each) for each in code)
 
 
-def apply_filter(program: bytes) -> None:
-    """Put this process, and all its threads to come, under a filter for good."""
-    prctl(PR_SET_NO_NEW_PRIVS, 1)
-    buffer = ctypes.create_string_buffer(program, len(program))
-    header = struct.pack("=H6xQ", len(program) // 8, ctypes.addressof(buffer))
+def prepare_filter(program: bytes) -> Callable[[], int]:
+    """Return what puts a process, and all its threads to come, under a filter for good.
+
+    The kernel wants PR_SET_NO_NEW_PRIVS first, of the process or of one it was forked from.
+    """
     set_mode_filter = 1
-    syscall("seccomp", set_mode_filter, 0, header)
+    return prepare("seccomp", set_mode_filter, 0, _Header(len(program) // 8, program))
+
+
+class _Header(ctypes.Structure):
+    _fields_ = (("length", ctypes.c_ushort), ("program", ctypes.c_char_p))
 
 
 def _refuse_all(numbers: Iterable[int]) -> list[_Instruction]:

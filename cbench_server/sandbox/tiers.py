@@ -21,7 +21,7 @@ class Tier(NamedTuple):
     """Pairs kept waiting: none where a waiting pair would leave a trace in the file system."""
 
 
-NAMESPACES = Tier("namespaces", "none", "private", True, 3)
+NAMESPACES = Tier("namespaces", "none", "private", True, 6)
 LANDLOCK = Tier("landlock", "none", "host-readonly", True, 0)
 SECCOMP = Tier("seccomp", "none", "host", False, 0)
 PROCESS = Tier("process", "open", "host", False, 0)
