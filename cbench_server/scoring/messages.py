@@ -6,8 +6,6 @@ import msgspec
 
 from cbench_server.scoring.recipe import Recipe
 
-MAX_MESSAGE = 128 * 1024 * 1024
-
 
 class Request(msgspec.Struct, array_like=True):
     """One pair to score."""
