@@ -13,7 +13,6 @@ another checkout (with its .venv), whose sandbox judges the same programs.
 import argparse
 import asyncio
 import json
-import os
 import resource
 import statistics
 import subprocess
@@ -23,7 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).resolve()
+from checkouts import HERE, run_in
 
 ORIGINAL = {
     "context": 'def add(a, b):\n    """Add two numbers."""\n',
@@ -94,13 +93,8 @@ ROUNDS = {
 
 def run_round(kind: str, checkout: Path, arguments: argparse.Namespace) -> dict[str, Any]:
     """Run one round of a kind with the interpreter and the code of a checkout."""
-    command = [checkout / ".venv/bin/python", HERE, "--round", kind]
-    command += ["--programs", str(arguments.programs), "--threads", str(arguments.threads)]
-    environment = {**os.environ, "PYTHONPATH": str(checkout)}
-    said = subprocess.run(
-        command, cwd=checkout, env=environment, check=True, stdout=subprocess.PIPE
-    )
-    found: dict[str, Any] = json.loads(said.stdout)
+    numbers = ["--programs", str(arguments.programs), "--threads", str(arguments.threads)]
+    found: dict[str, Any] = run_in(checkout, Path(__file__).name, "--round", kind, *numbers)
     return found
 
 
@@ -115,10 +109,9 @@ def main() -> None:
     if arguments.round:
         print(json.dumps(ROUNDS[arguments.round](arguments.programs, arguments.threads)))
         return
-    here = HERE.parents[1]
-    kinds = {name: (name, here) for name in ROUNDS}
+    kinds = {name: (name, HERE) for name in ROUNDS}
     if arguments.beside:
-        kinds = {"sandbox": ("sandbox", here), "beside": ("sandbox", arguments.beside.resolve())}
+        kinds = {"sandbox": ("sandbox", HERE), "beside": ("sandbox", arguments.beside)}
     found: dict[str, list[dict[str, Any]]] = {name: [] for name in kinds}
     for _ in range(arguments.rounds):
         for name, (kind, checkout) in kinds.items():
