@@ -5,7 +5,7 @@ follows is optional: attributes of the object or its class, by the names they
 have in `ComponentInfo`, except where another is given.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -68,6 +68,28 @@ def info_of(component: Any) -> ComponentInfo:
         runs_programs=bool(getattr(component, "runs_programs", False)),
         keys=tuple(getattr(component, "keys", ())) if not _is_mapping(component) else (),
     )
+
+
+def name_of(component: Any) -> str | None:
+    """Return a component's name; None for one that has none, such as a function that makes one."""
+    name = getattr(component, "name", None)
+    return name if isinstance(name, str) else None
+
+
+def aliases_of(component: Any) -> tuple[str, ...]:
+    """Return the other names that a component may be asked for by."""
+    return tuple(getattr(component, "aliases", ()))
+
+
+def optional_method(component: Any, name: str) -> Callable[..., Any] | None:
+    """Return a method that a component need not have; None if it has not.
+
+    They are `assess` of evaluators, `across` of metrics, and of systems the
+    awaitable twins (`aprocess` and so on), `with_scope`, `aclose` and
+    `close_connections`.
+    """
+    method = getattr(component, name, None)
+    return method if callable(method) else None
 
 
 def _mapping(options: Any) -> Mapping[str, Any] | None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from numbers import Real
 from typing import Any
 
+from cbench_server.contract import optional_method
 from cbench_server.errors import EvaluatorBroken
 from cbench_server.types import Assessment, Evaluator, Example, Scores
 
@@ -26,13 +27,12 @@ def too_slow(evaluator: str, timeout: float) -> str:
 
 def is_async(evaluator: Evaluator) -> bool:
     """Whether the evaluator's `assess` has to be awaited."""
-    return inspect.iscoroutinefunction(getattr(evaluator, "assess", None))
+    return inspect.iscoroutinefunction(optional_method(evaluator, "assess"))
 
 
 def method_of(evaluator: Evaluator) -> Callable[[Example, Example], Any]:
     """Return what an evaluator is called by: `assess` where it has one, else `score`."""
-    assess = getattr(evaluator, "assess", None)
-    return evaluator.score if assess is None else assess
+    return optional_method(evaluator, "assess") or evaluator.score
 
 
 def assess_now(evaluator: Evaluator, original: Example, processed: Example) -> Assessment:
