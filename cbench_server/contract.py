@@ -36,11 +36,11 @@ class ComponentInfo:
     scores: tuple[ScoreInfo, ...] = ()
     """Given as `score_infos`."""
     has_own_limits: bool = False
-    """Whether all its waits have limits of their own; given as `patience = None`."""
+    """Whether it limits all its waits itself; given as `patience = None`."""
     timeout: float | None = None
     """Seconds for one pair, if not the usual ones; given as `patience`."""
     asks_model: bool = False
-    """Whether it needs a key, which only whoever runs the daemon may give it."""
+    """Whether it needs a key, which only the operator of the daemon may give it."""
     runs_programs: bool = False
     """Whether it needs a sandbox."""
 
@@ -97,5 +97,5 @@ def _mapping(options: Any) -> Mapping[str, Any] | None:
 
 
 def _is_mapping(component: Any) -> bool:
-    # A dict has `keys` for reasons of its own.
+    # The `keys` of a dict are something else.
     return callable(getattr(component, "keys", None))

@@ -20,7 +20,7 @@ class AnswerQuality(ResponseEvaluator):
         ScoreInfo("f1", "Harmonic mean of token precision and recall."),
         ScoreInfo("exact_match", "1.0 if the normalised texts are equal."),
         ScoreInfo("recall", "Share of the answer's tokens that the response has."),
-        ScoreInfo("contains", "1.0 if the response contains the answer, whatever the case."),
+        ScoreInfo("contains", "1.0 if the response contains the answer, ignoring case."),
     )
 
     def score(self, original: Example, processed: Example) -> Scores:

@@ -83,7 +83,7 @@ def _longest_common(words: list[str], wanted: list[str]) -> int:
 
 
 def _named(precision: float, recall: float, f1: float) -> Scores:
-    # F1 first: where a dataset has no score of its own, the first one counts.
+    # F1 first: where a dataset names no score, the first one counts.
     return {"rouge_l_f1": f1, "rouge_l_precision": precision, "rouge_l_recall": recall}
 
 

@@ -23,11 +23,30 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     **{each.__name__: each for each in (len, str, repr, iter, hash, bool, reversed)},
     **{
         name: getattr(operator, f"__{name}__")
-        for name in (
-            *("getitem", "setitem", "delitem", "contains", "lt", "le", "gt", "ge", "eq"),
-            *("add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "pow"),
-            *("and", "or", "xor", "neg", "invert"),
-        )
+        for name in [
+            "getitem",
+            "setitem",
+            "delitem",
+            "contains",
+            "lt",
+            "le",
+            "gt",
+            "ge",
+            "eq",
+            "add",
+            "sub",
+            "mul",
+            "matmul",
+            "truediv",
+            "floordiv",
+            "mod",
+            "pow",
+            "and",
+            "or",
+            "xor",
+            "neg",
+            "invert",
+        ]
     },
     "get": getattr,
     "set": setattr,

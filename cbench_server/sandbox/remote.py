@@ -30,11 +30,9 @@ class Remote:
     )
 
     def __init__(self, peer: "Peer", number: int, kind: type) -> None:
-        for name, value in (
-            *(("remote_peer", peer), ("remote_number", number), ("remote_class", kind)),
-            *(("remote_items", deque()), ("remote_batch", 1), ("remote_ending", None)),
-        ):
-            object.__setattr__(self, name, value)
+        own = {"peer": peer, "number": number, "class": kind}
+        for name, value in {**own, "items": deque(), "batch": 1, "ending": None}.items():
+            object.__setattr__(self, f"remote_{name}", value)
 
     @property  # type: ignore[misc] # never set
     def __class__(self) -> Any:
@@ -208,10 +206,21 @@ def _arithmetic(name: str) -> Callable[..., Any]:
 
 for _name in ("lt", "le", "gt", "ge"):
     setattr(Remote, f"__{_name}__", _ordering(_name))
-for _name in (
-    *("add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor"),
-    *("neg", "invert"),
-):
+for _name in [
+    "add",
+    "sub",
+    "mul",
+    "matmul",
+    "truediv",
+    "floordiv",
+    "mod",
+    "pow",
+    "and",
+    "or",
+    "xor",
+    "neg",
+    "invert",
+]:
     setattr(Remote, f"__{_name}__", _arithmetic(_name))
 # The candidate's, like any name that is not ours.
 setattr(Remote, "__doc__", property(lambda self: self.remote_peer.ask("get", self, "__doc__")))  # noqa: B010 # a property in place of a text

@@ -1,4 +1,4 @@
-"""Calling an evaluator in this thread, and checking what it says."""
+"""Assessments: how an evaluator is called in this thread, and checks of what it says."""
 
 import asyncio
 import inspect
@@ -36,7 +36,7 @@ def method_of(evaluator: Evaluator) -> Callable[[Example, Example], Any]:
 
 
 def assess_now(evaluator: Evaluator, original: Example, processed: Example) -> Assessment:
-    """Call `assess`, else `score`, and wait; a coroutine gets an event loop of its own."""
+    """Call `assess`, else `score`, and wait; a coroutine gets its own event loop."""
     if is_async(evaluator):
         return asyncio.run(assess_here(evaluator, original, processed))
     try:

@@ -12,7 +12,7 @@ class Request(msgspec.Struct, array_like=True):
 
     recipe: Recipe
     timeout: float
-    """Seconds after which the worker ends itself, should nobody be left to end it."""
+    """Seconds after which the worker ends itself, in case there is no daemon left to end it."""
     original: dict[str, Any]
     processed: dict[str, Any]
 

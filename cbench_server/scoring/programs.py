@@ -185,7 +185,7 @@ def take_pipes() -> tuple[BinaryIO, BinaryIO]:
 
 
 def serve(pipes: tuple[BinaryIO, BinaryIO], answer: Callable[[bytes], bytes]) -> NoReturn:
-    """Answer requests, one at a time and in order, until there is nobody left to answer."""
+    """Answer requests, one at a time and in order, until the other side is gone."""
     requests, replies = pipes
     inbox: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_read, args=(requests, inbox), daemon=True).start()

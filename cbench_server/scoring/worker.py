@@ -18,7 +18,7 @@ from cbench_server.types import Evaluator
 
 
 def main() -> None:
-    """Score until there is nobody left to score for."""
+    """Score until standard input closes."""
     serve(take_pipes(), lambda body: msgspec.msgpack.encode(_answer(body)))
 
 

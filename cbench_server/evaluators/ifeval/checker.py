@@ -1,4 +1,4 @@
-"""The evaluator: each instruction of a row by the table's rule and by the paper's."""
+"""The IFEval checker: each instruction of a row by the table's rule and by the paper's."""
 
 import re
 from collections.abc import Callable
@@ -16,7 +16,7 @@ _OFFICIAL_NAMES = {
 
 _KNOWN = TABLE_RULES.keys() | OFFICIAL_RULES.keys()
 
-# What a parameter of the wrong kind, or a keyword that is no regular expression, may raise.
+# What a parameter of the wrong kind, or a keyword that is not a regular expression, may raise.
 _UNCHECKABLE = (
     ArithmeticError,
     AttributeError,
@@ -101,7 +101,7 @@ def loose_readings(text: str) -> list[str]:
 
 
 def _is_followed(rule: Rule | None, text: str, asked: Parameters) -> bool:
-    # An instruction nobody knows, or one that asks for nothing, is not held against a response.
+    # An unknown instruction, or one that asks for nothing, is not held against a response.
     if rule is None or any(asked.get(name) in (None, "", [], ()) for name in rule.needs):
         return True
     return bool(text.strip()) and _holds(rule.follows, text, asked)

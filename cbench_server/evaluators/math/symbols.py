@@ -30,7 +30,7 @@ _DECIMAL = re.compile(r"-?\d*\.\d+")
 
 
 def main() -> None:
-    """Compare until there is nobody left to compare for."""
+    """Compare until standard input closes."""
     # What the libraries have to say of hostile answers is of no use.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     pipes = take_pipes()
@@ -40,7 +40,7 @@ def main() -> None:
     sys.set_int_max_str_digits(20_000)
     logging.disable()
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
-    # The first formula builds the parser's tables, on nobody's time.
+    # The first formula builds the parser's tables, before any time is counted.
     _equal("x^2", "\\frac{1}{2}")
     serve(pipes, _answer)
 
