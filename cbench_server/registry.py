@@ -12,6 +12,7 @@ from functools import cache, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
+from cbench_server.contract import aliases_of
 from cbench_server.errors import InvalidInput, UnknownName
 from cbench_server.types import Evaluator, Example, MemorySystem, Metric, System
 
@@ -52,8 +53,8 @@ class Registry:
             return name
         wanted, names = _canonical(name), self.list(kind)
         for known in names:
-            aliases = getattr(self._component(kind, known), "aliases", ())
-            if wanted in map(_canonical, (known, *aliases)):
+            names_of_it = (known, *aliases_of(self._component(kind, known)))
+            if wanted in map(_canonical, names_of_it):
                 return known
         raise UnknownName(kind.replace("_", " "), name, names)
 
