@@ -264,12 +264,21 @@ def read_examples(
     return found
 
 
-def checked_example(run_id: str, row: tuple[Any, ...]) -> tuple[SpooledExample, int]:
-    """Decode a spooled example, verified, with its size in bytes."""
+def check_example(run_id: str, row: tuple[Any, ...]) -> None:
+    """Verify the checksum of a spooled example."""
     run, ordinal, dataset, index, digest, tokens, total, body = row
     try:
         if codec.example_sum(run, ordinal, dataset, index, digest, tokens, body) != total:
             raise ValueError("its checksum differs")
+    except _SIGNS_OF_DAMAGE as error:
+        raise _damaged(f'example {ordinal} of run "{run_id}"', error) from error
+
+
+def checked_example(run_id: str, row: tuple[Any, ...]) -> tuple[SpooledExample, int]:
+    """Decode a spooled example, verified, with its size in bytes."""
+    check_example(run_id, row)
+    _, ordinal, dataset, index, digest, tokens, _, body = row
+    try:
         data = codec.unpack(body)
         example = codec.decode_fields(data)
         counts = codec.decode_fields(tokens)

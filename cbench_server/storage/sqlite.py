@@ -12,8 +12,14 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 from cbench_server.errors import InvalidInput, StoreError, WrongState
 from cbench_server.events import RowScored, RunAccepted, Stored, StoredEvent
 from cbench_server.results import EvalRow
-from cbench_server.runs.digests import encode_fields
-from cbench_server.runs.store import RowKey, RowPage, RunStore, SpooledExample
+from cbench_server.runs.store import (
+    ALL_ROWS,
+    RowKey,
+    RowPage,
+    RowQuery,
+    RunStore,
+    SpooledExample,
+)
 from cbench_server.spec import Run, RunState
 from cbench_server.storage import codec, pages, queries
 from cbench_server.storage.database import Readers, connect, explained
@@ -163,14 +169,26 @@ class SqliteStore:
                 patience = remaining if is_ours else min(remaining, _POLL_SECONDS)
                 await asyncio.wait([woken], timeout=patience)
 
+    def pack_examples(self, examples: Sequence[SpooledExample]) -> None:
+        """See RunStore."""
+        for example in examples:
+            example.packed = codec.pack_example(example)
+
     async def add_examples(
         self, run_id: str, examples: Sequence[SpooledExample], *, complete: bool = False
     ) -> None:
         """See RunStore."""
-        encoded = await self._in_pool(lambda: [_encode_example(example) for example in examples])
         await self._writer.write(
-            lambda write: write.add_examples(run_id, encoded, complete=complete),
-            size=sum(len(example["body"]) for example in encoded),
+            lambda write: write.add_examples(run_id, examples, complete=complete),
+            size=sum([len(example.packed) for example in examples]),
+        )
+        for example in examples:
+            example.packed = b""
+
+    async def copy_examples(self, source: str, run_id: str, start: int, limit: int) -> int:
+        """See RunStore."""
+        return await self._writer.write(
+            lambda write: write.copy_examples(source, run_id, start, limit)
         )
 
     async def read_examples(self, run_id: str, start: int, limit: int) -> list[SpooledExample]:
@@ -189,29 +207,10 @@ class SqliteStore:
         return await self._read(queries.read_completed, run_id, system, start, stop)
 
     async def read_rows(
-        self,
-        run_id: str,
-        *,
-        token: str | None = None,
-        limit: int = 500,
-        max_bytes: int = 8_000_000,
-        system: str = "",
-        failed_only: bool = False,
-        processed: bool = False,
-        original: bool = False,
+        self, run_id: str, query: RowQuery = ALL_ROWS, token: str | None = None
     ) -> RowPage:
         """See RunStore. Of a live run, rows that are done out of order may be missed."""
-        return await self._read(
-            pages.read_rows,
-            run_id,
-            token=token,
-            limit=limit,
-            max_bytes=max_bytes,
-            system=system,
-            failed_only=failed_only,
-            processed=processed,
-            original=original,
-        )
+        return await self._read(pages.read_rows, run_id, query, token)
 
     async def read_rows_at(self, keys: Sequence[RowKey]) -> list[EvalRow | None]:
         """See RunStore."""
@@ -223,9 +222,9 @@ class SqliteStore:
 
     async def iterate_rows(self, run_id: str, system: str) -> AsyncIterator[list[EvalRow]]:
         """See RunStore."""
-        token = None
+        query, token = RowQuery(system=system, limit=1000), None
         while True:
-            page = await self.read_rows(run_id, token=token, limit=1000, system=system)
+            page = await self.read_rows(run_id, query, token)
             if page.rows:
                 yield page.rows
             token = page.next_token
@@ -304,14 +303,3 @@ class SqliteStore:
 
 if TYPE_CHECKING:
     _is_a_run_store: type[RunStore] = SqliteStore
-
-
-def _encode_example(example: SpooledExample) -> dict[str, Any]:
-    return {
-        "ordinal": example.ordinal,
-        "dataset": example.dataset,
-        "idx": example.index,
-        "digest": example.digest,
-        "tokens": encode_fields(example.field_tokens),
-        "body": codec.pack(encode_fields(example.example)),
-    }

@@ -14,7 +14,7 @@ import pytest
 from cbench_server.errors import StoreCorrupt, StoreError, StoreTooNew
 from cbench_server.events import RowScored, Stored
 from cbench_server.results import EvalRow
-from cbench_server.runs.store import SpooledExample
+from cbench_server.runs.store import RowQuery, SpooledExample
 from cbench_server.spec import Run
 from cbench_server.storage import writer
 from cbench_server.storage.database import connect
@@ -49,7 +49,7 @@ async def read_all(home: Path) -> list[Any]:
         events: list[Stored] = []
         while page_of_events := await store.read_events("r1", len(events), processed=True):
             events += page_of_events
-        page = await store.read_rows("r1", max_bytes=10**9, processed=True, original=True)
+        page = await store.read_rows("r1", RowQuery(max_bytes=10**9, processed=True, original=True))
         examples = await store.read_examples("r1", 0, 1000)
         return [events, page, examples]
     finally:
