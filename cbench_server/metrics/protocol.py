@@ -60,6 +60,13 @@ def columns_for(metrics: Iterable[FrameMetric]) -> Columns:
     )
 
 
+@runtime_checkable
+class _Across(Protocol):
+    """A user's metric that compares systems, too."""
+
+    def across(self, summary: SystemValues) -> SystemValues: ...
+
+
 class _Computed(FrameMetric):
     """A user's metric, which takes rows; they are kept for it."""
 
@@ -73,5 +80,4 @@ class _Computed(FrameMetric):
         return dict(self._metric.compute(frame.objects(_ROWS)))
 
     def across(self, summary: SystemValues) -> SystemValues:
-        across = getattr(self._metric, "across", None)
-        return across(summary) if across else {}
+        return self._metric.across(summary) if isinstance(self._metric, _Across) else {}

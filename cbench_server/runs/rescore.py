@@ -91,7 +91,7 @@ class Rescoring:
         """Wall-clock seconds that each system's rows took."""
 
     def drain(self) -> None:
-        """Make no more rows."""
+        """Stop making rows."""
         self._is_draining = True
 
     async def events(self) -> AsyncGenerator[list[StoredEvent], None]:

@@ -73,7 +73,7 @@ class RunStore(Protocol):
     """Keeps runs, their examples and their events.
 
     Methods may be awaited from one event loop only; they do their work on
-    other threads. Whatever `append` has returned for is on disk.
+    other threads. Once `append` has returned, its events are on disk.
     """
 
     async def create_run(self, run: Run) -> Run:
@@ -193,19 +193,25 @@ class RunStore(Protocol):
         ...
 
     async def delete_run(self, run_id: str) -> None:
-        """Delete a run with all that belongs to it; an unknown one is no error."""
+        """Delete a run with all that belongs to it; does nothing if it is unknown.
+
+        Raises WrongState if another process holds the run.
+        """
         ...
 
     async def delete_runs_older_than(self, seconds: float) -> list[str]:
-        """Delete runs that finished so long ago and nobody holds; return their ids."""
+        """Delete runs that finished so long ago and that no process holds; return their ids.
+
+        Deletions that were interrupted are finished too.
+        """
         ...
 
     async def request_cancel(self, run_id: str) -> None:
-        """Leave word for whichever process holds the run to cancel it."""
+        """Ask the process that holds the run to cancel it."""
         ...
 
     async def cancel_requested(self, run_id: str) -> bool:
-        """Tell whether such word was left; `append` with a state update clears it."""
+        """Tell whether that was asked; `append` with a state update forgets it."""
         ...
 
     def lock_run(self, run_id: str) -> AbstractContextManager[bool]:

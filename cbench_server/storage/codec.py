@@ -1,4 +1,4 @@
-"""Events, runs and examples to bytes and back, with the checksums that guard them."""
+"""Codec of events, runs and examples: to bytes and back, with the checksums that guard them."""
 
 import struct
 import zlib

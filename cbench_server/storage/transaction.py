@@ -1,4 +1,4 @@
-"""One transaction of writes; only the writer's thread comes here."""
+"""Transaction of writes; used by the writer's thread only."""
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
@@ -195,7 +195,7 @@ class Transaction:
         self._execute(sql.SET_SPOOLED, run=run.key, new_examples=run.examples, complete=complete)
 
     def request_cancel(self, run_id: str) -> None:
-        """Leave word that the run is to be cancelled."""
+        """Note that the run is to be cancelled."""
         self._execute(sql.SET_CANCEL, run=self._run(run_id).key, requested=True)
 
     def mark_deleted(self, run_id: str) -> int | None:

@@ -1,4 +1,4 @@
-"""The writing thread, which groups what is asked for at about the same time.
+"""Writer: the thread that writes, and groups what is asked for at about the same time.
 
 A sync to disk costs much the same however little it writes, so rows wait for
 company: half a millisecond after a pause, and 4 ms after the last group where
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 GROUP_ROWS, GROUP_BYTES = 256, 1_000_000
 _FIRST_WAIT, _NEXT_WAIT = 0.0005, 0.004
-# A backlog is written in larger groups, which are cheaper by the row.
+# A backlog is written in larger groups, which cost less per row.
 _MAX_ROWS, _MAX_BYTES = 1024, 8_000_000
 QUEUE_BYTES = 32_000_000
 _BUSY_RETRIES = 3
@@ -173,7 +173,7 @@ class Writer:
         self, group: Sequence[_Job], results: Sequence[Any], advanced: dict[str, int]
     ) -> None:
         loop = group[0].future.get_loop()
-        with suppress(RuntimeError):  # The loop is closed: nobody waits any more.
+        with suppress(RuntimeError):  # The loop is closed, and all that waited with it.
             loop.call_soon_threadsafe(self._finish, group, results, advanced)
 
     def _finish(
@@ -197,6 +197,6 @@ class Writer:
             self._is_closing = True
             self._wake.notify()
         self._thread.join()
-        with suppress(sqlite3.Error):  # All is committed; whoever opens the file next does it.
+        with suppress(sqlite3.Error):  # All is committed; the next to open the file does it.
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         self._connection.close()

@@ -58,7 +58,7 @@ def sums_by_cluster(columns: list[Floats], clusters: Codes | None) -> Floats:
 
 
 def bootstrap(columns: Floats, statistic: Callable[[Floats], Floats], seed: int = 0) -> Estimate:
-    """Estimate a statistic of column sums, such as a ratio; one line of `columns` a cluster.
+    """Estimate a statistic of column sums, such as a ratio; one line of `columns` per cluster.
 
     `statistic` takes lines of sums and gives a number for each. The interval
     is by percentiles, which are widened as Student's t is for few clusters.
