@@ -135,12 +135,10 @@ class Rescoring:
         while page := await self._store.read_examples(parent, place, _PAGE):
             if self._is_draining:
                 return
-            corrected = await asyncio.to_thread(self._correct_all, page, references)
+            corrected = await asyncio.to_thread(self._correct_all, page, references, start)
             place = page[-1].ordinal + 1
-            if place > start:
-                new = [each for each in corrected if each.ordinal >= start]
-                await self._store.add_examples(run_id, new)
-                start = place
+            if corrected:
+                await self._store.add_examples(run_id, corrected)
         if not references.matched:
             raise BadDataset(
                 f"none of the {len(references)} references has the id of an example of run "
@@ -149,9 +147,13 @@ class Rescoring:
         await self._store.add_examples(run_id, [], complete=True)
 
     def _correct_all(
-        self, page: list[SpooledExample], references: References
+        self, page: list[SpooledExample], references: References, start: int
     ) -> list[SpooledExample]:
-        return [self._corrected(spooled, references) for spooled in page]
+        """Return those from an ordinal on, ready for the store."""
+        corrected = [self._corrected(spooled, references) for spooled in page]
+        new = [each for each in corrected if each.ordinal >= start]
+        self._store.pack_examples(new)
+        return new
 
     def _corrected(self, spooled: SpooledExample, references: References) -> SpooledExample:
         example = references.apply(spooled.example)

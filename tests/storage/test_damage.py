@@ -56,6 +56,26 @@ async def read_all(home: Path) -> list[Any]:
         await store.close()
 
 
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("UPDATE examples SET body = x'00' WHERE ordinal = 3", "example 3 .* is damaged"),
+        ("DELETE FROM examples WHERE ordinal = 3", "example 3 .* is missing"),
+        ("DELETE FROM examples", "example 0 .* is missing"),
+    ],
+)
+async def test_a_damaged_example_is_not_copied(
+    written: Path, home: Path, make_run: MakeRun, statement: str, message: str
+) -> None:
+    change(written, statement)
+    store = SqliteStore.open(home)
+    await store.create_run(make_run("r2"))
+    with pytest.raises(StoreCorrupt, match=message):
+        await store.copy_examples("r1", "r2", 0, 100)
+    assert await store.spooled("r2") == (0, False)
+    await store.close()
+
+
 def change(path: Path, statement: str, *parameters: Any) -> None:
     connection = sqlite3.connect(path)
     connection.execute(statement, parameters)
