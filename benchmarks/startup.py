@@ -30,7 +30,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PRESENT = "e72aa7c"
+PRESENT = "1c4a8c8"
 
 SYSTEM = """\
 from cbench_client import serve

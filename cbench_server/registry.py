@@ -40,7 +40,7 @@ class Registry:
         """Where datasets look before they ask the hub; empty means CBENCH_DATA_DIR."""
 
     def register(self, kind: str, name: str, component: Any) -> None:
-        """Make a component known by a name, instead of whatever had it."""
+        """Make a component known by a name, in place of the one that had it."""
         self._registered.setdefault(kind, {})[name] = component
 
     def get(self, kind: str, name: str) -> Any:

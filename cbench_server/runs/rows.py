@@ -197,15 +197,18 @@ async def rescore(
         return row
     started = clock()
     scored = await scoring.score_row(dataset.evaluators, example, row.processed)
-    return replace(
-        row,
-        scores=scored.scores,
-        primary_score=dataset.score_name(scored.scores),
-        scoring_time=clock() - started,
-        details=scored.details,
-        evaluator_failures=scored.failures,
-        carried=texts_carried(row.processed, example),
-    )
+    set_scores(row, scored, dataset, clock() - started)
+    row.carried = texts_carried(row.processed, example)
+    return row
+
+
+def set_scores(row: EvalRow, scored: ScoredRow, dataset: DatasetPlan, seconds: float) -> None:
+    """Replace what the evaluators said of a row, and how long they took."""
+    row.scores = scored.scores
+    row.primary_score = dataset.score_name(scored.scores)
+    row.scoring_time = seconds
+    row.details = scored.details
+    row.evaluator_failures = scored.failures
 
 
 def stored_bytes(talk: Talk, answer: Answer) -> int | None:

@@ -1,4 +1,4 @@
-"""Summarising a stored run, from its rows and nothing else."""
+"""Summary of a stored run, from its rows and nothing else."""
 
 from cbench_server.metrics.summarize import Summarizer
 from cbench_server.registry import Registry

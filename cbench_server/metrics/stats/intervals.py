@@ -14,14 +14,16 @@ Codes = NDArray[np.int64]
 Z95 = NormalDist().inv_cdf(0.975)
 
 # Student's t at 97.5 % for 1 to 30 degrees of freedom; beyond, a series is exact enough.
+# fmt: off
 _T95 = (
-    *(12.7062047364, 4.3026527297, 3.1824463053, 2.7764451052, 2.5705818356),
-    *(2.4469118511, 2.3646242516, 2.3060041352, 2.2621571628, 2.2281388520),
-    *(2.2009851601, 2.1788128297, 2.1603686565, 2.1447866879, 2.1314495456),
-    *(2.1199052992, 2.1098155778, 2.1009220402, 2.0930240544, 2.0859634473),
-    *(2.0796138447, 2.0738730679, 2.0686576104, 2.0638985616, 2.0595385528),
-    *(2.0555294386, 2.0518305165, 2.0484071418, 2.0452296421, 2.0422724563),
+    12.7062047364, 4.3026527297, 3.1824463053, 2.7764451052, 2.5705818356,
+    2.4469118511, 2.3646242516, 2.3060041352, 2.2621571628, 2.2281388520,
+    2.2009851601, 2.1788128297, 2.1603686565, 2.1447866879, 2.1314495456,
+    2.1199052992, 2.1098155778, 2.1009220402, 2.0930240544, 2.0859634473,
+    2.0796138447, 2.0738730679, 2.0686576104, 2.0638985616, 2.0595385528,
+    2.0555294386, 2.0518305165, 2.0484071418, 2.0452296421, 2.0422724563,
 )
+# fmt: on
 
 
 def t95(degrees: int) -> float:
@@ -95,7 +97,7 @@ def _wilson(
 def percentile_of(ordered: Floats, percent: int) -> Estimate:
     """Estimate a percentile by nearest rank; the interval's ends are values, too.
 
-    Its ranks follow from the binomial distribution, whatever the values'. An
+    Its ranks follow from the binomial distribution, for values of any kind. An
     end that would lie beyond the values is None.
     """
     count = len(ordered)
