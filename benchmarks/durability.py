@@ -1,4 +1,4 @@
-"""Kill the daemon again and again, and count what was lost or done twice.
+"""Durability: the daemon is killed again and again, and lost or repeated work is counted.
 
     python benchmarks/durability.py [--rows 10000] [--kills 20]
 

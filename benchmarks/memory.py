@@ -1,4 +1,4 @@
-"""The daemon's memory: by rows, with a client that reads ten rows a second, and after a restart.
+"""The daemon's memory: by rows, with a client that reads ten rows per second, and after a restart.
 
 python benchmarks/memory.py [--rows 10000,100000] [--slow-rows 100000] [--resume-rows 20000]
 """
@@ -42,7 +42,7 @@ def by_rows(counts: list[int]) -> str:
 
 
 def slow_client(count: int) -> str:
-    """Growth of the daemon over `count` rows of 10 kB while a client reads ten a second."""
+    """Growth of the daemon over `count` rows of 10 kB while a client reads ten per second."""
     with (
         scratch() as home,
         programs(start_daemon(home), start_echo("stream")) as (daemon, echo),

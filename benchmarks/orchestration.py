@@ -108,7 +108,7 @@ async def bare_stream(address: str, examples: list[dict[str, Any]], in_flight: i
 def through_daemon(
     mode: str, examples: list[dict[str, Any]], in_flight: int, delay: float = 0.0
 ) -> tuple[float, float]:
-    """Ours: rows per second, and microseconds of the daemon's CPU a row."""
+    """Ours: rows per second, and microseconds of the daemon's CPU per row."""
     with (
         scratch() as home,
         programs(start_daemon(home), start_echo(mode, delay)) as (daemon, echo),
@@ -170,7 +170,7 @@ def compare_sizes(sizes: list[int], rows: int) -> str:
 
 
 def slow_system(rows: int) -> str:
-    """A system that takes 10 ms, 32 calls in flight: the rate it allows is 3,200 a second."""
+    """A system that takes 10 ms, 32 calls in flight: the rate it allows is 3,200 per second."""
     examples = list(make_examples(rows, 400))
     lines = []
     for mode in ("stream", "unary"):

@@ -1,4 +1,9 @@
-"""Microseconds a row for each evaluator: `python benchmarks/scoring.py [NAME...]`.
+"""Microseconds per row for each evaluator, beside a reference or another checkout.
+
+    python benchmarks/scoring.py [NAME...] [--beside PATH] [--turns 5]
+
+`--beside` names another checkout (with its .venv): both take turns, and the
+median of each is compared.
 
 Every case is scored on pairs not seen before, as in a run, and beside it the
 reference implementation where there is one. Figures are CPU time of this
@@ -7,17 +12,22 @@ are wall-clock time. The judges ask a server in this process that answers at
 once, so theirs is the cost of asking.
 """
 
+import argparse
 import json
+import random
 import re
+import statistics
 import string
-import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
+
+from checkouts import HERE, run_in
 
 from cbench_server.evaluators import (
     AnswerQuality,
@@ -49,15 +59,41 @@ class Case:
     rounds: int = ROUNDS
 
 
-def main(names: list[str]) -> None:
-    print("| evaluator | pair | ours, us | reference, us |")
-    print("|---|---|---:|---:|")
-    for case in CASES:
-        if names and case.evaluator not in names:
-            continue
-        ours = microseconds(case.score, case)
-        theirs = f"{microseconds(case.reference, case):.0f}" if case.reference else ""
-        print(f"| {case.evaluator} | {case.label} | {ours:.0f} | {theirs} |")
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="evaluators; all if none")
+    parser.add_argument("--beside", type=Path, help="another checkout to compare with")
+    parser.add_argument("--turns", type=int, default=5, help="with --beside, for each checkout")
+    parser.add_argument("--json", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    cases = [each for each in CASES if each.evaluator in (arguments.names or [each.evaluator])]
+    if arguments.json:
+        print(json.dumps([microseconds(case.score, case) for case in cases]))
+    elif arguments.beside:
+        compare(cases, arguments)
+    else:
+        print("| evaluator | pair | ours, us | reference, us |")
+        print("|---|---|---:|---:|")
+        for case in cases:
+            ours = microseconds(case.score, case)
+            theirs = f"{microseconds(case.reference, case):.0f}" if case.reference else ""
+            print(f"| {case.evaluator} | {case.label} | {ours:.0f} | {theirs} |")
+
+
+def compare(cases: list[Case], arguments: argparse.Namespace) -> None:
+    """Print the cases of this checkout beside those of another."""
+    found: dict[Path, list[list[float]]] = {HERE: [], arguments.beside: []}
+    for _ in range(arguments.turns):
+        for checkout, turns in found.items():
+            turns.append(run_in(checkout, Path(__file__).name, "--json", *arguments.names))
+    medians = [
+        [statistics.median(turn) for turn in zip(*each, strict=True)] for each in found.values()
+    ]
+    print("| evaluator | pair | ours, us | beside, us | ratio |")
+    print("|---|---|---:|---:|---:|")
+    for case, ours, theirs in zip(cases, *medians, strict=True):
+        figures = f"{ours:.0f} | {theirs:.0f} | {ours / theirs:.2f}"
+        print(f"| {case.evaluator} | {case.label} | {figures} |")
 
 
 def microseconds(score: Callable[[dict[str, Any], dict[str, Any]], Any], case: Case) -> float:
@@ -230,6 +266,17 @@ def summary(words: int) -> Callable[[int], Pair]:
     return make
 
 
+def random_summary(words: int) -> Callable[[int], Pair]:
+    """Make two texts of so many words, drawn from as many."""
+
+    def make(number: int) -> Pair:
+        drawn = random.Random(number).choices(range(words), k=2 * words)
+        texts = [" ".join(f"w{word}" for word in drawn[part::2]) for part in range(2)]
+        return {"answer": texts[0]}, {"response": texts[1]}
+
+    return make
+
+
 def by_math_verify(original: dict[str, Any], processed: dict[str, Any]) -> bool:
     from math_verify import parse, verify
 
@@ -284,6 +331,13 @@ CASES = [
         by_rouge_score,
         rounds=2,
     ),
+    Case(
+        "summarization-quality",
+        "5,000 random words",
+        SummarizationQuality().score,
+        random_summary(5_000),
+        rounds=50,
+    ),
     Case("ifeval", "2 sentences", IFEvalChecker().score, ifeval(2)),
     Case("ifeval", "40 sentences", IFEvalChecker().score, ifeval(40)),
     Case("nli-label-match", "short", NLILabelMatch().score, nli(0)),
@@ -305,4 +359,4 @@ CASES = [
 ]
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

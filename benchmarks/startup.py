@@ -30,7 +30,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PRESENT = "e72aa7c"
+PRESENT = "1c4a8c8"
 
 SYSTEM = """\
 from cbench_client import serve
@@ -46,7 +46,7 @@ serve(echo)
 
 @dataclass
 class Tree:
-    """One revision, with a store of its own and what was measured of it."""
+    """One revision, with its own store and its measurements."""
 
     name: str
     folder: Path
@@ -106,8 +106,12 @@ def measure_daemon(tree: Tree, figure: str, home: Path) -> None:
 def measure(tree: Tree, system: Path) -> None:
     """Take every measurement once."""
     short_run = tree.command(
-        *("cbench", "run", "--launch", f"{sys.executable} {system}"),
-        *("--dataset", "mini-qa", "-n", "48"),
+        "cbench",
+        "run",
+        "--launch",
+        f"{sys.executable} {system}",
+        "--dataset=mini-qa",
+        "-n48",
     )
     measure_command(tree, "run", short_run, tree.home)
     new = tree.home.with_name("new-store")

@@ -1,4 +1,4 @@
-"""Measure token counting against tiktoken in the same run: `python benchmarks/tokens.py`.
+"""Token counting against tiktoken in the same run: `python benchmarks/tokens.py`.
 
 Prints megabytes of UTF-8 per CPU second, best of five, and stops if any count differs.
 Every round counts texts not seen before, as a run does: our engine remembers pieces, and

@@ -1,7 +1,7 @@
 """The daemon of benchmarks/sdks.py: `unary_daemon.py HOME`.
 
 A daemon streams to every system that takes streams, and every SDK does. So that both ways can
-be measured on one daemon, this one takes systems at `localhost` for such that do not.
+be measured on one daemon, this one treats systems at `localhost` as ones that do not.
 """
 
 import sys

@@ -36,13 +36,13 @@ class ComponentInfo:
     scores: tuple[ScoreInfo, ...] = ()
     """Given as `score_infos`."""
     has_own_limits: bool = False
-    """Whether all its waits have limits of their own; given as `patience = None`."""
+    """Whether it limits all its waits itself; given as `patience = None`."""
     timeout: float | None = None
     """Seconds for one pair, if not the usual ones; given as `patience`."""
     applies: Callable[[Example], object] | None = None
     """Tells from an original alone whether it can be scored; else the required fields do."""
     asks_model: bool = False
-    """Whether it needs a key, which only whoever runs the daemon may give it."""
+    """Whether it needs a key, which only the operator of the daemon may give it."""
     runs_programs: bool = False
     """Whether it needs a sandbox."""
 
@@ -73,10 +73,32 @@ def info_of(component: Any) -> ComponentInfo:
     )
 
 
+def name_of(component: Any) -> str | None:
+    """Return a component's name; None for one that has none, such as a function that makes one."""
+    name = getattr(component, "name", None)
+    return name if isinstance(name, str) else None
+
+
+def aliases_of(component: Any) -> tuple[str, ...]:
+    """Return the other names that a component may be asked for by."""
+    return tuple(getattr(component, "aliases", ()))
+
+
+def optional_method(component: Any, name: str) -> Callable[..., Any] | None:
+    """Return a method that a component need not have; None if it has not.
+
+    They are `assess` of evaluators, `across` of metrics, and of systems the
+    awaitable twins (`aprocess` and so on), `with_scope`, `aclose` and
+    `close_connections`.
+    """
+    method = getattr(component, name, None)
+    return method if callable(method) else None
+
+
 def _mapping(options: Any) -> Mapping[str, Any] | None:
     return options if isinstance(options, Mapping) else None
 
 
 def _is_mapping(component: Any) -> bool:
-    # A dict has `keys` for reasons of its own.
+    # The `keys` of a dict are something else.
     return callable(getattr(component, "keys", None))

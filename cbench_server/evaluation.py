@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from cbench_server.contract import name_of
 from cbench_server.datasets.conversations import questions
 from cbench_server.errors import InvalidInput, InvalidSpec
 from cbench_server.results import EvalResult
@@ -125,10 +126,10 @@ def evaluate_memory(
 
 
 def _name_of(system: MemorySystem | Callable[[], MemorySystem]) -> str:
-    name = getattr(system, "name", None)
-    if not isinstance(name, str) and is_factory(system):
+    name = name_of(system)
+    if name is None and is_factory(system):
         return system().name  # type: ignore[operator] # a factory is called
-    if not isinstance(name, str):
+    if name is None:
         raise InvalidInput(f"{type(system).__name__} is not a memory system: it has no name.")
     return name
 

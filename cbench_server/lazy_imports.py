@@ -1,7 +1,7 @@
 """Names whose modules are imported when they are first used.
 
 A package that lists many things would otherwise load all of them, and what
-they need, for whoever wants one.
+they need, when one is wanted.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -10,7 +10,7 @@ from typing import Any
 
 
 def names_of(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return a package's `__getattr__`, which finds each name in the module of its own it is in."""
+    """Return a package's `__getattr__`, given the module that each name is in."""
 
     def find(name: str) -> Any:
         if name in homes:

@@ -12,6 +12,7 @@ from functools import cache, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
+from cbench_server.contract import aliases_of
 from cbench_server.errors import InvalidInput, UnknownName
 from cbench_server.types import Evaluator, Example, MemorySystem, Metric, System
 
@@ -39,7 +40,7 @@ class Registry:
         """Where datasets look before they ask the hub; empty means CBENCH_DATA_DIR."""
 
     def register(self, kind: str, name: str, component: Any) -> None:
-        """Make a component known by a name, instead of whatever had it."""
+        """Make a component known by a name, in place of the one that had it."""
         self._registered.setdefault(kind, {})[name] = component
 
     def get(self, kind: str, name: str) -> Any:
@@ -52,8 +53,8 @@ class Registry:
             return name
         wanted, names = _canonical(name), self.list(kind)
         for known in names:
-            aliases = getattr(self._component(kind, known), "aliases", ())
-            if wanted in map(_canonical, (known, *aliases)):
+            names_of_it = (known, *aliases_of(self._component(kind, known)))
+            if wanted in map(_canonical, names_of_it):
                 return known
         raise UnknownName(kind.replace("_", " "), name, names)
 

@@ -1,4 +1,4 @@
-"""Run the measurements of benchmarks/, one after another."""
+"""All measurements of benchmarks/, one after another."""
 
 import subprocess
 import sys

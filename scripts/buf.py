@@ -1,6 +1,6 @@
-"""Run buf, which comes from npm: `buf.py lint`, `buf.py breaking ...`.
+"""The tool buf, which comes from npm: `buf.py lint`, `buf.py breaking ...`.
 
-Exits with 3 where npm is missing, so that a caller can tell that from a finding.
+Exits with 3 where npm is missing, which a caller can tell from a finding.
 """
 
 import subprocess

@@ -1,4 +1,4 @@
-"""Tell whether the committed stubs are what protos/ gives today.
+"""Check that the committed Python stubs are those that protos/ gives.
 
 Run with the interpreter of .venv-protos, which has the generator.
 """
@@ -11,7 +11,7 @@ from gen_protos import DEFAULT_OUTPUT, generate
 
 
 def differences(committed: Path) -> list[str]:
-    """Return the stubs that differ, are missing, or are there for nothing."""
+    """Return the stubs that differ, are missing, or should not exist."""
     with tempfile.TemporaryDirectory() as folder:
         fresh = Path(folder) / "_gen"
         generate(fresh)

@@ -1,4 +1,4 @@
-"""Find what must not be committed: this machine's paths, and where its packages come from."""
+"""Check for what must not be committed: paths of this machine, and addresses of registries."""
 
 import re
 import subprocess

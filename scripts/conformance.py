@@ -1,4 +1,4 @@
-"""`make conformance`: the suite, over every SDK whose toolchain is here."""
+"""`make conformance`: the suite, for every SDK whose toolchain is installed."""
 
 import json
 import os
@@ -97,13 +97,18 @@ def version_of(sdk: Sdk) -> str:
 def check(sdk: Sdk) -> dict[str, Any]:
     """Build the SDK's program, run the suite against it, and return its report."""
     for command in sdk.build:
-        # What is built is of no interest unless it fails, and then it is on stderr.
+        # The output of a build matters only if it fails, and then it is on stderr.
         subprocess.run(command, cwd=sdk.folder, check=True, stdout=subprocess.DEVNULL)
     known_failing = sdk.folder / "conformance" / "known-failing.txt"
     done = subprocess.run(
         [
-            *(str(CBENCH), "conformance", "--known-failing", str(known_failing)),
-            *("--output", "json", "--", *sdk.program),
+            str(CBENCH),
+            "conformance",
+            "--known-failing",
+            str(known_failing),
+            "--output=json",
+            "--",
+            *sdk.program,
         ],
         check=False,
         stdout=subprocess.PIPE,

@@ -1,8 +1,8 @@
 """`make demo` and `make demo-polyglot`: a daemon and two runs, without any model.
 
 The first compares compressors in several languages with controls, the second scores the
-responses of a program on every kind of dataset. Everything it starts is stopped again,
-whatever happens; what it leaves are the runs and a report on the first, in .demo.
+responses of a program on every kind of dataset. Everything it starts is stopped in any
+case; the runs and a report on the first stay in .demo.
 """
 
 import argparse
@@ -24,8 +24,13 @@ RETRIEVAL = "long-notes"
 RATIO = 0.05
 RESPONDER = "rules_of_thumb.py"
 TASKS = (
-    *("mini-qa", "mini-summaries", "mini-choice", "mini-code"),
-    *("mini-maths", "mini-nli", "mini-instructions"),
+    "mini-qa",
+    "mini-summaries",
+    "mini-choice",
+    "mini-code",
+    "mini-maths",
+    "mini-nli",
+    "mini-instructions",
 )
 EXAMPLES_OF_A_TASK = 20
 DRAIN_SECONDS = 30
@@ -37,7 +42,7 @@ def main(systems: Sequence[ExampleSystem], folder: Path) -> int:
     os.environ["CBENCH_HOME"] = str(folder / "home")
     with daemon(folder / "daemon.log") as address:
         say(f"a daemon listens on {address}; its log is in {folder / 'daemon.log'}")
-        built = list(those_built(systems, folder))
+        built = list(buildable(systems, folder))
         names = ", ".join(system.name for system in built)
         say(f"first, {names} keep {RATIO:.0%} of each text, beside controls\n")
         server = ["--server", address]
@@ -55,7 +60,7 @@ def main(systems: Sequence[ExampleSystem], folder: Path) -> int:
     return code
 
 
-def those_built(systems: Sequence[ExampleSystem], folder: Path) -> Iterator[ExampleSystem]:
+def buildable(systems: Sequence[ExampleSystem], folder: Path) -> Iterator[ExampleSystem]:
     """Build each system, and say which are skipped, and why."""
     for system in systems:
         try:
@@ -121,7 +126,7 @@ The runs are stored in {folder}/home. Look at them, or run one of your own:
 def daemon(log: Path) -> Iterator[str]:
     """Start a daemon on a free port, yield its address, and stop it."""
     with log.open("w") as stderr:
-        # A session of its own: Ctrl-C is for the run, and we stop the daemon after it.
+        # In a new session: Ctrl-C is for the run, and we stop the daemon after it.
         process = subprocess.Popen(
             [BIN / "cbench-server", "--address", "127.0.0.1:0", "--log-format", "text"],
             stdout=subprocess.PIPE,
@@ -146,7 +151,7 @@ def daemon(log: Path) -> Iterator[str]:
 
 
 def run_cbench(arguments: list[str], stdout: int | None = None) -> int:
-    """Run `cbench` and return its exit code, leaving it the time to end well."""
+    """Run `cbench` and return its exit code; on Ctrl-C, wait until it has ended."""
     with subprocess.Popen([BIN / "cbench", *arguments], stdout=stdout) as process:
         while True:
             try:
@@ -160,7 +165,7 @@ def run_cbench(arguments: list[str], stdout: int | None = None) -> int:
 
 
 def say(text: str) -> None:
-    """Tell a person; stdout is for the table alone."""
+    """Print to stderr; stdout is for the tables."""
     print(text, file=sys.stderr, flush=True)
 
 
@@ -171,7 +176,9 @@ def _end(number: int, _: object) -> None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--polyglot", action="store_true", help="build Go and Rust, too")
-    parser.add_argument("--folder", type=Path, default=Path(".demo"), help="what it leaves is here")
+    parser.add_argument(
+        "--folder", type=Path, default=Path(".demo"), help="where the runs and the report are kept"
+    )
     return parser.parse_args()
 
 

@@ -1,4 +1,4 @@
-"""The example systems that `make demo` compares, one language each, and how they are built."""
+"""Example systems that `make demo` compares, in several languages, and their builds."""
 
 import fcntl
 import os
@@ -19,12 +19,12 @@ Command = tuple[str, ...]
 
 
 class NotBuilt(Exception):
-    """A system cannot take part, for the reason given."""
+    """A system cannot take part; the message says why."""
 
 
 @dataclass(frozen=True)
 class ExampleSystem:
-    """A program that serves one system, and the tools without which it cannot be built."""
+    """A program that serves one system, and the tools that build it."""
 
     name: str
     language: str

@@ -1,4 +1,4 @@
-"""Write docs/cli.md from the flags of `cbench`; with --check only say whether it is up to date."""
+"""Generator of docs/cli.md from the flags of `cbench`; --check only compares."""
 
 import argparse
 import sys

@@ -1,6 +1,6 @@
-"""Rewrite the parts of docs/ that are lists of what the code has.
+"""Generator of the parts of docs/ that list what the code has.
 
-Each part stands between `<!-- generated: NAME -->` and `<!-- end -->`. With
+Each part is between `<!-- generated: NAME -->` and `<!-- end -->`. With
 `--check` nothing is written, and a difference is an error.
 """
 
@@ -26,11 +26,11 @@ from cbench_server.rpc.status import code_of
 ROOT = Path(__file__).resolve().parent.parent
 PART = re.compile(r"(<!-- generated: (\S+) -->\n).*?(<!-- end -->)", re.S)
 
-# What a row's failure may say. Every reason in the code is here, and no other.
+# The reasons of failed rows: every one in the code, and no other.
 FAILURE_REASONS = {
     "ALREADY_EXISTS": "a call with the same `call_id` is still in flight",
     "BAD_RETURN": "the system or evaluator returned something that is not a result",
-    "CANCELLED": "the caller gave the call up",
+    "CANCELLED": "the caller gave up the call",
     "CANNOT_SUMMARIZE": "a metric broke; the rows are kept and the run ends as failed",
     "DEADLINE_EXCEEDED": "no answer in the time allowed for one example",
     "DUPLICATE_CALL": "the daemon has sent this call already",
@@ -38,12 +38,12 @@ FAILURE_REASONS = {
     "FAILED_PRECONDITION": "not possible now, such as a second scope for a memory with one state",
     "FAILURE_BUDGET_SPENT": "more rows failed than `max_failures` allows; the run ends",
     "INTERNAL": "a defect of the daemon; its log has more",
-    "INVALID_ARGUMENT": "the request makes no sense to the receiver",
+    "INVALID_ARGUMENT": "the receiver cannot use the request",
     "MESSAGE_TOO_LARGE": "a message beyond the limit of either side",
     "RESOURCE_EXHAUSTED": "too many calls at once; tried again, with fewer in flight",
     "RESULT_TOO_LARGE": "the system's result does not fit into a message",
-    "STREAM_GARBLED": "a stream carried something that is not the contract",
-    "SYSTEM_CHANGED": "a resumed run finds other systems than it was made with; the run ends",
+    "STREAM_GARBLED": "a stream carried something that breaks the contract",
+    "SYSTEM_CHANGED": "a resumed run finds other systems than it started with; the run ends",
     "ROW_GONE": "the run whose answers are rescored has been deleted; the run ends",
     "SYSTEM_GONE": "the system stayed away longer than the run waits; the run ends",
     "UNAVAILABLE": "the connection failed; tried again",
@@ -99,8 +99,8 @@ def failure_reasons() -> str:
         for reason in _reasons_in(ast.parse(path.read_text()))
     }
     if found != FAILURE_REASONS.keys():
-        unlike = sorted(found ^ FAILURE_REASONS.keys())
-        sys.exit(f"FAILURE_REASONS in {Path(__file__).name} and the code differ on {unlike}")
+        differing = sorted(found ^ FAILURE_REASONS.keys())
+        sys.exit(f"FAILURE_REASONS in {Path(__file__).name} and the code differ on {differing}")
     lines = ["| Reason | Meaning |", "|---|---|"]
     lines += [f"| `{reason}` | {meaning} |" for reason, meaning in FAILURE_REASONS.items()]
     return "\n".join(lines)
@@ -130,8 +130,15 @@ def api() -> str:
         "cbench_server.types": ["System", "Evaluator", "Metric", "MemorySystem", "Assessment"],
         "cbench_server.evaluators": sorted(each.__name__ for each in EVALUATORS.values()),
         "cbench_server.comparison": [
-            *("compare", "compare_two", "Comparison", "PairedDifference", "CostChange", "Flip"),
-            *("Front", "FrontPoint", "Estimate"),
+            "compare",
+            "compare_two",
+            "Comparison",
+            "PairedDifference",
+            "CostChange",
+            "Flip",
+            "Front",
+            "FrontPoint",
+            "Estimate",
         ],
         "cbench_server.metrics": sorted(each.__name__ for each in METRICS.values()),
         "cbench_server.metrics.quality": ["f1_score", "exact_match", "recall_score"],

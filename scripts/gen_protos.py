@@ -1,4 +1,4 @@
-"""Regenerate the Python stubs in clients/python/cbench_client/_gen from protos/.
+"""Generator of the Python stubs in clients/python/cbench_client/_gen from protos/.
 
 Run through `make protos`, which uses the oldest grpcio-tools we support:
 stubs refuse a runtime older than their generator.

@@ -1,4 +1,4 @@
-"""Write cbench_server/storage/*_statements.py: what storage/statements.py builds, as plain text.
+"""Generator of cbench_server/storage/*_statements.py: storage/statements.py as plain text.
 
 With --check, only tell whether the committed modules are what it gives now.
 """
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cbench_server.storage import statements
-from cbench_server.storage.schema import HEAD_REVISION, events
+from cbench_server.storage.schema import HEAD_REVISION, events, examples
 
 FOLDER = Path(statements.__file__).parent
 # The driver gives up the interpreter lock once per statement, and beside a busy
@@ -29,6 +29,7 @@ def module_of(name: str) -> str:
     constants: dict[str, Any] = {
         "HEAD_REVISION": HEAD_REVISION,
         "EVENT_COLUMNS": len(events.c),
+        "EXAMPLE_COLUMNS": len(examples.c),
         **statements.named(database),
         **statements.positional(database),
     }

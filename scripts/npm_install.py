@@ -1,4 +1,4 @@
-"""Packages of npm, installed as a package-lock.json pins them."""
+"""npm packages, installed as a package-lock.json pins them."""
 
 import os
 import shutil
@@ -21,7 +21,7 @@ def install(folder: Path, program: str, complaint: str) -> int:
         return NO_NPM
     if _is_current(folder, program):
         return 0
-    # Binaries are in packages of their own; no install script is needed.
+    # Binaries are separate packages; no install script is needed.
     command = [npm, "ci", "--ignore-scripts", "--loglevel=error"]
     done = subprocess.run(command, cwd=folder, stdout=sys.stderr, check=False)
     return 1 if done.returncode else 0

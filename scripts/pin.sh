@@ -1,17 +1,29 @@
 #!/bin/sh
-# Write constraints.txt anew: what pyproject.toml asks for, at the versions pinned so far,
-# or with --upgrade at the newest that it allows.
+# Rewrite constraints/: what pyproject.toml asks for, on every platform, with the hashes of its files,
+# at the versions pinned so far, or with --upgrade at the newest that are allowed.
 set -eu
 cd "$(dirname "$0")/.."
-fresh=$(mktemp -d)
-trap 'rm -rf "$fresh"' EXIT
-keep="-c constraints.txt"
-[ "${1:-}" = "--upgrade" ] && keep=""
-"${PYTHON:-python3}" -m venv "$fresh"
-# shellcheck disable=SC2086 # no quotes: it may be empty
-"$fresh/bin/python" -m pip install --quiet --disable-pip-version-check $keep -e clients/python -e '.[dev]'
-"$fresh/bin/python" -m pip freeze --exclude-editable | LC_ALL=C sort -f > "$fresh/frozen"
-{
-  echo "# Every package of .venv, so that today's install is tomorrow's. Remade by: scripts/pin.sh"
-  cat "$fresh/frozen"
-} > constraints.txt
+venv=$(mktemp -d)
+trap 'rm -rf "$venv"' EXIT
+"${PYTHON:-python3}" -m venv "$venv"
+"$venv/bin/python" -m pip install --quiet --disable-pip-version-check uv
+
+pin() { # NAME REQUIREMENTS [OPTION...]: write constraints/NAME.txt
+  output=constraints/$1.txt requirements=$2
+  shift 2
+  printf '%s\n' "$requirements" | "$venv/bin/uv" pip compile $upgrade --quiet --universal --python-version 3.11 \
+    --generate-hashes --no-annotate --no-emit-index-url --custom-compile-command scripts/pin.sh \
+    --no-emit-package cbench-client --no-emit-package cbench-server "$@" --output-file "$output" -
+}
+
+upgrade=
+[ "${1:-}" = "--upgrade" ] && upgrade=--upgrade
+pin build "setuptools>=77"
+pin base "./clients/python
+."
+# shellcheck disable=SC2046 # no quotes: two words for each package of base.txt, which dev.txt adds to
+pin dev "./clients/python
+.[dev]" -c constraints/base.txt $(sed -n 's/^\([^ #]*\)==.*/--no-emit-package \1/p' constraints/base.txt)
+# The oldest grpcio-tools we support: stubs refuse a runtime older than their generator.
+pin protos "grpcio-tools==1.76.0
+setuptools<81"

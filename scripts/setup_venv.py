@@ -1,11 +1,11 @@
-"""Make a virtual environment once, and again only when what it should hold has changed.
+"""Virtual environments, made once and remade only when their packages change.
 
 Called by make with the `python3` it finds, so the first lines also run on old ones.
 """
 
 import sys
 
-if sys.version_info < (3, 11):  # noqa: UP036 - this file is run by whatever python3 is
+if sys.version_info < (3, 11):  # noqa: UP036 - this file is run by any python3
     sys.exit(
         "cbench-server needs Python 3.11 or newer, and {} is {}.{}. "
         "Name another: make PYTHON=python3.12 demo".format(sys.executable, *sys.version_info[:2])
@@ -17,21 +17,23 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-STUBS_REQUIREMENTS = ROOT / "scripts" / "protos-requirements.txt"
-INPUTS = [ROOT / "constraints.txt", ROOT / "pyproject.toml", ROOT / "clients/python/pyproject.toml"]
-PINNED = ["-c", "constraints.txt", "-e", "clients/python", "-e"]
+BUILD, BASE, DEV = "constraints/build.txt", "constraints/base.txt", "constraints/dev.txt"
+PROTOS = "constraints/protos.txt"
+OURS = ["clients/python", "."]
+INPUTS = [BUILD, BASE, DEV, "pyproject.toml", "clients/python/pyproject.toml"]
 
-# Which environment, what goes into it, which files decide that, and what it also covers.
+# Each with its folder, the packages of others and ours, the inputs that decide whether it is up to
+# date, and the kinds that it includes.
 KINDS = {
-    "base": (".venv", [*PINNED, "."], INPUTS, ()),
-    "dev": (".venv", [*PINNED, ".[dev]"], INPUTS, ("base",)),
-    "protos": (".venv-protos", ["-r", str(STUBS_REQUIREMENTS)], [STUBS_REQUIREMENTS], ()),
+    "base": (".venv", [BASE], OURS, INPUTS, []),
+    "dev": (".venv", [BASE, DEV], OURS, INPUTS, ["base"]),
+    "protos": (".venv-protos", [PROTOS], [], [PROTOS], []),
 }
 
 
 def main(kind: str) -> None:
     """Bring one kind of environment up to date."""
-    folder, packages, inputs, covered = KINDS[kind]
+    folder, pinned, ours, inputs, covered = KINDS[kind]
     python = ROOT / folder / "bin" / "python"
     stamp = _stamp(inputs)
     noted = ROOT / folder / f"cbench-{kind}.stamp"
@@ -44,24 +46,35 @@ def main(kind: str) -> None:
             [sys.executable, "-m", "venv", "--clear", folder],
             "Is the venv module installed? On Debian: apt install python3-venv",
         )
-    pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    pip = [str(python), "-m", "pip", "--disable-pip-version-check"]
     # Most modules are never imported; Python compiles those that are when they are.
-    _run([*pip, "--no-compile", *packages], "Is the package index reachable?")
+    install = [*pip, "install", "--quiet", "--no-compile", "--no-build-isolation"]
+    hint = "Is the package index reachable?"
+    if ours:  # first, because some packages come as source only, and setuptools builds them
+        _run([*install, "--require-hashes", "-r", BUILD], hint)
+    _run([*install, "--require-hashes", *_each("-r", pinned)], hint)
+    if ours:
+        _run([*install, "--no-deps", *_each("-e", ours)], hint)
+        _run([*pip, "check"], "Is a package of pyproject.toml not pinned? Run scripts/pin.sh")
     for each in (kind, *covered):
         (ROOT / folder / f"cbench-{each}.stamp").write_text(stamp)
     print(f"{folder} is ready ({time.monotonic() - started:.0f} s)", file=sys.stderr)
 
 
-def _stamp(inputs: "list[Path]") -> str:
+def _each(flag: str, values: "list[str]") -> "list[str]":
+    return [word for value in values for word in (flag, value)]
+
+
+def _stamp(inputs: "list[str]") -> str:
     # The place and the interpreter belong to it: a moved checkout is installed again.
     digest = hashlib.sha256(f"{ROOT} {sys.version_info[:2]}".encode())
     for path in inputs:
-        digest.update(path.read_bytes())
+        digest.update((ROOT / path).read_bytes())
     return digest.hexdigest()
 
 
 def _run(command: "list[str]", hint: str) -> None:
-    done = subprocess.run(command, cwd=ROOT, check=False)
+    done = subprocess.run(command, cwd=ROOT, check=False, stdout=sys.stderr)
     if done.returncode:
         sys.exit(f"`{' '.join(command)}` failed; its messages are above. {hint}")
 

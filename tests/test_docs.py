@@ -80,6 +80,16 @@ def test_the_configuration_file_shown_is_one() -> None:
     assert set(tomllib.loads(shown[1])) <= {each.name for each in fields(Settings)}
 
 
+def test_every_package_we_depend_on_has_its_reason() -> None:
+    page = (ROOT / "docs" / "decisions" / "0001-what-we-build-on.md").read_text().lower()
+    for folder in (ROOT, ROOT / "clients" / "python"):
+        project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
+        extras = project.get("optional-dependencies", {}).values()
+        for requirement in sum(extras, project["dependencies"]):
+            name = re.split(r"[^\w-]", requirement)[0]
+            assert name.startswith("cbench-") or re.search(rf"\b{name}\b", page), name
+
+
 def test_python_shown_compiles() -> None:
     for page in PAGES:
         for source in re.findall(r"^```python\n(.*?)^```", page.read_text(), re.M | re.S):

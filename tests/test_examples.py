@@ -1,7 +1,6 @@
 """Every program in examples/ does what its first lines say."""
 
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 from cbench_client import BenchClient, RemoteEvaluator, RemoteSystem
 from cbench_server.registry import load_dataset
 from tests.fixtures import preloaded
+from tests.fixtures.waiting import wait_until_listed
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples" / "python"
 TESTED_HERE = {
@@ -33,13 +33,6 @@ def run_example(name: str, *arguments: str) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
-
-
-def wait_until_listed(client: BenchClient, name: str) -> None:
-    deadline = time.monotonic() + 30
-    while name not in {system.name for system in client.components().systems}:
-        assert time.monotonic() < deadline, f"{name} has not attached itself"
-        time.sleep(0.05)
 
 
 def test_every_example_is_tested() -> None:

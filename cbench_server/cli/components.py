@@ -1,21 +1,28 @@
-"""Components that a run may name, listed by the commands `datasets`, `evaluators` and so on."""
+"""Lists of components, printed by the commands `datasets`, `evaluators` and so on."""
 
 import argparse
 import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from cbench_server.cli import options
 from cbench_server.cli.connect import connect
 from cbench_server.cli.screen import draw, print_json
-from cbench_server.reports.grid import Grid
+from cbench_server.texts.grid import Grid
 
 if TYPE_CHECKING:
     from cbench_client._gen.cbench.v1 import bench_pb2
 
 
+def add_listing(parser: argparse.ArgumentParser, handler: options.Handler) -> None:
+    """Add the flags of a command that lists components."""
+    parser.set_defaults(handler=handler)
+    options.add_output(parser)
+    options.add_server_flags(parser)
+
+
 def components(args: argparse.Namespace) -> "bench_pb2.ListComponentsResponse":
     """Ask the daemon for everything it has."""
-
     with connect(args) as client:
         return client.components()
 

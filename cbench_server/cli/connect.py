@@ -1,4 +1,4 @@
-"""Connections to a daemon: the one that is named, or one inside this process."""
+"""Connections to a daemon: the one at --server, or one inside this process."""
 
 import argparse
 import os
@@ -24,7 +24,7 @@ def connect(args: argparse.Namespace, *, evaluates: bool = False) -> Iterator["B
 
     `evaluates` says that a run is about to begin.
     """
-    # Here, so that no --help has to wait for gRPC.
+    # Imported here, so that --help does not wait for gRPC.
     from cbench_client import BenchClient
 
     if server := server_of(args):

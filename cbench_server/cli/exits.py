@@ -23,13 +23,13 @@ EXIT_CODES = {
     INTERRUPTED: "interrupted with Ctrl-C; rows are kept",
 }
 
-# gRPC's names for "what you asked for is at fault".
+# gRPC codes that mean the request itself is wrong.
 _INPUT_CODES = frozenset({"INVALID_ARGUMENT", "NOT_FOUND", "ALREADY_EXISTS", "OUT_OF_RANGE"})
 
 # The client library's errors carry a code for the way out, which is a flag here: one for the
 # connection to the daemon, another for connections to systems.
 DAEMON_ADVICE = {
-    "USE_TLS": "Pass --tls, or --tls-ca FILE for an authority of your own.",
+    "USE_TLS": "Pass --tls, or --tls-ca FILE for your own authority.",
     "DROP_TLS": "Drop --tls and --tls-ca, or check the port.",
     "TRUST_AUTHORITY": "Pass its authority with --tls-ca FILE.",
     "PRESENT_CERTIFICATE": (
@@ -38,7 +38,7 @@ DAEMON_ADVICE = {
     "PRESENT_TOKEN": "Pass --token, or set CBENCH_TOKEN.",
 }
 SYSTEM_ADVICE = {
-    "USE_TLS": "Pass --system-tls, or --system-ca FILE for an authority of your own.",
+    "USE_TLS": "Pass --system-tls, or --system-ca FILE for your own authority.",
     "DROP_TLS": "Drop --system-tls and --system-ca, or check the port.",
     "TRUST_AUTHORITY": "Pass its authority with --system-ca FILE.",
     "PRESENT_CERTIFICATE": (
@@ -69,7 +69,7 @@ def explain(error: BaseException) -> tuple[int, str] | None:
         return FAILED, str(error)
     if isinstance(error, Refused):
         code = USAGE if error.code in _INPUT_CODES else FAILED
-        # What a daemon cannot reach is a system.
+        # A refusal about a connection is about the daemon's connection to a system.
         return code, in_flags(error, SYSTEM_ADVICE)
     if isinstance(error, ClientError):
         code = USAGE if isinstance(error, ValueError) else FAILED
@@ -105,8 +105,8 @@ def report(error: BaseException) -> int:
 
 
 def complain(message: str) -> None:
-    """Print a line on stderr under our name."""
-    from cbench_server.reports.grid import printable
+    """Print a line on stderr that begins with `cbench:`."""
+    from cbench_server.texts.grid import printable
 
     print(f"cbench: {printable(message)}", file=sys.stderr)
 

@@ -1,5 +1,6 @@
-"""The follower of a run: progress on stderr, rows to a callback, Ctrl-C cancels."""
+"""Follower of a run: progress on stderr, rows to a callback, Ctrl-C cancels."""
 
+import argparse
 import os
 import signal
 import sys
@@ -9,17 +10,18 @@ from cbench_client import BenchClient
 from cbench_client._gen.cbench.v1 import bench_pb2
 from cbench_server.cli import launch
 from cbench_server.cli.exits import INTERRUPTED
+from cbench_server.cli.output import complain_of_failure, exit_code, print_row, print_run
 from cbench_server.cli.stored_runs import run_of
-from cbench_server.reports.grid import printable
 from cbench_server.rpc.runs import state_from_proto
 from cbench_server.runs.progress import ProgressDisplay, open_progress
 from cbench_server.spec import Run, RunState
+from cbench_server.texts.grid import printable
 
 OnRow = Callable[[bench_pb2.EvalRow], None]
 
 
 class Interrupted(Exception):
-    """The person at the keyboard stopped the run; it is cancelled and its rows are kept."""
+    """The user stopped the run; it is cancelled and its rows are kept."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
@@ -27,7 +29,7 @@ class Interrupted(Exception):
 
 
 class Follower:
-    """Takes the events of one run; `run` is the run as last heard of."""
+    """Takes the events of one run; `run` is its state at the end."""
 
     def __init__(self, display: ProgressDisplay, on_row: OnRow | None) -> None:
         self._display = display
@@ -102,15 +104,37 @@ def follow(
     return follower.run or run_of(client.get(follower.run_id))
 
 
-def sum_up_interruption(run: Run, launched: Iterable[str] = ()) -> int:
-    """Say what is kept and how to resume."""
-    print(
-        f"kept {run.completed_rows:,} rows; resume with: cbench resume {run.run_id}",
-        file=sys.stderr,
-    )
-    for target in launched:
-        print(f"first start the launched system again, at {target}", file=sys.stderr)
-    return INTERRUPTED
+def conclude(
+    client: BenchClient,
+    events: Iterable[bench_pb2.RunEvent],
+    args: argparse.Namespace,
+    *,
+    run_id: str = "",
+    streams_rows: bool = False,
+    with_rows: bool = False,
+    cancels: bool = True,
+    launched: Iterable[str] = (),
+) -> int:
+    """Follow a run to its end, print it, and return the exit code.
+
+    Rows are printed as they come (`streams_rows`), or after the end as the format has it.
+    """
+    on_row = print_row if streams_rows else None
+    try:
+        run = follow(
+            client, events, run_id=run_id, quiet=args.quiet, on_row=on_row, cancels=cancels
+        )
+    except Interrupted as interruption:
+        kept = interruption.run
+        how = f"resume with: cbench resume {kept.run_id}"
+        print(f"kept {kept.completed_rows:,} rows; {how}", file=sys.stderr)
+        for target in launched:
+            print(f"first start the launched system again, at {target}", file=sys.stderr)
+        return INTERRUPTED
+    if not streams_rows:
+        print_run(client, run, args.output, with_rows=with_rows)
+    complain_of_failure(run, args.output)
+    return exit_code(run)
 
 
 def _end_on_next_interrupt() -> None:

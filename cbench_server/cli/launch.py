@@ -1,7 +1,7 @@
-"""Systems started for one run: `cbench|1|tcp|HOST:PORT` on their stdout says where they are.
+"""Systems launched for one run, which print `cbench|1|tcp|HOST:PORT` on their stdout.
 
-Each leads its own process group, so that it can be stopped together with
-everything it has started, and so that Ctrl-C reaches us first.
+Each leads its own process group: it can be stopped together with everything it
+has started, and Ctrl-C reaches only this process.
 """
 
 import os
@@ -45,7 +45,7 @@ def launched(commands: Sequence[str]) -> Iterator[Callable[[], list[str]]]:
                 for command, (process, errors) in zip(commands, started, strict=True)
             ]
             for process, _ in started:
-                _LastWords(process.stdout)
+                _PipeEnd(process.stdout)
             return found
 
         yield targets
@@ -58,7 +58,7 @@ def kill_all() -> None:
 
 
 @contextmanager
-def _process(command: str) -> Iterator[tuple["subprocess.Popen[bytes]", "_LastWords"]]:
+def _process(command: str) -> Iterator[tuple["subprocess.Popen[bytes]", "_PipeEnd"]]:
     words = _words(command)
     try:
         process = subprocess.Popen(
@@ -73,14 +73,14 @@ def _process(command: str) -> Iterator[tuple["subprocess.Popen[bytes]", "_LastWo
         raise UsageError(f"cannot launch `{command}`: {error.strerror}: {words[0]}") from error
     _running.append(process)
     try:
-        yield process, _LastWords(process.stderr)
+        yield process, _PipeEnd(process.stderr)
     finally:
         _stop(process)
         _running.remove(process)
 
 
-class _LastWords:
-    """Reads a pipe to its end, so that its writer never blocks, and keeps the last of it."""
+class _PipeEnd:
+    """Reads a pipe to its end, so that its writer never blocks, and keeps the last part."""
 
     def __init__(self, pipe: Any) -> None:
         self._pipe = pipe
@@ -94,12 +94,12 @@ class _LastWords:
                 self._kept = (self._kept + part)[-_KEPT_BYTES:]
 
     def __str__(self) -> str:
-        # A process that has just ended may have words on their way.
+        # The last output of a process that has just ended may still be in the pipe.
         self._thread.join(1.0)
         lines = self._kept.decode("utf-8", "replace").strip().splitlines()[-_STDERR_LINES:]
         if not lines:
             return ""
-        return f" Its last words on stderr: {' / '.join(line.strip() for line in lines)}"
+        return f" The end of its stderr: {' / '.join(line.strip() for line in lines)}"
 
 
 def _words(command: str) -> list[str]:
@@ -112,7 +112,7 @@ def _words(command: str) -> list[str]:
     return words
 
 
-def _target(command: str, process: "subprocess.Popen[bytes]", errors: _LastWords) -> str:
+def _target(command: str, process: "subprocess.Popen[bytes]", errors: _PipeEnd) -> str:
     line = _first_line(process, time.monotonic() + HANDSHAKE_SECONDS)
     if line is None and process.poll() is None:
         raise CommandFailed(
@@ -158,7 +158,7 @@ def _stop(process: "subprocess.Popen[bytes]") -> None:
     _signal_group(process, signal.SIGTERM)
     with suppress(subprocess.TimeoutExpired):
         process.wait(STOP_SECONDS)
-    # Also after a good end: children it has left behind are in its group.
+    # Also after a clean exit: its children may still run in its group.
     _signal_group(process, signal.SIGKILL)
     process.wait()
 

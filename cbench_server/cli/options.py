@@ -24,7 +24,7 @@ SYSTEMS = {
     "--system": ("TARGET[/NAME]", "a system served at HOST:PORT or unix:/PATH, in any language"),
     "--proxy": ("URL", "an OpenAI-compatible endpoint, without /v1/chat/completions"),
     "--builtin": ("NAME", "a built-in or registered system; see: cbench systems"),
-    "--attached": ("NAME", "a system that has attached itself to the daemon"),
+    "--attached": ("NAME", "a system that is attached to the daemon"),
     "--launch": (
         "COMMAND",
         "start a system that announces where it listens, and stop it afterwards",
@@ -45,7 +45,7 @@ Handler = Callable[[argparse.Namespace], int]
 def add_action(
     actions: Actions, name: str, handler: Handler, summary: str
 ) -> argparse.ArgumentParser:
-    """Add what follows a command, such as `delete` of `cbench runs delete`."""
+    """Add an action of a command, such as `delete` of `cbench runs delete`."""
     parser: argparse.ArgumentParser = actions.add_parser(
         name, help=summary, description=f"{summary}."
     )
@@ -54,7 +54,7 @@ def add_action(
 
 
 def inherit_flags(parser: argparse.ArgumentParser) -> None:
-    """Let flags given before an action stand, instead of the action's defaults."""
+    """Keep the flags given before an action, instead of the action's defaults."""
     for action in parser._actions:
         action.default = argparse.SUPPRESS
 
@@ -177,7 +177,7 @@ def add_systems(group: Flags, where: Mapping[str, tuple[str, str]], models: str)
     group.add_argument(
         "--reader",
         metavar="URL",
-        help="an OpenAI-compatible endpoint that answers for systems which return no response",
+        help="an OpenAI-compatible endpoint that answers for systems that return no response",
     )
     group.add_argument(
         "--reader-model", metavar="MODEL", help="the model of the --reader (default: --model)"
@@ -325,7 +325,8 @@ def add_conduct(group: Flags, timeout: str) -> None:
     group.add_argument(
         "--max-failures",
         metavar="N|P%",
-        help="fail the run after this many failed rows, or this share of them (default: never)",
+        help="fail the run after this many failed rows, or this share of the finished rows "
+        "(default: never)",
     )
     group.add_argument(
         "--seed", metavar="N", type=whole_number, help="the seed for everything random (default: 0)"

@@ -1,38 +1,34 @@
-"""The output of a command: a run on stdout, or a report in a file, whole or not at all."""
+"""The run that a command prints: as a table, by a reporter, or row by row."""
 
 import argparse
-import contextlib
-import os
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Iterable
 from itertools import islice
-from pathlib import Path
 
 from cbench_client import BenchClient
 from cbench_client._gen.cbench.v1 import bench_pb2
 from cbench_server.cli.exits import FAILED, OK, UsageError, complain
+from cbench_server.cli.files import write_file, write_stdout
 from cbench_server.cli.screen import draw, print_json, print_line
 from cbench_server.cli.stored_runs import report_from, rows_of
 from cbench_server.errors import UnknownName
 from cbench_server.registry import registry
-from cbench_server.reports.grid import printable
 from cbench_server.reports.json_report import row_line, run_to_dict
 from cbench_server.reports.table import RowFacts, to_table
 from cbench_server.rpc.rows import row_from_proto
 from cbench_server.spec import Run, RunState
+from cbench_server.texts.grid import printable
 
-STDOUT = "-"
 TABLE = "table"
 _BINARY = frozenset({"parquet"})
-# Enough to tell why rows fail, without reading a million of them.
+# Enough to tell why rows fail without reading all of them.
 _FAILURES_READ = 2000
 _ROWS_READ = 200
 
 
 def check_output(args: argparse.Namespace) -> None:
-    """Refuse an `--output` that no reporter gives, or that a terminal cannot show."""
+    """Refuse an unknown `--output`, or one that a terminal cannot show."""
     if args.output == TABLE:
         return
     try:
@@ -43,13 +39,13 @@ def check_output(args: argparse.Namespace) -> None:
 
 
 def check_terminal(name: str, instead: str) -> None:
-    """Refuse a reporter whose bytes do not belong on a terminal."""
+    """Refuse to print binary output on a terminal."""
     if name in _BINARY and sys.stdout.isatty():
         raise UsageError(f"{name} is not text for a terminal; {instead}.")
 
 
 def print_run(client: BenchClient, run: Run, output: str, *, with_rows: bool = True) -> None:
-    """Print a run as a table or by a reporter; without its rows JSON is that of the run alone."""
+    """Print a run as a table or by a reporter; JSON has the rows only if `with_rows`."""
     if output == TABLE:
         print(to_table(run, row_facts(client, run), draw), end="")
     elif output == "json" and not with_rows:
@@ -71,7 +67,7 @@ def print_row(message: bench_pb2.EvalRow) -> None:
 
 def write_page(page: Iterable[str | bytes], path: str) -> None:
     """Write the page to a file, and say where it is."""
-    size = write_file(Path(path), page)
+    size = write_file(path, page)
     print(printable(f"{path} ({size}): open it in any browser; it needs no network"))
 
 
@@ -81,7 +77,7 @@ def page_name(run: Run) -> str:
 
 
 def row_facts(client: BenchClient, run: Run) -> RowFacts:
-    """Learn from some rows what the summary does not say."""
+    """Read some rows for facts that the summary does not have."""
     scores = {}
     broken: dict[str, str] = {}
     for system in run.systems:
@@ -104,43 +100,5 @@ def complain_of_failure(run: Run, output: str) -> None:
 
 
 def exit_code(run: Run) -> int:
-    """Failed rows are results; only a run that did not get to its end is a failure."""
+    """Return 1 for a run that did not reach its end; failed rows are results."""
     return OK if run.state is RunState.SUCCEEDED else FAILED
-
-
-def write_file(path: Path, parts: Iterable[str | bytes]) -> str:
-    """Write the parts and say how large the file is; what was there stays until the end."""
-    if path.is_dir():
-        raise UsageError(f"cannot write {path}: it is a folder. Name a file in it.")
-    try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror}.") from error
-    try:
-        with os.fdopen(handle, "wb") as file:
-            size = sum(file.write(_encoded(part)) for part in parts)
-        # mkstemp makes the file private, which a report need not be.
-        os.chmod(name, 0o666 & ~_umask())
-        os.replace(name, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(name)
-        raise
-    return f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{max(1, size // 1000):,} kB"
-
-
-def write_stdout(parts: Iterable[str | bytes]) -> None:
-    """Write the parts as they are made."""
-    for part in parts:
-        sys.stdout.buffer.write(_encoded(part))
-    sys.stdout.buffer.flush()
-
-
-def _encoded(part: str | bytes) -> bytes:
-    return part.encode("utf-8", "replace") if isinstance(part, str) else part
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -1,4 +1,4 @@
-"""The grammar of the command line: every command by name, and mistakes as one line each."""
+"""Parser of the command line: every command by name, and mistakes as one line each."""
 
 import argparse
 import sys

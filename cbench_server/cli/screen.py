@@ -4,7 +4,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from cbench_server.reports.grid import Grid, printable, printable_lines, to_text
+from cbench_server.texts.grid import Grid, printable, printable_lines, to_text
 
 _SHORT = 80
 _FIRST = ("id", "dataset", "context", "question", "turns", "response")

@@ -21,10 +21,7 @@ def build_spec(
     spec: dict[str, Any] = {
         "systems": build_systems(args, targets, tls),
         "datasets": list(datasets),
-        "evaluators": [
-            *build_evaluators(args.evaluators, args.evaluator_options),
-            *judge_evaluators(args),
-        ],
+        "evaluators": evaluators_of(args),
         "metrics": [{"name": name} for name in args.metrics],
         "row_timeout": args.timeout,
         "wait_timeout": args.wait,
@@ -119,6 +116,12 @@ def _add_options(systems: Sequence[System], args: argparse.Namespace) -> None:
             # A proxy's settings are further keys of its request body.
             home = system.get("proxy", system)
             home.setdefault("options", {})[key] = value
+
+
+def evaluators_of(args: argparse.Namespace) -> list[dict[str, Any]]:
+    """Build the references to evaluators and to the judge."""
+    named = build_evaluators(args.evaluators, args.evaluator_options)
+    return named + judge_evaluators(args)
 
 
 def build_evaluators(

@@ -1,4 +1,4 @@
-"""Stored runs: found by what a person types, read from the daemon, reported and compared."""
+"""Stored runs: found by id or `last`, read from the daemon, reported and compared."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -20,7 +20,7 @@ _DATA = ("upload", "split", "revision", "files")
 
 
 def find_run(client: "BenchClient", text: str) -> "Run":
-    """Return the run of an id, of the only id that begins so, or the newest for `last`."""
+    """Return the run with this id or the only one that begins with it, or the newest for `last`."""
     from cbench_client import Refused
 
     if text == "last":
@@ -83,7 +83,7 @@ def full_rows_of(client: "BenchClient", run_id: str, system: str) -> "Iterator[F
 
 
 def report_from(client: "BenchClient", run: "Run", *, others: "Sequence[Run]" = ()) -> "Report":
-    """Give a run to a reporter; its systems are compared with each other and the others'."""
+    """Build the report of a run; its systems are compared with each other and with `others`."""
     from cbench_server.reports.report import Report
 
     return Report(
@@ -117,14 +117,14 @@ def run_differences(a: "Run", b: "Run") -> Iterator[str]:
     for label in [label for label in ours if label in theirs]:
         one, other = ours[label], theirs[label]
         if any(one.get(name) != other.get(name) for name in _DATA):
-            # The digest of an upload is that of the part which -n left.
+            # An upload holds only the examples that -n kept, so its digest differs.
             is_cut = one.get("upload") and one.get("max_examples") != other.get("max_examples")
             what = "different data, or parts of the same" if is_cut else "different data"
-            yield f"{label} was read from {what}: the same id may name another example."
+            yield f"{label} was read from {what}: the same id may mean different examples."
         if one.get("evaluators") != other.get("evaluators"):
             yield f"{label} was scored by different evaluators, versions or settings."
     if _corrections(a) != _corrections(b):
-        yield "The runs were scored by different references: one of them with corrected ones."
+        yield "The runs were scored with different references; at least one has corrected ones."
     if a.spec.reader != b.spec.reader:
         yield "The runs had different readers."
     if a.config.get("tokenizer") != b.config.get("tokenizer"):

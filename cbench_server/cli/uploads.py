@@ -1,4 +1,4 @@
-"""Dataset files: read here, sent to the daemon, named by their digest there."""
+"""Uploads of dataset files, which the daemon names by their digest."""
 
 import sys
 from collections.abc import Iterator
@@ -41,7 +41,7 @@ def _first(examples: Iterator[Example], limit: int | None) -> Iterator[Example]:
 
 
 class _BadLines:
-    """Says which lines were left out: the first few by name, then how many."""
+    """Reports the lines that were left out: the first few in full, then how many."""
 
     def __init__(self) -> None:
         self._count = 0

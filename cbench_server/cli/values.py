@@ -1,4 +1,4 @@
-"""Values of flags, read from text; each raises ArgumentTypeError with what would be right."""
+"""Values of flags, read from text; errors say how to write the value."""
 
 import argparse
 import json
@@ -11,9 +11,9 @@ _DURATION = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*(ms|s|m|h|)")
 
 
 def positive_int(text: str) -> int:
-    """Read a whole number from 1 on."""
+    """Read a whole number of at least 1."""
     if not re.fullmatch(r"\d+", text) or int(text) < 1:
-        raise argparse.ArgumentTypeError(f'"{text}" is not a whole number from 1 on.')
+        raise argparse.ArgumentTypeError(f'"{text}" is not a whole number of at least 1.')
     return int(text)
 
 
@@ -49,22 +49,22 @@ def label(text: str) -> tuple[str, str]:
     """Read `key=value`, both text."""
     key, equals, value = text.partition("=")
     if not equals or not key:
-        raise argparse.ArgumentTypeError(f'"{text}" has no value; write it as key=value.')
+        raise argparse.ArgumentTypeError(f'"{text}" is not a pair; write it as key=value.')
     return key, value
 
 
 def names(text: str) -> tuple[str, ...]:
     """Read names with commas between them."""
-    found = tuple(name.strip() for name in text.split(",") if name.strip())
-    if not found:
-        raise argparse.ArgumentTypeError(f'"{text}" names nothing; write it as one,two.')
+    found = tuple(name.strip() for name in text.split(","))
+    if not all(found):
+        raise argparse.ArgumentTypeError(f'"{text}" is not a list of names; write it as A,B.')
     return found
 
 
 def option(text: str) -> tuple[str, str, Any]:
     """Read `key=value` or `OWNER.key=value` into (owner, key, value).
 
-    The value is JSON where it can be read as such (`0.3`, `true`, `[1]`), else text.
+    The value is JSON if it can be parsed (`0.3`, `true`, `[1]`), else text.
     """
     left, equals, right = text.partition("=")
     owner, _, key = left.rpartition(".")

@@ -1,4 +1,4 @@
-"""Rows of several systems in, a comparison out."""
+"""Comparison of systems, made from their rows."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -11,7 +11,7 @@ from cbench_server.results import EvalRow
 from cbench_server.types import ScoreInfo
 
 EFFECT = 0.02
-"""The difference worth seeing, unless another is named: two points."""
+"""The difference worth seeing unless another one is given: two points."""
 
 
 def compare(
@@ -27,18 +27,19 @@ def compare(
     """Compare systems on the examples they share, every pair of them unless `pairs` says which.
 
     `sides` has the rows of each system under the name it is to be shown by;
-    they are read once. `scores` is what is known of the scores, by name. `threshold` is what an example must reach to pass,
+    they are read once. `scores` is what is known of the scores, by name;
+    `threshold` is the score from which an example passes,
     `effect` the difference worth seeing, as a share of the largest score.
     A pair without common examples is left out with a note; raises
     InvalidInput where that leaves nothing.
     """
-    # Here, since numpy takes memory that who only reads a comparison need not spend.
+    # Imported here: code that only reads comparisons need not load numpy.
     from cbench_server.comparison.differences import paired_difference
     from cbench_server.comparison.fronts import fronts
     from cbench_server.comparison.pairs import Side, match
 
     if len(sides) < 2:
-        raise InvalidInput(f"a comparison needs two systems; this is {', '.join(sides) or 'none'}")
+        raise InvalidInput(f"a comparison needs two systems, not {', '.join(sides) or 'none'}")
     read = {name: Side(name, rows, score_field, scores) for name, rows in sides.items()}
     chosen = list(combinations(sides, 2) if pairs is None else pairs)
     notes: dict[str, None] = {}

@@ -1,4 +1,4 @@
-"""One system against another: by how much, and what could have been seen."""
+"""Difference between two systems: its size, its p-value, and what could have been seen."""
 
 import math
 from collections.abc import Iterator

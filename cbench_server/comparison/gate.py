@@ -1,22 +1,24 @@
-"""Gates: whether a run keeps what policies demand.
+"""Gates, which check whether a run meets policies.
 
-An end of the 95 % interval decides: the one that is worse for the run. What
-cannot be shown with this many examples is not passed.
+The end of the 95 % interval that is worse for the run decides. What cannot be
+shown with this many examples does not pass.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from cbench_server.comparison.policies import Policy
 from cbench_server.comparison.quantities import Measures, Quantity, write_change, write_value
 from cbench_server.metrics.stats.estimate import Estimate
+from cbench_server.texts.junit_xml import Case, document
 
 Verdict = Literal["passed", "failed", "not shown"]
 
 
 @dataclass(frozen=True)
 class Check:
-    """A policy and what became of it."""
+    """A policy and its verdict."""
 
     policy: Policy
     verdict: Verdict
@@ -27,7 +29,7 @@ class Check:
 
     @property
     def passed(self) -> bool:
-        """Whether the gate may open."""
+        """Whether the policy holds."""
         return self.verdict == "passed"
 
 
@@ -85,3 +87,19 @@ def _explain(policy: Policy, quantity: Quantity, limit: float, wants_high: bool)
     which = "the measured value" if policy.as_measured else f"the interval's {side} end"
     must = "at least" if wants_high else "at most"
     return f"{text} on {quantity.count}; {which} must be {must} {write(limit)}"
+
+
+def to_junit(checks: Sequence[Check], name: str) -> str:
+    """Render the checks as JUnit XML, one test case per policy."""
+    cases = [
+        Case(
+            classname=name,
+            name=each.policy.text,
+            outcome="passed" if each.passed else "failure",
+            message=each.verdict,
+            kind="policy",
+            text=each.explanation,
+        )
+        for each in checks
+    ]
+    return document("cbench gate", cases)

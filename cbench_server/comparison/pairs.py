@@ -1,4 +1,4 @@
-"""Pairs of rows: which of one system belongs to which of another."""
+"""Pairs of rows: the rows of different systems, matched by example."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -26,7 +26,7 @@ AXES: tuple[Axis, ...] = ("context_tokens", "latency", "cost_usd")
 
 
 class _Example:
-    """What one system made of one example, over all repeats."""
+    """The scores and costs of one system on one example, over all repeats."""
 
     __slots__ = ("costs", "counts", "group", "input_tokens", "names", "results", "scores")
 
@@ -51,7 +51,7 @@ class _Example:
 
 
 def _costs(row: EvalRow) -> tuple[float | None, ...]:
-    """Give what a row cost; of those that failed, only how long a timeout took."""
+    """Return what a row cost; of failed rows only the time of a timeout counts."""
     if row.failure:
         return (None, row.latency if is_timeout(row) else None, None)
     return (row.context_tokens_out, row.latency, (row.usage or {}).get("cost_usd"))
@@ -70,7 +70,7 @@ class Side:
         self.name = name
         self.score_field = score_field
         self.known: set[str] = set()
-        """The scores that rows have, whichever counts."""
+        """The names of all scores that the rows have."""
         self.examples: dict[Key, _Example] = {}
         self._infos = infos or {}
         # Two readings, since only the last row tells whether the system ever responds.
@@ -115,21 +115,21 @@ def _add(examples: dict[Key, _Example], key: Key, row: EvalRow, score: str) -> N
 
 @dataclass(frozen=True)
 class Matched:
-    """Several systems on the same examples; one line an example, one column a system."""
+    """Several systems on the same examples: one line per example, one column per system."""
 
     names: tuple[str, ...]
     keys: list[Key]
     score: str
     scores: Floats
     costs: dict[Axis, Floats]
-    """Undefined where a system gave none."""
+    """NaN where a system gave none."""
     clusters: Codes | None
     """What varies together; None where every example stands alone."""
     notes: tuple[str, ...]
 
     @property
     def num_clusters(self) -> int:
-        """How many independent witnesses there are."""
+        """How many independent groups of examples there are."""
         return len(self.keys) if self.clusters is None else int(self.clusters.max()) + 1
 
 
@@ -209,7 +209,7 @@ def _notes(
     for side, examples in zip(sides, scored, strict=True):
         if alone := len(examples) - len(keys) - clashing:
             others = " and ".join(other.name for other in sides if other is not side)
-            yield f"{alone:,} examples of {side.name} have no counterpart of {others}: left out."
+            yield f"{alone:,} examples of {side.name} have no counterpart in {others}: left out."
         if unscored := len(side.examples) - len(examples):
             yield f"{unscored:,} examples of {side.name} have no score and are left out."
     first = scored[0]
@@ -219,6 +219,6 @@ def _notes(
     )
     if changed:
         yield (
-            f"{changed:,} examples have the same id and another length: the dataset, the "
+            f"{changed:,} examples have the same id but a different length: the dataset, the "
             "tokenizer or the withheld fields differ between the runs."
         )

@@ -1,4 +1,4 @@
-"""Policies of a gate, as sentences that a person writes and a program reads."""
+"""Policies of a gate, parsed from sentences."""
 
 import re
 import tomllib
@@ -17,7 +17,7 @@ GRAMMAR = (
     "METRIC better than baseline [by at least VALUE]",
 )
 
-# What people call them, and the names we have for them.
+# Other names that people use for a quantity.
 _ALIASES = {
     "failure rate": "failures",
     "failure_rate": "failures",
@@ -108,7 +108,7 @@ def parse_policy(text: str) -> Policy:
 
 
 def _check_unit(policy: Policy, written: str) -> None:
-    """Refuse a value that would not mean what it says, and so perhaps demand nothing at all."""
+    """Refuse a value whose unit does not fit, since the policy might then demand nothing."""
     metric, wanted = policy.metric, "points or %, or a number such as 0.6"
     fits = written in ("", "point", "points", "%")
     if metric.endswith(" latency"):
@@ -138,18 +138,18 @@ def _value(number: str | None, unit: str) -> tuple[float, Unit]:
 
 
 def read_policies(text: str, name: str) -> list[str]:
-    """Take policies from a file: `policies = [...]` in TOML, else one a line, `#` for comments."""
+    """Read policies: `policies = [...]` in TOML, else one per line, with `#` for comments."""
     if name.endswith(".toml"):
         try:
             found = tomllib.loads(text).get("policies")
         except tomllib.TOMLDecodeError as error:
             raise InvalidInput(f"{name} is not TOML: {error}") from error
         if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
-            raise InvalidInput(f'{name} has no list of texts under "policies" at its top')
+            raise InvalidInput(f'{name} has no top-level list of texts named "policies"')
         policies = found
     else:
         lines = (line.partition("#")[0].strip() for line in text.splitlines())
         policies = [line for line in lines if line]
     if not policies:
-        raise InvalidInput(f"{name} holds no policy; write one a line")
+        raise InvalidInput(f"{name} has no policies; write one per line")
     return policies

@@ -1,4 +1,4 @@
-"""Quantities a policy may speak about, measured on a run or against a baseline."""
+"""Quantities that policies are about, measured on a run or against a baseline."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -77,15 +77,12 @@ class Measures:
         difference = pair.difference
         if policy.is_relative:
             if not pair.mean_b:
-                raise InvalidInput(
-                    f"the baseline's {policy.metric} is 0, so that nothing can be a share of it. "
-                    'Write "points" instead of "%".'
-                )
+                raise _no_share(policy, '"points"')
             difference = _scaled(difference, 1 / pair.mean_b)
         return Quantity(difference, words, count, pair.in_points)
 
     def _far_ends(self, policy: Policy, baseline: Sequence[EvalRow]) -> Estimate:
-        """Set the far ends of two intervals against each other: rather too wide than too narrow."""
+        """Compare the far ends of two intervals, which is too wide rather than too narrow."""
         ours, theirs = self._measure(policy, self._rows), self._measure(policy, baseline)
 
         def apart(one: float | None, other: float | None) -> float | None:
@@ -95,10 +92,7 @@ class Measures:
 
         value = apart(ours.value, theirs.value)
         if value is None:
-            raise InvalidInput(
-                f"the baseline's {policy.metric} is 0, so that nothing can be a share of it. "
-                'Write a difference instead of "%".'
-            )
+            raise _no_share(policy, "a difference")
         low, high = apart(ours.low, theirs.high), apart(ours.high, theirs.low)
         return Estimate(value, None, low, high)
 
@@ -107,6 +101,13 @@ class Measures:
         if estimate.value is None:
             raise InvalidInput(_unknown(policy, rows))
         return estimate
+
+
+def _no_share(policy: Policy, instead: str) -> InvalidInput:
+    return InvalidInput(
+        f"the baseline's {policy.metric} is 0, so there can be no share of it. "
+        f'Write {instead} instead of "%".'
+    )
 
 
 def _scaled(estimate: Estimate, factor: float) -> Estimate:
@@ -149,7 +150,7 @@ def _unknown(policy: Policy, rows: Sequence[EvalRow]) -> str:
     others = [*scores, "score", *_OTHERS, *_PERCENTILES, *_AXES]
     known = ", ".join(each for each in others if each != policy.metric)
     return (
-        f'no row has "{policy.metric}", of which the policy "{policy.text}" speaks. Known: {known}'
+        f'no row has "{policy.metric}", which the policy "{policy.text}" is about. Known: {known}'
     )
 
 

@@ -1,4 +1,4 @@
-"""Sentences about a comparison, which claim no more than it shows."""
+"""Sentences about a comparison that claim no more than it shows."""
 
 from typing import TYPE_CHECKING
 
@@ -99,6 +99,6 @@ def p_value(pair: "PairedDifference") -> str:
 
 
 def about(count: int) -> int:
-    """Round to one digit, or to two where the first is 1: more would pretend to know."""
+    """Round to one digit, or to two if the first is 1: more would be false precision."""
     digits = 2 if str(count)[0] == "1" else 1
     return round(count, digits - len(str(count))) if count >= 10 else count

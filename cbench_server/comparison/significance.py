@@ -20,7 +20,7 @@ def sign_flip_p(sums: Floats, *, flips: int = _FLIPS, seed: int = 0) -> tuple[fl
     """Test whether paired differences centre on 0: two-sided p, and how it was found.
 
     If A and B were the same, each difference might as well have the other
-    sign. `sums` has one number a cluster, which is flipped as a whole.
+    sign. `sums` has one number per cluster, which is flipped as a whole.
     """
     sums = sums[sums != 0.0]
     observed = abs(float(sums.sum()))

@@ -2,13 +2,13 @@
 
 import html
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from cbench_server.comparison.sentences import number, p_value
 from cbench_server.metrics.stats.estimate import Estimate
 from cbench_server.texts import numbers
+from cbench_server.texts.grid import Grid
 
 if TYPE_CHECKING:
     from cbench_server.comparison.values import Axis, Comparison, Front, PairedDifference
@@ -22,18 +22,8 @@ _AXES: dict["Axis", tuple[str, Callable[[float | None], str]]] = {
 }
 
 
-@dataclass(frozen=True)
-class Table:
-    """A table; the first column and those in `left` hold text rather than numbers."""
-
-    title: str
-    header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    left: frozenset[int] = frozenset()
-
-
-def to_html(sentences: Iterable[str], tables: Iterable[Table], notes: Iterable[str] = ()) -> str:
-    """Render for a notebook; everything from elsewhere is inert text."""
+def to_html(sentences: Iterable[str], tables: Iterable[Grid], notes: Iterable[str] = ()) -> str:
+    """Render for a notebook, with all text escaped."""
     parts = [f"<p>{html.escape(each)}</p>" for each in sentences]
     for table in tables:
         parts.append(f"<h4>{html.escape(table.title)}</h4>" if table.title else "")
@@ -42,7 +32,7 @@ def to_html(sentences: Iterable[str], tables: Iterable[Table], notes: Iterable[s
     return "".join(parts)
 
 
-def _html_table(table: Table) -> str:
+def _html_table(table: Grid) -> str:
     def line(cells: tuple[str, ...], tag: str) -> str:
         return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
 
@@ -50,7 +40,7 @@ def _html_table(table: Table) -> str:
     return f"<table><thead>{line(table.header, 'th')}</thead><tbody>{body}</tbody></table>"
 
 
-def tables_of(comparison: "Comparison", flips: int = FLIPS_SHOWN) -> Iterator[Table]:
+def tables_of(comparison: "Comparison", flips: int = FLIPS_SHOWN) -> Iterator[Grid]:
     """Yield the pairs, the fronts and the widest flips."""
     yield _pairs_table(comparison.pairs)
     for front in comparison.fronts:
@@ -58,19 +48,19 @@ def tables_of(comparison: "Comparison", flips: int = FLIPS_SHOWN) -> Iterator[Ta
     yield from _flip_tables(comparison.pairs, flips)
 
 
-def pair_tables(pair: "PairedDifference") -> Iterator[Table]:
+def pair_tables(pair: "PairedDifference") -> Iterator[Grid]:
     """Yield a pair and its widest flips."""
     yield _pairs_table((pair,))
     yield from _flip_tables((pair,), FLIPS_SHOWN)
 
 
-def _flip_tables(pairs: tuple["PairedDifference", ...], flips: int) -> Iterator[Table]:
+def _flip_tables(pairs: tuple["PairedDifference", ...], flips: int) -> Iterator[Grid]:
     for pair in pairs:
         if pair.flips and flips:
             yield _flips_table(pair, flips)
 
 
-def _pairs_table(pairs: tuple["PairedDifference", ...]) -> Table:
+def _pairs_table(pairs: tuple["PairedDifference", ...]) -> Grid:
     axes = [
         axis for axis in _AXES if any(cost.axis == axis for pair in pairs for cost in pair.costs)
     ]
@@ -93,10 +83,10 @@ def _pairs_table(pairs: tuple["PairedDifference", ...]) -> Table:
                 *(numbers.change(changes.get(axis)) for axis in axes),
             )
         )
-    return Table("", (*header, *(_AXES[axis][0] for axis in axes)), tuple(rows), frozenset({1}))
+    return Grid((*header, *(_AXES[axis][0] for axis in axes)), tuple(rows), frozenset({1}))
 
 
-def _front_table(front: "Front") -> Table:
+def _front_table(front: "Front") -> Grid:
     title, show = _AXES[front.axis]
     rows = tuple(
         (
@@ -111,10 +101,10 @@ def _front_table(front: "Front") -> Table:
         for point in sorted(front.points, key=lambda point: (point.layer, point.system))
     )
     header = ("System", "Score", "95% CI", title, "95% CI", "Front", "On it")
-    return Table(f"Quality against {title.lower()}", header, rows)
+    return Grid(header, rows, title=f"Quality against {title.lower()}")
 
 
-def _flips_table(pair: "PairedDifference", flips: int) -> Table:
+def _flips_table(pair: "PairedDifference", flips: int) -> Grid:
     rows = tuple(
         (
             flip.dataset,
@@ -129,7 +119,7 @@ def _flips_table(pair: "PairedDifference", flips: int) -> Table:
         f"Flipped: {pair.flipped_to_a:,} pass with {pair.a} only, {pair.flipped_to_b:,} "
         f"with {pair.b} only{only}"
     )
-    return Table(title, ("Dataset", "Example", pair.a, pair.b), rows, frozenset({1}))
+    return Grid(("Dataset", "Example", pair.a, pair.b), rows, frozenset({1}), title)
 
 
 def _number(value: float | None, pair: "PairedDifference") -> str:

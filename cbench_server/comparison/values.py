@@ -1,4 +1,4 @@
-"""Values of a comparison: estimates, differences, fronts; ready for any report."""
+"""Values of a comparison: differences, flips, costs and fronts, ready for any report."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -7,7 +7,7 @@ from cbench_server.comparison.tables import pair_tables, tables_of, to_html
 from cbench_server.metrics.stats.estimate import Estimate
 
 Axis = Literal["context_tokens", "latency", "cost_usd"]
-"""What quality is weighed against: context tokens left, seconds per call, US dollars per call."""
+"""Costs that quality is weighed against: context tokens left, seconds or US dollars per call."""
 
 SIGNIFICANT = 0.05
 

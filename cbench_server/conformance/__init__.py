@@ -1,8 +1,8 @@
 """Conformance to the contract: cases as data, run against any language over real sockets.
 
-`cases` reads them, `runner` carries them out, `steps` is the language they
-are written in. Raw messages are used throughout: a client library would hide
-the faults that are looked for.
+`cases` reads them, `runner` runs them, `steps` holds the operations they name.
+Raw messages are used throughout: a client library would hide the faults that
+the cases look for.
 """
 
 import os

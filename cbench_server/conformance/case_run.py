@@ -1,4 +1,4 @@
-"""One run of a case: its own names, calls under way, streams, programs and gateway."""
+"""Run of one case: its names, calls under way, streams, programs and gateway."""
 
 import asyncio
 import itertools
@@ -13,21 +13,23 @@ from cbench_server.conformance.gateway import Gateway, Session
 from cbench_server.conformance.outcomes import Pending, Transport
 from cbench_server.conformance.program import Program
 from cbench_server.conformance.streamed import Streamed
-from cbench_server.conformance.target import House
+from cbench_server.conformance.subject import Subject
 from cbench_server.conformance.unary import Unary
 from cbench_server.conformance.values import natural
 
 
-class Stage:
-    """The state of one case while it is carried out; everything ends with it."""
+class CaseRun:
+    """The state of one case while it runs; everything it opened is closed at its end."""
 
-    def __init__(self, house: House, case: Case) -> None:
-        self.house, self.case = house, case
+    gateway: Gateway
+    """Set by the step `gateway`."""
+
+    def __init__(self, subject: Subject, case: Case) -> None:
+        self.subject, self.case = subject, case
         self.key = uuid.uuid4().hex[:12]
-        self.channel: Any = house.channel
-        self.target = house.target
+        self.channel: Any = subject.channel
+        self.target = subject.target
         self.program: Program | None = None
-        self.gateway: Gateway | None = None
         self.session: Session | None = None
         self.pending: dict[str, list[Pending]] = {}
         self.streams: dict[str, Streamed] = {}
@@ -37,13 +39,13 @@ class Stage:
         self._numbers = itertools.count(1)
         self._names: dict[str, Any] = {
             "$key": self.key,
-            "$system": house.name_of("system"),
-            "$memory": house.name_of("memory"),
-            "$evaluator": house.name_of("evaluator"),
+            "$system": subject.name_of("system"),
+            "$memory": subject.name_of("memory"),
+            "$evaluator": subject.name_of("evaluator"),
         }
         self._names.update(natural(dict(case.names), self._names))
 
-    async def __aenter__(self) -> "Stage":
+    async def __aenter__(self) -> "CaseRun":
         return self
 
     async def __aexit__(self, *exc_info: object) -> None:
@@ -57,15 +59,15 @@ class Stage:
         await asyncio.gather(*futures, return_exceptions=True)
 
     async def read(self, step: Mapping[str, Any]) -> dict[str, Any]:
-        """Put into a step what its names stand for."""
+        """Replace the names in a step by their values."""
         if "$certs" not in self._names and "$certs" in str(step):
-            self._names["$certs"] = await self.house.certificates()
+            self._names["$certs"] = await self.subject.certificates()
         self._names["$target"] = self.target
         read: dict[str, Any] = natural(dict(step), self._names)
         return read
 
     def call_id(self) -> str:
-        """Return an id no other call has."""
+        """Return an id that no other call has."""
         return f"{self.key}-{next(self._numbers)}"
 
     def on_end(self, clean: Callable[..., Any], *arguments: Any) -> None:
@@ -73,20 +75,20 @@ class Stage:
         self._stack.push_async_callback(clean, *arguments)
 
     def connect(self, target: str, **settings: Any) -> None:
-        """Turn to another process, or to the same one with other credentials."""
+        """Connect to another process, or to the same one with other credentials."""
         self.target = target
         self.channel = open_channel(target, **settings)
         self.streams.clear()
         self.on_end(self.channel.close)
 
     async def transport(self, over: str, kind: str) -> Transport:
-        """Return the way that calls take."""
+        """Return what makes calls in the given way."""
         if over == "unary":
             return Unary(self.channel)
         if over == "stream":
             return self.stream(kind, kind)
         if self.session is None:
-            self.session = await self.house.attached()
+            self.session = await self.subject.attached()
         return self.session.calls
 
     def stream(self, name: str, kind: str) -> Streamed:

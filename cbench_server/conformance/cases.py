@@ -1,4 +1,4 @@
-"""Cases read from TOML files, with the variants that `each` and `over` spell out.
+"""Cases read from TOML files, with the variants that `each` and `over` list.
 
 A case has a `name`, one sentence that `says` what holds, what it `needs`, and
 `step`s. A name with `{each}` or `{over}` stands for as many cases.
@@ -19,12 +19,12 @@ _KEYS = frozenset({"name", "says", "needs", "step", "each", "over", "alone"})
 
 
 class BadCase(Exception):
-    """A case file says something that means nothing."""
+    """A case file is not valid."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """One situation, and what must come of it."""
+    """One situation, and what must result from it."""
 
     name: str
     says: str

@@ -1,4 +1,4 @@
-"""A daemon's side of `Gateway.Attach`, under the control of a case."""
+"""The daemon's side of `Gateway.Attach`, controlled by a case."""
 
 import asyncio
 import itertools
@@ -67,7 +67,7 @@ class Gateway:
         self._server = server
 
     async def stop(self) -> None:
-        """Hang up on everybody and stop listening."""
+        """End all attachments and stop listening."""
         if self._server is not None:
             await self._server.stop(0)
             self._server = None

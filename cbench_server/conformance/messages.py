@@ -1,4 +1,4 @@
-"""Requests made from the steps of a case, and answers taken apart into facts."""
+"""Requests built from the steps of a case, and answers as facts."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -122,12 +122,12 @@ def response_from(kind: str, data: bytes) -> Any:
 
 
 def facts_of(kind: str, response: Any, request: Any) -> Facts:
-    """Take an answer apart."""
+    """Return the facts of an answer."""
     return {"reason": "", "code": "OK", **_PARTS[kind](response, request)}
 
 
 def failure_facts(failure: failure_pb2.Failure, code: str) -> Facts:
-    """Take a failure apart."""
+    """Return the facts of a failure."""
     has_delay = failure.HasField("retry_delay")
     return {
         "code": code,
@@ -199,7 +199,7 @@ _PARTS: dict[str, Any] = {
 
 
 def info_facts(info: Any) -> Facts:
-    """Take what a system, memory system or evaluator says of itself apart."""
+    """Return the facts in the description of a system, memory system or evaluator."""
     facts: Facts = {
         "version": info.version,
         "description": info.description,
@@ -219,7 +219,7 @@ def info_facts(info: Any) -> Facts:
 
 
 def hello_facts(hello: gateway_pb2.Hello) -> Facts:
-    """Take the first message of an attachment apart."""
+    """Return the facts of the first message of an attachment."""
     return {
         "sdk": hello.sdk,
         "max_in_flight": _optional(hello, "max_in_flight"),

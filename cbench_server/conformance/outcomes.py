@@ -1,4 +1,4 @@
-"""Outcomes of calls, however they were made, and when one breaks the contract."""
+"""Outcomes of calls, the same for every transport, and breaches of the contract."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -18,14 +18,15 @@ EOF: Any = cast(Any, grpc.aio).EOF
 _CODES = {
     "UNKNOWN_SYSTEM": "NOT_FOUND",
     "UNKNOWN_EVALUATOR": "NOT_FOUND",
-    **{
-        name: name
-        for name in (
-            *("NOT_FOUND", "INVALID_ARGUMENT", "ALREADY_EXISTS", "RESOURCE_EXHAUSTED"),
-            *("FAILED_PRECONDITION", "DEADLINE_EXCEEDED", "CANCELLED", "UNIMPLEMENTED"),
-            "UNAVAILABLE",
-        )
-    },
+    "NOT_FOUND": "NOT_FOUND",
+    "INVALID_ARGUMENT": "INVALID_ARGUMENT",
+    "ALREADY_EXISTS": "ALREADY_EXISTS",
+    "RESOURCE_EXHAUSTED": "RESOURCE_EXHAUSTED",
+    "FAILED_PRECONDITION": "FAILED_PRECONDITION",
+    "DEADLINE_EXCEEDED": "DEADLINE_EXCEEDED",
+    "CANCELLED": "CANCELLED",
+    "UNIMPLEMENTED": "UNIMPLEMENTED",
+    "UNAVAILABLE": "UNAVAILABLE",
 }
 
 
@@ -44,7 +45,7 @@ class Pending:
 
 
 class Transport(Protocol):
-    """Makes calls one way."""
+    """Makes calls in one way: unary, over a stream or over an attachment."""
 
     async def begin(self, kind: str, request: Any, call_id: str, timeout: float | None) -> Pending:
         """Send a call, and do not wait for its answer."""
@@ -66,9 +67,7 @@ def status_facts(error: grpc.aio.AioRpcError) -> Facts:
         return {"code": code, "reason": code, "message": error.details() or "", "is_told": False}
     failure = decoded(failure_pb2.Failure.FromString, data)
     if code != code_for(failure):
-        raise Broken(
-            f"the reason {failure.reason} came with {code}, and {code_for(failure)} goes with it"
-        )
+        raise Broken(f"the reason {failure.reason} came with {code} instead of {code_for(failure)}")
     if trailers.get("cbench-reason") != failure.reason:
         raise Broken(f"cbench-reason is {trailers.get('cbench-reason')!r}, not {failure.reason!r}")
     facts = failure_facts(failure, code)
@@ -86,7 +85,7 @@ def decoded(decode: Callable[[bytes], Any], data: bytes) -> Any:
 
 
 def answer_facts(kind: str, response: Any, request: Any) -> Facts:
-    """Take an answer apart, or say how it breaks the contract."""
+    """Return the facts of an answer. Raises `Broken` if it is not valid."""
     try:
         return facts_of(kind, response, request)
     except Unencodable as error:

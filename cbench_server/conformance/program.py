@@ -1,4 +1,4 @@
-"""A program under test: started, told from its first line where it listens, signalled, ended."""
+"""A program under test: its start, the handshake on its stdout, signals and its end."""
 
 import asyncio
 import os
@@ -21,7 +21,7 @@ class ProgramFailed(Exception):
 
 
 class Program:
-    """One process, in a group of its own so that nothing of it is left behind."""
+    """One process in a separate process group, so that its children end with it."""
 
     def __init__(self, command: Sequence[str]) -> None:
         self.command = list(command)
@@ -32,7 +32,7 @@ class Program:
         self._readers: list[asyncio.Task[None]] = []
 
     async def start(self, *flags: str, is_asked: bool = True) -> None:
-        """Start it; `is_asked` puts the wish for a handshake into its environment."""
+        """Start it; `is_asked` requests a handshake through its environment."""
         environment = {**os.environ}
         environment.pop("CBENCH_HANDSHAKE", None)
         if is_asked:
@@ -69,7 +69,7 @@ class Program:
         return match[2] if match[1] == "tcp" else f"unix:{match[2]}"
 
     async def while_running(self, wanted: Coroutine[Any, Any, T]) -> T:
-        """Wait for something the program is to do. Raises `ProgramFailed` if it ends instead."""
+        """Wait for something the program should do. Raises `ProgramFailed` if it ends instead."""
         assert self._process is not None
         doing = asyncio.create_task(wanted)
         ending = asyncio.create_task(self._process.wait())

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from cbench_server.conformance.runner import Result
-from cbench_server.reports.grid import Grid, printable
-from cbench_server.texts.junit_xml import DECLARATION, Case, Outcome, suite
+from cbench_server.texts.grid import Grid, printable
+from cbench_server.texts.junit_xml import Case, Outcome, document
 
 _COLUMNS = ("passed", "failed", "known", "skipped")
 
@@ -14,7 +14,7 @@ _COLUMNS = ("passed", "failed", "known", "skipped")
 def as_grid(results: Sequence[Result]) -> Grid:
     """Count by the first two parts of the name; a surprise counts as failed.
 
-    A group of which nothing applies has no line of its own.
+    A group in which no case applies gets no line.
     """
     groups: dict[str, Counter[str]] = {}
     for result in results:
@@ -32,7 +32,7 @@ def as_grid(results: Sequence[Result]) -> Grid:
 
 
 def as_lines(results: Sequence[Result]) -> list[str]:
-    """Say of every case that did not pass what was wrong, and why cases were left out."""
+    """Say what was wrong with every case that did not pass, and why cases were left out."""
     lines = [
         f"{'FAILED' if result.is_bad else 'known '}  {result.case.name}: {printable(result.why)}"
         for result in results
@@ -65,10 +65,9 @@ def as_document(results: Sequence[Result], sdk: str, version: str) -> dict[str, 
 def as_junit(results: Sequence[Result], sdk: str) -> bytes:
     """Return a JUnit report: known failures are skipped, with the reason."""
     cases = [_case(result) for result in results]
-    counts = Counter(case.outcome for case in cases)
     name = f"cbench conformance of {sdk or 'a process'}"
     seconds = sum(result.seconds for result in results)
-    return (DECLARATION + "".join(suite(name, counts, cases, seconds=seconds))).encode()
+    return document(name, cases, seconds=seconds).encode()
 
 
 def _case(result: Result) -> Case:

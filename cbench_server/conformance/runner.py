@@ -1,4 +1,4 @@
-"""Carries out cases: side by side where that is harmless, each within its time."""
+"""Runner of cases: several at once where that is harmless, each with a time limit."""
 
 import asyncio
 import time
@@ -8,12 +8,12 @@ from typing import Any, Literal
 
 import grpc.aio
 
-from cbench_server.conformance.case_run import Stage
+from cbench_server.conformance.case_run import CaseRun
 from cbench_server.conformance.cases import BadCase, Case
 from cbench_server.conformance.outcomes import Broken
 from cbench_server.conformance.program import ProgramFailed
 from cbench_server.conformance.steps import KEYS, OPERATIONS
-from cbench_server.conformance.target import House
+from cbench_server.conformance.subject import Subject
 from cbench_server.conformance.values import partly
 
 Status = Literal["passed", "failed", "known", "surprise", "skipped"]
@@ -24,7 +24,7 @@ _LIMITED = "conformance-limited"
 
 @dataclass(frozen=True)
 class Result:
-    """What came of a case. `why` says what is wrong, or why it was not carried out."""
+    """The result of a case. `why` says what is wrong, or why it was not run."""
 
     case: Case
     status: Status
@@ -33,7 +33,7 @@ class Result:
 
     @property
     def is_bad(self) -> bool:
-        """Whether the run fails for it."""
+        """Whether it makes the whole run fail."""
         return self.status in ("failed", "surprise")
 
 
@@ -52,7 +52,7 @@ def check_steps(case: Case) -> None:
 
 
 async def run_cases(
-    house: House,
+    subject: Subject,
     cases: Iterable[Case],
     *,
     known_failing: frozenset[str] = frozenset(),
@@ -60,12 +60,12 @@ async def run_cases(
     side_by_side: int = 8,
     on_result: Callable[[Result], None] = lambda result: None,
 ) -> list[Result]:
-    """Carry out cases and return what came of them, in their order."""
-    runner = _Runner(house, known_failing, timeout_s, side_by_side, on_result)
+    """Run cases and return their results, sorted by name."""
+    runner = _Runner(subject, known_failing, timeout_s, side_by_side, on_result)
     cases = list(cases)
-    if any("openssl" in case.needs and not house.lacks(case) for case in cases):
-        # Making keys takes a while, which is not the first case's fault.
-        await house.certificates()
+    if any("openssl" in case.needs and not subject.lacks(case) for case in cases):
+        # Making keys takes a while, which should not count against the first case.
+        await subject.certificates()
     results = await asyncio.gather(*(runner.run(case) for case in cases if not case.alone))
     # Those that move a lot of memory come last, one after the other.
     results += [await runner.run(case) for case in cases if case.alone]
@@ -75,35 +75,35 @@ async def run_cases(
 class _Runner:
     def __init__(
         self,
-        house: House,
+        subject: Subject,
         known_failing: frozenset[str],
         timeout_s: float,
         side_by_side: int,
         on_result: Callable[[Result], None],
     ) -> None:
-        self._house = house
+        self._subject = subject
         self._known = known_failing
         self._timeout_s = timeout_s
         self._on_result = on_result
         self._places = asyncio.Semaphore(side_by_side)
-        # Its limit is what some cases are about; two at once would share it.
+        # Some cases are about its limit, which two at once would share.
         self._limited = asyncio.Lock()
 
     async def run(self, case: Case) -> Result:
-        if why := self._house.lacks(case):
+        if why := self._subject.lacks(case):
             result = Result(case, "skipped", why)
         elif _LIMITED in str(case.steps):
             async with self._limited, self._places:
-                result = await self._carry_out(case)
+                result = await self._run_case(case)
         else:
             async with self._places:
-                result = await self._carry_out(case)
+                result = await self._run_case(case)
         self._on_result(result)
         return result
 
-    async def _carry_out(self, case: Case) -> Result:
+    async def _run_case(self, case: Case) -> Result:
         began = time.monotonic()
-        why = await trouble_with(self._house, case, self._timeout_s)
+        why = await trouble_with(self._subject, case, self._timeout_s)
         seconds = time.monotonic() - began
         if case.name in self._known:
             if why:
@@ -112,17 +112,17 @@ class _Runner:
         return Result(case, "failed" if why else "passed", why, seconds)
 
 
-async def trouble_with(house: House, case: Case, timeout_s: float) -> str:
-    """Carry out one case; say what is wrong, or nothing."""
-    stage, word = Stage(house, case), ""
+async def trouble_with(subject: Subject, case: Case, timeout_s: float) -> str:
+    """Run one case; return what is wrong, or an empty text."""
+    run, word = CaseRun(subject, case), ""
     try:
-        async with asyncio.timeout(timeout_s), stage:
+        async with asyncio.timeout(timeout_s), run:
             for number, step in enumerate(case.steps, 1):
                 word = f"step {number} ({step['do']})"
-                if wrong := await _step(stage, step):
+                if wrong := await _step(run, step):
                     return f"{word}: {wrong}"
     except TimeoutError:
-        return f"{word}: no end within {timeout_s:g} s{stage.complaint}{_last_words(stage)}"
+        return f"{word}: no end within {timeout_s:g} s{run.complaint}{_last_words(run)}"
     except (Broken, ProgramFailed) as error:
         return f"{word}: {error}"
     except grpc.aio.AioRpcError as error:
@@ -132,19 +132,20 @@ async def trouble_with(house: House, case: Case, timeout_s: float) -> str:
     return ""
 
 
-def _last_words(stage: Stage) -> str:
-    words = stage.program.stderr.strip()[-300:] if stage.program is not None else ""
+def _last_words(run: CaseRun) -> str:
+    words = run.program.stderr.strip()[-300:] if run.program is not None else ""
     return f"; its stderr ends: {words}" if words else ""
 
 
-async def _step(stage: Stage, step: Mapping[str, Any]) -> str | None:
-    is_patient = "eventually" in step
-    ready = await stage.read({k: v for k, v in step.items() if k not in ("expect", "eventually")})
+async def _step(run: CaseRun, step: Mapping[str, Any]) -> str | None:
+    is_repeated = "eventually" in step
+    ready = await run.read({k: v for k, v in step.items() if k not in ("expect", "eventually")})
     wanted = step.get("eventually", step.get("expect", {}))
-    expected = {"reason": "", **(await stage.read(wanted))}
+    expected = {"reason": "", **(await run.read(wanted))}
     while True:
-        wrong = partly(expected, await OPERATIONS[step["do"]](stage, ready))
-        if not is_patient or wrong is None:
+        facts = await OPERATIONS[step["do"]](run, ready)
+        wrong = partly(expected, {"reason": "", **(facts or {})})
+        if not is_repeated or wrong is None:
             return wrong
-        stage.complaint = f"; {wrong}"
+        run.complaint = f"; {wrong}"
         await asyncio.sleep(_POLL_S)

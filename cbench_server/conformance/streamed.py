@@ -1,4 +1,4 @@
-"""Calls made over one stream, or over an attachment: outcomes come back in any order."""
+"""Calls over one stream or one attachment, whose outcomes come back in any order."""
 
 import asyncio
 import functools
@@ -39,7 +39,7 @@ class Waiting:
         self._calls[call_id] = [each for each in self._calls[call_id] if each[0] is not future]
 
     def deliver(self, outcome: Any, parts: dict[str, str]) -> None:
-        """Hand an outcome to whoever waits for it; `parts` maps its fields to kinds."""
+        """Give an outcome to the call that waits for it; `parts` maps its fields to kinds."""
         waiting = self._calls[outcome.call_id]
         if not waiting:
             return
@@ -61,7 +61,7 @@ class Waiting:
             future.set_exception(error)
 
     def end(self, code: str, why: str) -> None:
-        """Tell everybody that no more outcomes come."""
+        """End every waiting call: no more outcomes will come."""
         facts = {"reason": "STREAM_ENDED", "code": code, "message": why}
         for waiting in self._calls.values():
             for future, _, _ in waiting:
@@ -99,7 +99,7 @@ class Streamed:
         self._writing = asyncio.Lock()
 
     def message(self, calls: Sequence[tuple[Any, str, float | None]], cancel: list[str]) -> Any:
-        """Build a message that starts calls and gives others up."""
+        """Build a message that starts some calls and cancels others."""
         message = self._request(cancel_call_ids=cancel)
         for request, call_id, timeout in calls:
             call = message.calls.add()
@@ -138,7 +138,7 @@ class Streamed:
         await self.write(self.message([], [call_id]).SerializeToString())
 
     async def half_close(self) -> None:
-        """Say that no more calls come."""
+        """Say that no more calls will come."""
         async with self._writing:
             await self._call.done_writing()
 
@@ -202,10 +202,10 @@ class Attached:
         self._send(gateway_pb2.AttachResponse(cancel_call_ids=[call_id]))
 
     def deliver(self, results: Any) -> None:
-        """Hand results to whoever waits for them."""
+        """Give results to the calls that wait for them."""
         for result in results:
             self._waiting.deliver(result, _RESULTS)
 
     def end(self) -> None:
-        """Tell everybody that the attachment is over."""
+        """End every waiting call: the attachment is over."""
         self._waiting.end("UNAVAILABLE", "the attachment ended")

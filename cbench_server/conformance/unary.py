@@ -1,4 +1,4 @@
-"""Calls made each on its own."""
+"""Unary calls."""
 
 import asyncio
 import functools
@@ -24,7 +24,7 @@ def _as_overdue(facts: Facts) -> Facts:
 
 
 class Unary:
-    """Each call on its own."""
+    """Makes every call as a separate request."""
 
     def __init__(self, channel: Any) -> None:
         self._channel = channel

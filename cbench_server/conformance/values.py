@@ -1,4 +1,4 @@
-"""The values of a case: what TOML cannot say, and how an answer is compared with what is expected.
+"""Values of a case: those that TOML cannot express, and the comparison of answers with them.
 
 `{"$null" = true}` and its like stand for values; `{"$has" = "x"}` and its like
 stand for claims about a value. Kinds are compared strictly: 1 is not 1.0.
@@ -46,7 +46,7 @@ _VALUES: dict[str, Callable[[Any], Any]] = {
 
 
 def natural(value: Any, names: Mapping[str, Any]) -> Any:
-    """Put in what stands for something else: `names` such as `$key`, and the values above."""
+    """Replace placeholders: `names` such as `$key`, and the values above."""
     if isinstance(value, str):
         return _named(value, names)
     if isinstance(value, list):
@@ -88,7 +88,7 @@ _CLAIMS: dict[str, Callable[[Any, Any], bool]] = {
 
 
 def difference(expected: Any, actual: Any, path: str = "") -> str | None:
-    """Say where `actual` is not what was expected; None means it is."""
+    """Return where `actual` differs from what was expected, or None."""
     if isinstance(expected, dict) and expected and all(key in _CLAIMS for key in expected):
         for claim, argument in expected.items():
             if not _CLAIMS[claim](argument, actual):

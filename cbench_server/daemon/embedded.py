@@ -23,7 +23,7 @@ def embedded(
 ) -> Iterator[str]:
     """Run a daemon in a thread of this process, on the same store; yield its target.
 
-    It listens on a socket in a private folder, so nobody else can reach it.
+    It listens on a socket in a private folder, so no other user can reach it.
     `evaluates` says that a run is about to begin, and has what every run needs
     loaded meanwhile.
     """
@@ -72,7 +72,7 @@ def embedded(
 def _warm_up() -> None:
     """Load what every run needs and takes long, while a system starts or answers.
 
-    Whoever needs it loads it all the same, and reports what is wrong with it.
+    What goes wrong here is reported where it is needed, and loaded again.
     """
     with suppress(Exception):
         from cbench_server.tokens import get_tokenizer

@@ -1,4 +1,4 @@
-"""Structured logs: one JSON object a line, or plain text, on stderr."""
+"""Structured logs: one JSON object per line, or plain text, on stderr."""
 
 import json
 import logging
@@ -9,7 +9,7 @@ _STANDARD = set(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskN
 
 
 class _JsonFormatter(logging.Formatter):
-    """Time, level, logger, message, and whatever `extra` held."""
+    """Time, level, logger, message, and what `extra` held."""
 
     def format(self, record: logging.LogRecord) -> str:
         stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))

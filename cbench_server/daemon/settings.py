@@ -43,7 +43,7 @@ class Settings:
     token: str = setting(
         "", "bearer token that clients must send; prefer token_file or CBENCH_TOKEN"
     )
-    token_file: str = setting("", "file with one accepted token a line")
+    token_file: str = setting("", "file with one accepted token per line")
     unsafe_allow_remote: bool = setting(
         False, "listen beyond the loopback even without TLS and a token"
     )
@@ -61,7 +61,7 @@ class Settings:
         "claude-haiku-4-5-20251001", "the model of proxies and readers named without one"
     )
     log_level: str = setting("info", "debug, info, warning or error")
-    log_format: str = setting("json", "json (a line an event) or text")
+    log_format: str = setting("json", "json (one line per event) or text")
     imports: list[str] = setting([], "modules to import at start, which register components")
     credentials: dict[str, Any] = setting(
         {}, "file only: [credentials.NAME] env = VARIABLE, prefix = URL or target it may go to"

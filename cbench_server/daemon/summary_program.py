@@ -1,7 +1,7 @@
-"""A program that summarises one run of a store, and the function that has it do so.
+"""Summary program: summarises one run of a store; `summarize_apart` starts it.
 
-What a long run takes while it is summarised, a hundred bytes a row, a daemon
-would never give back; a program of its own does.
+A long run takes a hundred bytes per row while it is summarised. A daemon would
+never give them back to the system; a separate program does.
 
     python -m cbench_server.daemon.summary_program HOME RUN_ID [MODULE...]
 """

@@ -1,4 +1,4 @@
-"""The datasets that exist, each described by a record; what is used of them is imported then."""
+"""Datasets, each described by a record. Names are imported on first use."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -1,9 +1,8 @@
-"""Conversations on their way into a memory run: one example for each question.
+"""Conversations for a memory run: one example per question.
 
 The first question of a conversation carries its `turns`, so that they are
-stored once; the others follow it and carry none. Each has a short `context` of
-its own, so that a pair of it and an answer can be scored, now and later,
-without the conversation.
+stored once; the others follow without them. Each has its own short `context`,
+so that an answer can be scored, now and later, without the conversation.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -17,7 +16,7 @@ from cbench_server.types import Example
 
 NO_ANSWER = "The conversation does not say."
 _EXCERPT_CHARACTERS = 3000
-# What else a question may bring along; everything but these stays with the dataset.
+# Other fields that a question may carry; the rest stays with the dataset.
 _CARRIED = ("answers", "evidence")
 _TEXTS = ("role", "speaker", "time", "session")
 
@@ -30,10 +29,10 @@ def questions(
     question_types: Collection[str] = (),
     max_conversations: int | None = None,
 ) -> Iterator[Example]:
-    """Yield the questions of the conversations chosen, one conversation after another.
+    """Yield the questions of the chosen conversations, one conversation after another.
 
-    Conversations are counted once the others, and questions of other types,
-    are left out, so that a cap of 5 gives 5 that have something to ask.
+    `where` and `question_types` apply before `max_conversations`, so that a cap of 5
+    gives 5 conversations that have questions.
     """
 
     def chosen() -> Iterator[list[Example]]:
@@ -69,7 +68,7 @@ def questions_of(conversation: Example, position: int, label: str) -> list[Examp
     turns = _checked_turns(conversation, where)
     pairs = conversation.get("qa_pairs")
     if not isinstance(pairs, list) or not pairs:
-        raise BadDataset(f'{where}: there are no "qa_pairs"; nothing could be asked')
+        raise BadDataset(f'{where}: there are no "qa_pairs"; a memory run needs questions to ask')
     given = conversation.get("id")
     name = str(position if given is None else given)
     excerpts = _Excerpts(turns)
@@ -116,7 +115,7 @@ def _with_turns(group: list[Example], conversation: Example) -> list[Example]:
 
 
 def _typed(turns: Sequence[Mapping[str, Any]]) -> list[Example]:
-    """Give each turn a role, and make text of what files often number, such as sessions."""
+    """Give each turn a role, and turn numbers that name something, such as sessions, into text."""
     return [
         {
             "role": "user",
@@ -144,16 +143,16 @@ def _checked_turns(conversation: Example, where: str) -> list[Example]:
 
 
 class _Excerpts:
-    """Cuts what evaluators read as `context` out of one conversation."""
+    """Cuts the `context` that evaluators read out of one conversation."""
 
     def __init__(self, turns: list[Example]) -> None:
         self._lines = [transcript([turn]) for turn in turns]
         self._phrases = [f" {normalize_answer(line)} " for line in self._lines]
 
     def about(self, answers: Sequence[str]) -> str:
-        """Return the turns in which an answer stands, else the latest, at most 3,000 characters.
+        """Return the turns that contain an answer, else the latest, at most 3,000 characters.
 
-        One turn is always kept, however long.
+        One turn is always kept, even if it is longer.
         """
         wanted = [f" {phrase} " for answer in answers if (phrase := normalize_answer(answer))]
         telling = [

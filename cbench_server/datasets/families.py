@@ -1,4 +1,4 @@
-"""The families of datasets. A name is looked for in one after the other, so that a
+"""Families of datasets. A name is looked up in one after the other, so that a
 command which uses an embedded dataset does not load the catalogue.
 """
 

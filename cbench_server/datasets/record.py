@@ -10,8 +10,8 @@ from cbench_server.errors import NotFound
 from cbench_server.types import Example
 
 # Fields that hold, or give away, the expected outcome. A leak is silent and
-# flatters the result, a withheld input is noticed at once, so a name stands
-# here if it nearly always means the outcome. Names that are as often an input
+# flatters the result, a withheld input is noticed at once, so a name is listed
+# if it nearly always means the outcome. Names that are as often an input
 # (`code`, `output`, `summary`, `target`, `evidence`, `kwargs`) do not: loaders
 # map them to `answer`, and a local file names them with --reference-field.
 # `instruction_id_list` is the checker's form of what an IFEval prompt asks in
@@ -60,7 +60,7 @@ class DatasetRecord:
     checks the config. `official` says whether `primary_score` is the
     benchmark's own metric; otherwise it is a proxy, and tables mark it.
     `size` is the number of examples of the default config, None when unknown.
-    `aliases` are further names it answers to.
+    `aliases` are other names for it.
     """
 
     name: str
@@ -88,7 +88,7 @@ class DatasetRecord:
     def is_available(self, data_dir: str | Path | None = None) -> bool:
         """Whether the default config can be loaded without a network.
 
-        A dataset that a program registers is taken to be there.
+        A dataset that a program registers is assumed to be available.
         """
         return self.hub is None or self.hub.is_mirrored(self.default_config, data_dir)
 

@@ -1,4 +1,4 @@
-"""All examples in a random order that a seed fixes, without holding them in memory."""
+"""Shuffled examples: a random order fixed by a seed, without holding them in memory."""
 
 import pickle
 import tempfile
@@ -13,7 +13,7 @@ _SPARE_BYTES = 8 * 1024 * 1024
 def shuffled(examples: Iterator[Example], seed: int) -> Iterator[Example]:
     """Iterate the examples ordered by a digest of the seed and their position.
 
-    All of them are read first, into a temporary file; 60 bytes or so of each stay in memory.
+    All of them are read first, into a temporary file; about 60 bytes of each stay in memory.
     An example without an id gets its position in the source, as if nothing were shuffled.
     """
     with tempfile.SpooledTemporaryFile(max_size=_SPARE_BYTES) as file:

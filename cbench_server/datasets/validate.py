@@ -1,4 +1,4 @@
-"""Checks of examples: each needs a text context and an id of its own."""
+"""Checks of examples: each needs a text context and a unique id."""
 
 from hashlib import blake2b
 
@@ -15,7 +15,7 @@ class IdLedger:
 
     Integers that count up from the first one on, as positions do, are kept as
     a range. Of all other ids it keeps a digest and a position, packed into byte
-    strings that are short enough to search: a fifth of what a dict would take,
+    strings that are short enough to search: a fifth of the size of a dict,
     about 27 MB for a million ids. Ids keep their type: 1 and "1" are different.
     """
 
@@ -63,7 +63,7 @@ def check_example(example: Example, position: int, dataset: str, seen: IdLedger)
     """Return the example's id, or raise BadDataset if a run cannot use the example.
 
     `position` counts from 0 and serves as the id where `id` is missing or
-    null. The context must be text, also in an example that has `turns`.
+    null. The context must be text, even in an example that has `turns`.
     """
     where = f'dataset "{dataset}", position {position}'
     _check_context(example, where)

@@ -2,8 +2,8 @@
 
 import re
 
-from cbench_server.evaluators.inputs import ScoreInfo, response_text
-from cbench_server.types import Assessment, Example, Placement, Scores
+from cbench_server.evaluators.inputs import ExplainingEvaluator, ScoreInfo
+from cbench_server.types import Assessment, Example
 
 # LoCoMo's own scorer knows "no information available" and "not mentioned"; models say it in
 # more ways. What is denied must be a saying or a knowing: "she did not go" is an answer.
@@ -24,7 +24,7 @@ _PATTERNS = tuple(
 )
 
 
-class Abstention:
+class Abstention(ExplainingEvaluator):
     """Gives `abstention` where `is_abstention` is true: 1.0 if the response says it cannot tell.
 
     Other evaluators leave such questions alone, because the words of an
@@ -32,29 +32,19 @@ class Abstention:
     """
 
     name = "abstention"
-    version = "1"
     description = "Whether a question without an answer is answered by saying so."
-    placement: Placement = "inline"
-    reads = "response"
     required_fields = ("is_abstention",)
     score_infos = (ScoreInfo("abstention", "1.0 if the response says that it cannot tell."),)
-
-    def __init__(self, *, strip_thinking: bool = True) -> None:
-        self.options = {"strip_thinking": strip_thinking}
-        self._strip_thinking = strip_thinking
 
     def applies(self, original: Example) -> bool:
         """Whether the dataset marks the question as one without an answer."""
         return bool(original.get("is_abstention"))
 
-    def score(self, original: Example, processed: Example) -> Scores:
-        return self.assess(original, processed).scores
-
     def assess(self, original: Example, processed: Example) -> Assessment:
         """Score, and quote the words that decided."""
         if not original.get("is_abstention"):
             return Assessment({})
-        said = abstaining_words(response_text(processed, strip=self._strip_thinking))
+        said = abstaining_words(self.response(processed))
         if said is None:
             return Assessment({"abstention": 0.0})
         return Assessment({"abstention": 1.0}, {"said": said})

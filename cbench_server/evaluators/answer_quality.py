@@ -2,33 +2,31 @@
 
 from collections import Counter
 
-from cbench_server.evaluators.inputs import ScoreInfo, expected_answers, references, response_text
+from cbench_server.evaluators.inputs import (
+    ResponseEvaluator,
+    ScoreInfo,
+    expected_answers,
+    references,
+)
 from cbench_server.metrics.quality import answer_tokens, f1_of_overlap, shared_tokens
-from cbench_server.types import Example, Placement, Scores
+from cbench_server.types import Example, Scores
 
 
-class AnswerQuality:
+class AnswerQuality(ResponseEvaluator):
     """Gives `f1`, `exact_match`, `recall` and `contains`, each the best over the references.
 
     A question that has no answer (`is_abstention`) is for Abstention to score.
     """
 
     name = "answer-quality"
-    version = "1"
     description = "Token overlap between response and answer, as SQuAD v1.1 scores it."
-    placement: Placement = "inline"
-    reads = "response"
     required_fields = ("answer",)
     score_infos = (
         ScoreInfo("f1", "Harmonic mean of token precision and recall."),
         ScoreInfo("exact_match", "1.0 if the normalised texts are equal."),
         ScoreInfo("recall", "Share of the answer's tokens that the response has."),
-        ScoreInfo("contains", "1.0 if the response contains the answer, whatever the case."),
+        ScoreInfo("contains", "1.0 if the response contains the answer, ignoring case."),
     )
-
-    def __init__(self, *, strip_thinking: bool = True) -> None:
-        self.options = {"strip_thinking": strip_thinking}
-        self._strip_thinking = strip_thinking
 
     def applies(self, original: Example) -> bool:
         """Whether there is an answer to compare with."""
@@ -38,7 +36,7 @@ class AnswerQuality:
         expected = expected_answers(original)
         if not expected or original.get("is_abstention"):
             return {}
-        return answer_scores(response_text(processed, strip=self._strip_thinking), expected)
+        return answer_scores(self.response(processed), expected)
 
 
 def answer_scores(response: str, expected: list[str]) -> Scores:

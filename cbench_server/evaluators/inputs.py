@@ -3,9 +3,11 @@
 import re
 
 from cbench_server.texts.answers import references
-from cbench_server.types import Example, ScoreInfo
+from cbench_server.types import Assessment, Example, Placement, ScoreInfo, Scores
 
 __all__ = [
+    "ExplainingEvaluator",
+    "ResponseEvaluator",
     "ScoreInfo",
     "answer_text",
     "expected_answers",
@@ -19,6 +21,33 @@ _TAG = re.compile(
     r"<(?P<close>/)?(?P<tag>think|thinking|thought|reasoning)>|<\|(?P<edge>begin|end)_of_thought\|>",
     re.IGNORECASE,
 )
+
+
+class ResponseEvaluator:
+    """What evaluators of a response share: where they run, and their option."""
+
+    version = "1"
+    placement: Placement = "inline"
+    reads = "response"
+
+    def __init__(self, *, strip_thinking: bool = True) -> None:
+        self.options = {"strip_thinking": strip_thinking}
+        self._strip_thinking = strip_thinking
+
+    def response(self, processed: Example) -> str:
+        """Return the response as text, without thinking blocks if those are not wanted."""
+        return response_text(processed, strip=self._strip_thinking)
+
+
+class ExplainingEvaluator(ResponseEvaluator):
+    """One whose `assess` gives details; `score` leaves them out."""
+
+    def score(self, original: Example, processed: Example) -> Scores:
+        return self.assess(original, processed).scores
+
+    def assess(self, original: Example, processed: Example) -> Assessment:
+        """Score a pair, with details."""
+        raise NotImplementedError
 
 
 def response_text(processed: Example, *, strip: bool) -> str:

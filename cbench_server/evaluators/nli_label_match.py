@@ -2,9 +2,9 @@
 
 import re
 
-from cbench_server.evaluators.inputs import ScoreInfo, expected_answers, response_text
+from cbench_server.evaluators.inputs import ExplainingEvaluator, ScoreInfo, expected_answers
 from cbench_server.evaluators.nli_labels import Label, Mention, exact_mention, mentions, plain
-from cbench_server.types import Assessment, Example, Placement, Scores
+from cbench_server.types import Assessment, Example
 
 _SENTENCE = re.compile(r"[^.;!?\n]+[.;!?]?")
 # What introduces a verdict; the label follows.
@@ -19,30 +19,20 @@ _CUE = re.compile(
 _BARE_NO = Mention("contradiction", "reply")
 
 
-class NLILabelMatch:
+class NLILabelMatch(ExplainingEvaluator):
     """Gives `nli_accuracy`: 1.0 for the right label, else 0.0."""
 
     name = "nli-label-match"
-    version = "1"
     description = "Whether the response settles on the label: entailed, contradicted or neither."
-    placement: Placement = "inline"
-    reads = "response"
     required_fields = ("answer",)
     score_infos = (ScoreInfo("nli_accuracy", "1.0 if the response settles on the label."),)
-
-    def __init__(self, *, strip_thinking: bool = True) -> None:
-        self.options = {"strip_thinking": strip_thinking}
-        self._strip_thinking = strip_thinking
-
-    def score(self, original: Example, processed: Example) -> Scores:
-        return self.assess(original, processed).scores
 
     def assess(self, original: Example, processed: Example) -> Assessment:
         """Score the response; details tell the label it was found to settle on."""
         expected = expected_answers(original)
         if not expected:
             return Assessment({})
-        text = response_text(processed, strip=self._strip_thinking)
+        text = self.response(processed)
         label = extract_label(text)
         matches = any(_matches(gold, text, label) for gold in expected)
         details = {"label": label} if label else {}

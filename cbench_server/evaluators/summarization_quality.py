@@ -7,22 +7,19 @@ from typing import Any
 
 from rapidfuzz.distance import LCSseq
 
-from cbench_server.evaluators.inputs import ScoreInfo, expected_answers, response_text
-from cbench_server.types import Example, Placement, Scores
+from cbench_server.evaluators.inputs import ResponseEvaluator, ScoreInfo, expected_answers
+from cbench_server.types import Example, Scores
 
 # What rouge-score keeps of a text: runs of these, in lower case.
 _WORD = re.compile(r"[a-z0-9]+")
 _SPACES = {code: " " for code in range(128) if not chr(code).isalnum()}
 
 
-class SummarizationQuality:
+class SummarizationQuality(ResponseEvaluator):
     """Gives `rouge_l_precision`, `rouge_l_recall` and `rouge_l_f1`, all of the best reference."""
 
     name = "summarization-quality"
-    version = "1"
     description = "ROUGE-L between response and answer, as the rouge-score package computes it."
-    placement: Placement = "inline"
-    reads = "response"
     required_fields = ("answer",)
     score_infos = (
         ScoreInfo("rouge_l_f1", "Harmonic mean of the other two."),
@@ -31,16 +28,15 @@ class SummarizationQuality:
     )
 
     def __init__(self, *, use_stemmer: bool = False, strip_thinking: bool = True) -> None:
-        self.options = {"use_stemmer": use_stemmer, "strip_thinking": strip_thinking}
+        super().__init__(strip_thinking=strip_thinking)
+        self.options = {"use_stemmer": use_stemmer, **self.options}
         self._use_stemmer = use_stemmer
-        self._strip_thinking = strip_thinking
 
     def score(self, original: Example, processed: Example) -> Scores:
         expected = expected_answers(original)
         if not expected:
             return {}
-        text = response_text(processed, strip=self._strip_thinking)
-        return rouge_l_scores(text, expected, use_stemmer=self._use_stemmer)
+        return rouge_l_scores(self.response(processed), expected, use_stemmer=self._use_stemmer)
 
 
 def rouge_l_scores(response: str, expected: list[str], *, use_stemmer: bool = False) -> Scores:
@@ -87,7 +83,7 @@ def _longest_common(words: list[str], wanted: list[str]) -> int:
 
 
 def _named(precision: float, recall: float, f1: float) -> Scores:
-    # F1 first: where a dataset has no score of its own, the first one counts.
+    # F1 first: where a dataset names no score, the first one counts.
     return {"rouge_l_f1": f1, "rouge_l_precision": precision, "rouge_l_recall": recall}
 
 

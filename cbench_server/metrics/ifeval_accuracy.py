@@ -22,7 +22,7 @@ def _count(name: str) -> Extra:
 
 
 class IFEvalAccuracy(FrameMetric):
-    """Gives the share of all instructions followed, each counting once whatever its row.
+    """Gives the share of all instructions followed, each of which counts once.
 
     A mean of the rows' shares would count an instruction that stands alone
     more than one among three. Rows that the `ifeval` evaluator did not score

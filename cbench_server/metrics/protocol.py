@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from cbench_server.contract import optional_method
 from cbench_server.metrics.stats.columns import Columns, Extra
 from cbench_server.results import EvalRow
 from cbench_server.types import Metric
@@ -76,5 +77,5 @@ class _Computed(FrameMetric):
         return dict(self._metric.compute(frame.objects(_ROWS)))
 
     def across(self, summary: SystemValues) -> SystemValues:
-        across = getattr(self._metric, "across", None)
+        across = optional_method(self._metric, "across")
         return across(summary) if across else {}

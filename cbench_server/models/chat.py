@@ -31,7 +31,7 @@ class ChatFailed(CallFailed, RuntimeError):
 class ChatClient:
     """Asks one model, over connections it keeps, and tries again where that may help.
 
-    It may be used from several event loops; each gets connections of its own,
+    It may be used from several event loops; each gets its own connections,
     which `close_connections` closes. `timeout` bounds one attempt, from
     connecting to the last byte of the answer. Keys of `extra_body` override
     the model and the messages.

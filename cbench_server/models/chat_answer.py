@@ -115,7 +115,7 @@ def _seconds_until(date: str, now: float) -> float | None:
     if parsed is None:
         return None
     try:
-        # HTTP dates are in GMT, whatever else they say.
+        # HTTP dates are in GMT, even if they say otherwise.
         return max(0.0, timegm(parsed[:9]) - now)
     except (ValueError, OverflowError):
         return None

@@ -1,4 +1,4 @@
-"""Records packed into the page: gzip in base64, some hundred kilobytes at a time.
+"""Chunks of records packed into the page: gzip in base64, a few hundred kilobytes each.
 
 The page unpacks the one chunk that holds what its reader opens, so that tens of
 thousands of rows cost little until they are looked at.

@@ -70,8 +70,8 @@ HEADLINE = (
 def headline_columns(summary: Summary, *, all_keys: bool) -> list[Column]:
     """Return the columns that have something to show.
 
-    What metrics from elsewhere say is always shown; the built-in metrics' other
-    values only with `all_keys`, for a run that chose its metrics.
+    Values of custom metrics are always shown, other values of the built-in metrics
+    only with `all_keys`, for a run that chose its metrics.
     """
     present = set(ordered_keys(summary))
     columns = [column for column in HEADLINE if present.intersection(column.keys)]

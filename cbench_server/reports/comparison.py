@@ -4,10 +4,10 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
-from cbench_server.comparison.tables import FLIPS_SHOWN, Table, tables_of
+from cbench_server.comparison.tables import FLIPS_SHOWN, tables_of
 from cbench_server.comparison.values import Comparison
-from cbench_server.reports.grid import Grid, printable, to_text
 from cbench_server.reports.markdown import escape
+from cbench_server.texts.grid import Grid, printable, to_text
 
 
 def to_table(
@@ -16,7 +16,7 @@ def to_table(
     """Render for a terminal: first what can be claimed, then what it rests on."""
     parts = ["\n".join(printable(each) for each in comparison.sentences)]
     parts += [
-        f"{table.title}\n{draw(_grid(table))}" if table.title else draw(_grid(table))
+        f"{table.title}\n{draw(table)}" if table.title else draw(table)
         for table in tables_of(comparison, flips)
     ]
     if comparison.notes:
@@ -29,7 +29,7 @@ def to_markdown(comparison: Comparison, flips: int = FLIPS_SHOWN) -> str:
     parts = ["# Comparison", "\n".join(f"- {escape(each)}" for each in comparison.sentences)]
     for table in tables_of(comparison, flips):
         title = f"## {escape(table.title)}\n\n" if table.title else ""
-        parts.append(title + _markdown_grid(_grid(table)))
+        parts.append(title + _markdown_grid(table))
     if comparison.notes:
         parts.append("\n".join(f"*{escape(each)}*" for each in comparison.notes))
     return "\n\n".join(parts) + "\n"
@@ -41,10 +41,6 @@ def to_dict(comparison: Comparison) -> dict[str, Any]:
     for pair, plain in zip(comparison.pairs, document["pairs"], strict=True):
         plain["is_claimed"] = pair.is_claimed
     return document
-
-
-def _grid(table: Table) -> Grid:
-    return Grid(table.header, table.rows, table.left)
 
 
 def _markdown_grid(grid: Grid) -> str:

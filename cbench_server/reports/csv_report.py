@@ -40,7 +40,7 @@ LEFT_OUT = (
     "stored_bytes",
     "carried",
 )
-"""Fields of a row that a spreadsheet has no use for; each score has a column of its own."""
+"""Fields of a row without a column; each score has its own."""
 
 
 def to_csv(read: Callable[[], Iterable[EvalRow]]) -> Iterator[str]:
@@ -48,7 +48,7 @@ def to_csv(read: Callable[[], Iterable[EvalRow]]) -> Iterator[str]:
 
     The rows are read twice, the first time for the names of the scores, so
     that they need not fit in memory. Text that a spreadsheet would run as a
-    formula is led by an apostrophe.
+    formula begins with an apostrophe.
     """
     scores = sorted({name for row in read() for name in row.scores})
     yield _line([*_FIELDS, *map(_cell, scores), "failure", "failure_message"])

@@ -12,7 +12,7 @@ from cbench_server.spec import Run
 def to_json(run: Run, rows: Iterable[EvalRow]) -> Iterator[str]:
     """Render a run with its rows, piece by piece, so that the rows need not fit in memory.
 
-    It has the keys of `EvalResult.to_json`, and those of the run besides.
+    It has the keys of `EvalResult.to_json` and those of the run.
     """
     head = strict_json(run_to_dict(run)).removesuffix("\n}")
     yield head + ',\n  "rows": ['

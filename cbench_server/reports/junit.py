@@ -26,7 +26,7 @@ def to_junit(read: Callable[[], Iterable[EvalRow]], threshold: float) -> Iterato
 
 
 def outcome(row: EvalRow, threshold: float) -> Outcome:
-    """Return what became of a row, as JUnit has it."""
+    """Return the outcome of a row in the terms of JUnit."""
     if row.failure is not None:
         return "error"
     if row.score is None:

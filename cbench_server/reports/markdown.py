@@ -1,15 +1,22 @@
-"""A result as Markdown, for a pull request or a notebook."""
+"""Results as Markdown, for a pull request or a notebook."""
 
 from collections.abc import Mapping
 
 from cbench_server.reports.columns import main_keys
-from cbench_server.reports.grid import printable
 from cbench_server.results import Summary
+from cbench_server.spec import Run
+from cbench_server.texts.grid import printable
 from cbench_server.texts.numbers import MISSING, is_missing
 
-# What Markdown, or the HTML it allows, would take for its own. An underscore
-# inside a word is left alone by Markdown, and by us.
+# Characters with a meaning in Markdown, or in the HTML it allows. An underscore
+# inside a word has none.
 _SPECIAL = str.maketrans({character: f"\\{character}" for character in "\\|<>`*[]"})
+
+
+def run_to_markdown(run: Run) -> str:
+    """Render a stored run."""
+    per_system = [progress.completed for progress in run.progress.values()]
+    return to_markdown(run.summary, run.timing, max(per_system, default=0) // run.spec.repeats)
 
 
 def to_markdown(summary: Summary, timing: Mapping[str, float], examples: int) -> str:
@@ -30,7 +37,7 @@ def to_markdown(summary: Summary, timing: Mapping[str, float], examples: int) ->
 
 
 def escape(text: str) -> str:
-    """Make text from elsewhere mean nothing to Markdown."""
+    """Escape text from elsewhere, so that Markdown shows it as it is."""
     return printable(text).translate(_SPECIAL)
 
 

@@ -1,6 +1,6 @@
-"""A run as one HTML page that needs nothing else: no network, no server, no Node.
+"""Page of a run: one HTML file that needs no network, no server and no Node.
 
-What systems and models said travels as data, escaped or packed, in script
+What systems and models said is included as data, escaped or packed, in script
 elements that no browser executes, and is shown as text nodes. The policy in the
 page's head admits our own script, by its digest, and nothing from anywhere.
 """

@@ -1,4 +1,4 @@
-"""A comparison as plain data for the page, worded as a person reads it."""
+"""Comparison on the page, as plain data with every number formatted."""
 
 from typing import Any
 

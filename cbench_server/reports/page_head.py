@@ -1,4 +1,4 @@
-"""The head of the page, above its rows, as plain data: every number is worded here."""
+"""Head of the page, above its rows, as plain data; every number is formatted here."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,7 +9,7 @@ from cbench_server.reports.columns import Column, Values, headline_columns
 from cbench_server.reports.distributions import score_distributions, stage_times
 from cbench_server.reports.json_report import iso_time
 from cbench_server.reports.page_comparison import page_comparison
-from cbench_server.reports.table import by_dataset, headline, notes, state_line
+from cbench_server.reports.table import by_dataset, headline, reading_notes, state_line
 from cbench_server.reports.tally import Tally
 from cbench_server.spec import Run
 from cbench_server.texts import numbers
@@ -58,9 +58,9 @@ def _run(run: Run) -> dict[str, Any]:
 
 
 def _notes(run: Run, found: Tally) -> list[str]:
-    """Say what the table needs to be read right; commands are for a terminal."""
-    lines = [line for line in notes(run, found.facts) if ": cbench " not in line]
-    return [line for line in lines if run.failure or line != state_line(run)]
+    """Say what the table needs to be read right; the page shows the rest elsewhere."""
+    lines = reading_notes(run, found.facts)
+    return [*lines, state_line(run)] if run.failure else lines
 
 
 def _references(run: Run) -> list[str]:
@@ -72,7 +72,7 @@ def _references(run: Run) -> list[str]:
 def _headline(run: Run, found: Tally) -> dict[str, Any]:
     grid = headline(run, found.facts)
     columns = headline_columns(run.summary, all_keys=bool(run.spec.metrics))
-    # Intervals stand in the cells of what they belong to, not in columns of their own.
+    # An interval is shown in the cell of its value, not in a separate column.
     shown = [
         (title, column)
         for title, column in zip(grid.header[1:-1], columns, strict=True)
@@ -100,7 +100,7 @@ def _interval(values: Values, key: str, show: Any) -> Cell:
     if low is None or high is None:
         return {}
     shown = f"{show(low)} to {show(high)}"
-    # A column of several values, such as tokens before and after, has no interval of its own.
+    # A column of several values, such as tokens before and after, has no interval.
     return {} if numbers.MISSING in shown else {"low": low, "high": high, "interval": shown}
 
 

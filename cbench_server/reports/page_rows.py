@@ -1,4 +1,4 @@
-"""The rows of a page: a light index of all it shows, and each row's texts to be opened."""
+"""Rows of a page: a light index of all it shows, and the texts of each, cut to a length."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
@@ -7,18 +7,38 @@ from typing import Any
 
 from cbench_server.reports.chunks import Chunks, encoded, packed
 from cbench_server.reports.report import Original, Report
-from cbench_server.reports.texts import Text, page_text, snippet, text_limit
-from cbench_server.results import EvalRow, Failure
+from cbench_server.results import EvalRow, Failure, strict_json
 from cbench_server.texts import numbers
 
 ROWS_SHOWN = 20_000
 """Rows a page holds: of each system the first ones, the same examples for all."""
+LONGEST_TEXT = 20_000
+"""Characters a page keeps of one text, where there are few rows."""
+SHORTEST_TEXT = 2_000
+"""Characters it keeps of one text, where there are many rows."""
+_ALL_TEXTS = 80_000_000
+
+Text = tuple[str, int, int]
+"""A text for the page: its characters, 1 if they are JSON, and how many were cut off."""
+
+_COLUMNS = (
+    "system",
+    "example",
+    "repeat",
+    "score",
+    "name",
+    "tokens_in",
+    "tokens_out",
+    "latency",
+    "failure",
+    "said",
+)
 _SNIPPET = 120
 _QUESTIONS = ("question", "prompt", "instruction", "query", "premise", "title")
 
 
 class PageRows:
-    """Packs rows as they are read; `cut` and `shown` are known at the end."""
+    """Packs rows as they are read; `cut_texts` and `shown` are known at the end."""
 
     def __init__(self, report: Report) -> None:
         self._report = report
@@ -32,13 +52,7 @@ class PageRows:
         self.shown = 0
         self._bodies, self._originals = Chunks("row"), Chunks("example")
         self._examples: dict[tuple[str, int], int] = {}
-        self._index: dict[str, list[Any]] = {
-            name: []
-            for name in (
-                *("system", "example", "repeat", "score", "name"),
-                *("tokens_in", "tokens_out", "latency", "failure", "said"),
-            )
-        }
+        self._index: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
         self._example_index: dict[str, list[Any]] = {"id": [], "dataset": [], "asked": []}
 
     def elements(self) -> Iterator[str]:
@@ -70,18 +84,19 @@ class PageRows:
 
     def _list(self, system: int, example: int, row: EvalRow) -> None:
         has_context = row.context_tokens_in is not None
-        for name, value in (
-            ("system", system),
-            ("example", example),
-            ("repeat", row.repeat),
-            ("score", row.score),
-            ("name", row.primary_score),
-            ("tokens_in", row.context_tokens_in if has_context else row.input_tokens),
-            ("tokens_out", row.context_tokens_out if has_context else row.output_tokens),
-            ("latency", row.latency),
-            ("failure", row.failure.reason if row.failure else None),
-            ("said", _said(row)),
-        ):
+        values = (
+            system,
+            example,
+            row.repeat,
+            row.score,
+            row.primary_score,
+            row.context_tokens_in if has_context else row.input_tokens,
+            row.context_tokens_out if has_context else row.output_tokens,
+            row.latency,
+            row.failure.reason if row.failure else None,
+            _said(row),
+        )
+        for name, value in zip(_COLUMNS, values, strict=True):
             self._index[name].append(value)
 
     def _body(self, row: EvalRow, original: Original | None) -> dict[str, Any]:
@@ -114,7 +129,7 @@ class PageRows:
 
 
 def _facts(row: EvalRow) -> dict[str, Any]:
-    """Collect what is worth a line, where there is something to say."""
+    """Collect the facts that have a value."""
     facts: dict[str, Any] = {
         "tokens": f"{row.input_tokens:,} → {row.output_tokens:,}",
         "attempts": str(row.attempts),
@@ -138,3 +153,24 @@ def _said(row: EvalRow) -> str:
     if row.failure:
         return snippet(row.failure.message, _SNIPPET)
     return snippet((row.processed or {}).get("response"), _SNIPPET)
+
+
+def text_limit(rows: int) -> int:
+    """Return how many characters of each text a page of so many rows keeps."""
+    return max(SHORTEST_TEXT, min(LONGEST_TEXT, _ALL_TEXTS // max(rows, 1)))
+
+
+def page_text(value: Any, limit: int) -> Text:
+    """Give a value as text; what is not text itself becomes JSON."""
+    is_json = not isinstance(value, str)
+    text = strict_json(value) if is_json else value
+    return text[:limit], int(is_json), max(0, len(text) - limit)
+
+
+def snippet(value: Any, length: int) -> str:
+    """Give the beginning of a text on one line."""
+    if not isinstance(value, str):
+        return ""
+    # Splitting a huge text to show a line of it would cost more than the line.
+    line = " ".join(value[: 4 * length].split())
+    return line if len(line) <= length else line[: length - 1] + "…"

@@ -1,4 +1,4 @@
-"""Rows as Parquet: typed columns, a score each, written in groups as they are read."""
+"""Rows as Parquet: typed columns, one per score, written in groups as they are read."""
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
@@ -26,14 +26,14 @@ LEFT_OUT = (
     "stored_bytes",
     "carried",
 )
-"""Fields of a row without a column; each score has one of its own."""
+"""Fields of a row without a column; each score has its own."""
 
 
 def to_parquet(read: Callable[[], Iterable[EvalRow]]) -> Iterator[bytes]:
     """Write rows column by column; a failed row has no scores.
 
-    The rows are read twice, the first time for the names of the scores. An
-    example's id is text here, whatever its type, since a column has one.
+    The rows are read twice, the first time for the names of the scores. The ids
+    of examples are written as text, since a column has one type.
     """
     import pyarrow
     import pyarrow.parquet

@@ -17,7 +17,7 @@ FullRow = tuple[EvalRow, Original | None]
 
 @dataclass(frozen=True)
 class Report:
-    """A run to be written down. Rows come from where they are stored, never all at once."""
+    """A run to report. Rows are read from the store as needed, never all at once."""
 
     run: Run
     rows: Callable[[], Iterable[EvalRow]]
@@ -35,9 +35,9 @@ class Reporter(Protocol):
 
 
 def report_of(result: EvalResult, examples: Sequence[Original] = ()) -> Report:
-    """Take the result of `evaluate()` for a run that has just succeeded.
+    """Present the result of `evaluate()` as a run that has succeeded.
 
-    With the `examples` it was given, a page can show them beside what became of them.
+    With the `examples` that were evaluated, a page shows each one next to the answers.
     """
     originals = dict(enumerate(examples))
 
@@ -56,7 +56,7 @@ def report_of(result: EvalResult, examples: Sequence[Original] = ()) -> Report:
 def compared_sides(
     sides: Mapping[str, Iterable[EvalRow]], spec: RunSpec, *, must: bool = False
 ) -> "Comparison | None":
-    """Compare the rows of systems; None where there is nothing to compare, unless it `must` be."""
+    """Compare systems; return None, or raise if it `must` be possible, where nothing compares."""
     from cbench_server.comparison import compare
 
     if len(sides) < 2:

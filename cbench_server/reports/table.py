@@ -1,4 +1,4 @@
-"""A run as a person meets it first: the table, then what to know about it."""
+"""The text report of a run: the tables, then the notes needed to read them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,9 +9,9 @@ from cbench_server.reports.columns import (
     headline_columns,
     type_keys,
 )
-from cbench_server.reports.grid import Grid, printable, to_text
 from cbench_server.spec import Run, RunState
 from cbench_server.texts import numbers
+from cbench_server.texts.grid import Grid, printable, to_text
 
 _REASONS_SHOWN = 3
 _WITHOUT_RESPONSE = ("answer_retained", "answer_recall")
@@ -19,7 +19,7 @@ _WITHOUT_RESPONSE = ("answer_retained", "answer_recall")
 
 @dataclass(frozen=True)
 class RowFacts:
-    """What only the rows can tell."""
+    """Facts that the summary lacks and only the rows can tell."""
 
     failures: Mapping[str, int] = field(default_factory=dict)
     """Failed rows by reason."""
@@ -30,7 +30,7 @@ class RowFacts:
 
 
 def headline(run: Run, facts: RowFacts) -> Grid:
-    """Build the table: one line a system, in the order of the run."""
+    """Build the table: one line per system, in the order of the run."""
     columns = headline_columns(run.summary, all_keys=bool(run.spec.metrics))
     titles = [
         _score_title(run, facts) if column.title == "Score" else column.title for column in columns
@@ -45,29 +45,26 @@ def headline(run: Run, facts: RowFacts) -> Grid:
 
 
 def by_dataset(run: Run) -> Grid | None:
-    """Build the breakdown by dataset, where there is one."""
+    """Build the breakdown by dataset, if there is one."""
     order = {f"{DATASET_PREFIX}{ref.label}": place for place, ref in enumerate(run.spec.datasets)}
     keys = sorted(dataset_keys(run.summary), key=lambda key: (order.get(key, len(order)), key))
-    if not keys:
-        return None
-    rows = tuple(
-        (system, *(numbers.score(run.summary.get(system, {}).get(key)) for key in keys))
-        for system in run.systems
-    )
-    return Grid(("System", *(key.removeprefix(DATASET_PREFIX) for key in keys)), rows)
+    return _breakdown(run, keys, DATASET_PREFIX, "Mean score by dataset")
 
 
 def by_type(run: Run) -> Grid | None:
-    """Build the breakdown by type of question, where there is one."""
-    keys = _type_keys(run)
+    """Build the breakdown by type of question, if there is one."""
+    prefix = f"{run.spec.score_field or 'score'}_"
+    return _breakdown(run, _type_keys(run), prefix, "Mean score by type of question")
+
+
+def _breakdown(run: Run, keys: Sequence[str], prefix: str, title: str) -> Grid | None:
     if not keys:
         return None
     rows = tuple(
         (system, *(numbers.score(run.summary.get(system, {}).get(key)) for key in keys))
         for system in run.systems
     )
-    prefix = f"{run.spec.score_field or 'score'}_"
-    return Grid(("System", *(key.removeprefix(prefix) for key in keys)), rows)
+    return Grid(("System", *(key.removeprefix(prefix) for key in keys)), rows, title=title)
 
 
 def _type_keys(run: Run) -> list[str]:
@@ -75,7 +72,7 @@ def _type_keys(run: Run) -> list[str]:
 
 
 def _without(grid: Grid, titles: Sequence[str]) -> Grid:
-    """Leave out columns that have a table of their own."""
+    """Leave out columns that are shown in a separate table."""
     kept = [place for place, title in enumerate(grid.header) if title not in titles]
     rows = tuple(tuple(row[place] for place in kept) for row in grid.rows)
     return Grid(tuple(grid.header[place] for place in kept), rows)
@@ -86,30 +83,32 @@ def to_table(run: Run, facts: RowFacts, draw: Callable[[Grid], str] = to_text) -
     parts = []
     if run.completed_rows:
         parts.append(draw(_without(headline(run, facts), _type_keys(run))))
-        if breakdown := by_dataset(run):
-            parts.append("Mean score by dataset\n" + draw(breakdown))
-        if breakdown := by_type(run):
-            parts.append("Mean score by type of question\n" + draw(breakdown))
+        breakdowns = filter(None, (by_dataset(run), by_type(run)))
+        parts += [f"{grid.title}\n{draw(grid)}" for grid in breakdowns]
     parts.append("\n".join(map(printable, notes(run, facts))))
     return "\n\n".join(parts) + "\n"
 
 
 def notes(run: Run, facts: RowFacts) -> list[str]:
-    """Say what a reader of the table must know, and where to look next."""
-    lines = [*_score_notes(run, facts)]
-    if run.spec.expose_reference_fields:
-        lines.append("References were exposed: systems could see the expected answers.")
-    lines += _origin_notes(run)
-    lines.append(state_line(run))
+    """Say what a reader of the table must know, and which command to use next."""
+    lines = [*reading_notes(run, facts), state_line(run)]
     if run.failed_rows:
         lines.append(_failed_line(run, facts.failures))
     for name, message in facts.broken.items():
         lines.append(f"{name} failed on rows that now lack its scores: {message}")
     if run.state in (RunState.FAILED, RunState.CANCELLED):
-        lines.append(f"Take it up again with: cbench resume {run.run_id}")
+        lines.append(f"Continue it with: cbench resume {run.run_id}")
     else:
         lines.append(f"Look closer with: cbench show {run.run_id}")
     return lines
+
+
+def reading_notes(run: Run, facts: RowFacts) -> list[str]:
+    """Say what a reader of the scores must know, on a terminal or on a page."""
+    lines = _score_notes(run, facts)
+    if run.spec.expose_reference_fields:
+        lines.append("References were exposed: systems could see the expected answers.")
+    return lines + _origin_notes(run)
 
 
 def _origin_notes(run: Run) -> list[str]:
@@ -184,7 +183,7 @@ def _score_notes(run: Run, facts: RowFacts) -> list[str]:
         lines.append(f"* {score} stands in for {wanted}{on}: {why}")
     chosen = run.spec.score_field
     if chosen and not any(values.get("num_scored") for values in run.summary.values()):
-        lines.append(f'No row has the score "{chosen}". See who gives which: cbench evaluators')
+        lines.append(f'No row has the score "{chosen}". List all scores with: cbench evaluators')
     if any(
         values.get("mean_score") != values.get("mean_score_with_failures")
         for values in run.summary.values()

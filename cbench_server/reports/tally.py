@@ -1,4 +1,4 @@
-"""A tally of the rows, made in one reading: scores, times, failures."""
+"""Tally of the rows, made in one reading: scores, times, failures."""
 
 from array import array
 from collections import Counter, defaultdict
@@ -10,7 +10,7 @@ from cbench_server.reports.table import RowFacts
 from cbench_server.results import EvalRow
 
 STAGES = ("queue", "system", "reader", "scoring")
-"""Where a row's time goes, in order."""
+"""Stages of a row in which time is spent, in order."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ def _numbers() -> defaultdict[tuple[str, str], "array[float]"]:
 
 @dataclass(frozen=True)
 class Tally:
-    """Sixteen or so bytes a row and score; the rows themselves are not kept."""
+    """Counts and values taken from the rows: about 8 bytes per score or time."""
 
     scores: defaultdict[tuple[str, str], "array[float]"] = field(default_factory=_numbers)
     """Values by system and score, in the order of the rows."""

@@ -18,6 +18,7 @@ from cbench_server.rpc.rows import row_to_proto
 from cbench_server.rpc.runs import run_to_proto, states_from_proto
 from cbench_server.rpc.specs import evaluator_ref, spec_from_proto
 from cbench_server.runs.orchestrator import Orchestrator
+from cbench_server.runs.store import RowQuery
 from cbench_server.runs.watch import watch
 from cbench_server.types import Example
 from cbench_server.version import __version__
@@ -111,15 +112,14 @@ class BenchService(bench_pb2_grpc.BenchServicer):
     async def ListRows(
         self, request: bench_pb2.ListRowsRequest, context: Any
     ) -> bench_pb2.ListRowsResponse:
-        page = await self._store.read_rows(
-            request.run_id,
-            token=request.page_token or None,
-            limit=_page_size(request.page_size, 500, 5000),
+        query = RowQuery(
             system=request.system,
             failed_only=request.failed_only,
             processed=request.include_processed,
             original=request.include_original,
+            limit=_page_size(request.page_size, 500, 5000),
         )
+        page = await self._store.read_rows(request.run_id, query, request.page_token or None)
         response = bench_pb2.ListRowsResponse(next_page_token=page.next_token or "")
         for position, row in enumerate(page.rows):
             message = response.rows.add()

@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 class Finder(Protocol):
-    """Reaches systems, evaluators and models, wherever they are."""
+    """Reaches systems, evaluators and models, here and elsewhere."""
 
     async def find_systems(self, ref: SystemRef, kind: str) -> list[Caller]:
         """Return the systems, or memory systems, a reference means; or raise SystemUnreachable."""
@@ -106,7 +106,7 @@ async def _reach_systems(spec: RunSpec, opened: Connections) -> None:
     if repeated := sorted({name for name in names if names.count(name) > 1}):
         raise InvalidSpec(
             f'{names.count(repeated[0])} systems are named "{repeated[0]}". '
-            "Give each a name of its own with --name."
+            "Give each its own name with --name."
         )
 
 

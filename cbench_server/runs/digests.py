@@ -1,4 +1,4 @@
-"""Content decides: digests of examples, specs and row keys, over one canonical form.
+"""Digests of examples, specs and row keys, over one canonical form.
 
 The form is MessagePack with sorted keys, in which 1, 1.0, "1", True and b"1"
 all differ. Tuples count as lists, since they come back from a store as lists.

@@ -1,4 +1,4 @@
-"""A run that this process works on, from its start to its end, and all that it holds meanwhile."""
+"""Live run: one that this process works on, and all that it holds meanwhile."""
 
 import asyncio
 import logging

@@ -45,7 +45,7 @@ class Orchestrator:
 
     @property
     def is_draining(self) -> bool:
-        """Whether no more work is taken."""
+        """Whether it has stopped taking work."""
         return self._draining
 
     async def start(self, spec: RunSpec, request_id: str = "") -> Run:
@@ -194,7 +194,7 @@ class Orchestrator:
         return await self.store.get_run(run_id)
 
     async def delete(self, run_id: str) -> None:
-        """Delete a run that nobody is working on."""
+        """Delete a run that no process is working on."""
         if run_id in self._live:
             raise WrongState(
                 f'run "{run_id}" is in progress. Cancel it first: cbench cancel {run_id}'
@@ -215,7 +215,7 @@ class Orchestrator:
         return resumed
 
     async def drain(self, grace: float) -> None:
-        """Take no more work; finish calls in flight within `grace` seconds; hand runs back."""
+        """Stop taking work; finish calls in flight within `grace` seconds; hand runs back."""
         self._draining = True
         for live in self._live.values():
             live.drain()
@@ -229,7 +229,7 @@ class Orchestrator:
 
     def _check_open(self) -> None:
         if self._draining:
-            raise ShuttingDown("the daemon is shutting down and takes no more runs.")
+            raise ShuttingDown("the daemon is shutting down and starts no runs.")
 
     def _lock(self, run_id: str) -> ExitStack:
         """Hold a run; raise WrongState if another process does."""

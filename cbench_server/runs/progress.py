@@ -69,7 +69,7 @@ class _Counts:
         self.totals[system] = total
 
     def rate(self, system: str) -> float:
-        """Rows a second since the system was first seen."""
+        """Rows per second since the system was first seen."""
         since, base = self._first.get(system, (time.monotonic(), 0))
         return (self.completed[system] - base) / max(1e-3, time.monotonic() - since)
 

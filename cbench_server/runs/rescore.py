@@ -1,30 +1,37 @@
 """Rescoring: a loop over the stored rows of a run, which become the rows of another.
 
+Three things go on at once: the next page is read, a page is scored, and the page
+before it is stored.
+
 No system is called. The examples are copied, with corrected references, so that
 the new run stands by itself.
 """
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from cbench_server.errors import BadDataset, RunFailed, UnknownRun
 from cbench_server.events import RowScored, StoredEvent
 from cbench_server.results import EvalRow, Failure
 from cbench_server.runs.digests import canonical_digest
 from cbench_server.runs.plan import DatasetPlan
-from cbench_server.runs.rows import rescore
-from cbench_server.runs.store import RunStore, SpooledExample
+from cbench_server.runs.rows import rescore, set_scores
+from cbench_server.runs.store import RowPage, RowQuery, RunStore, SpooledExample
 from cbench_server.scoring.placement import Scoring
+from cbench_server.sizes import text_size
 from cbench_server.spec import Run
 from cbench_server.tokens import Tokenizer, count_fields_like
 from cbench_server.types import Example
 
-_PAGE = 256
-_PAGE_BYTES = 8_000_000
+T = TypeVar("T")
+
+_PAGE = 512
 _SCORED_AT_ONCE = 32
+# Rows scored by the event loop before others get their turn.
+_BURST = 64
 _OWN_FIELDS = ("id", "dataset")
 
 
@@ -84,17 +91,17 @@ class Rescoring:
         """Wall-clock seconds that each system's rows took."""
 
     def drain(self) -> None:
-        """Make no more rows."""
+        """Stop making rows."""
         self._is_draining = True
 
-    async def events(self) -> AsyncIterator[list[StoredEvent]]:
+    async def events(self) -> AsyncGenerator[list[StoredEvent], None]:
         """Yield the rows, in batches, until all are made. Raises RunFailed if some are gone."""
         references = await asyncio.to_thread(lambda: References(self._read_references()))
         try:
             await self._copy_examples(references)
             for system in self._run.systems:
                 started = self._clock()
-                async for rows in self._rows(system, references):
+                async for rows in _ahead(self._rows(system, references)):
                     yield [RowScored(row) for row in rows]
                 if self._is_draining:
                     return
@@ -115,29 +122,38 @@ class Rescoring:
         start, is_complete = await self._store.spooled(self._run.run_id)
         if is_complete:
             return
+        parent, run_id = self._run.parent_run_id, self._run.run_id
+        if not len(references):
+            while copied := await self._store.copy_examples(parent, run_id, start, _PAGE):
+                if self._is_draining:
+                    return
+                start += copied
+            await self._store.add_examples(run_id, [], complete=True)
+            return
         # From the first one, though some may be copied: all must be seen to tell what matches.
         place = 0
-        while page := await self._store.read_examples(self._run.parent_run_id, place, _PAGE):
+        while page := await self._store.read_examples(parent, place, _PAGE):
             if self._is_draining:
                 return
-            corrected = await asyncio.to_thread(self._correct_all, page, references)
+            corrected = await asyncio.to_thread(self._correct_all, page, references, start)
             place = page[-1].ordinal + 1
-            if place > start:
-                await self._store.add_examples(
-                    self._run.run_id, [each for each in corrected if each.ordinal >= start]
-                )
-                start = place
-        if len(references) and not references.matched:
+            if corrected:
+                await self._store.add_examples(run_id, corrected)
+        if not references.matched:
             raise BadDataset(
                 f"none of the {len(references)} references has the id of an example of run "
-                f'"{self._run.parent_run_id}". An id keeps its type: 1 and "1" differ.'
+                f'"{parent}". An id keeps its type: 1 and "1" differ.'
             )
-        await self._store.add_examples(self._run.run_id, [], complete=True)
+        await self._store.add_examples(run_id, [], complete=True)
 
     def _correct_all(
-        self, page: list[SpooledExample], references: References
+        self, page: list[SpooledExample], references: References, start: int
     ) -> list[SpooledExample]:
-        return [self._corrected(spooled, references) for spooled in page]
+        """Return those from an ordinal on, ready for the store."""
+        corrected = [self._corrected(spooled, references) for spooled in page]
+        new = [each for each in corrected if each.ordinal >= start]
+        self._store.pack_examples(new)
+        return new
 
     def _corrected(self, spooled: SpooledExample, references: References) -> SpooledExample:
         example = references.apply(spooled.example)
@@ -152,46 +168,81 @@ class Rescoring:
 
     # Rows.
 
-    async def _rows(self, system: str, references: References) -> AsyncIterator[list[EvalRow]]:
-        token: str | None = None
-        while not self._is_draining:
-            page = await self._store.read_rows(
-                self._run.parent_run_id,
-                token=token,
-                limit=_PAGE,
-                max_bytes=_PAGE_BYTES,
-                system=system,
-                processed=True,
-                original=True,
-            )
+    async def _rows(
+        self, system: str, references: References
+    ) -> AsyncGenerator[list[EvalRow], None]:
+        async for page in _ahead(self._pages(system)):
+            if self._is_draining:
+                return
             if page.rows:
-                first, last = page.rows[0].ordinal, page.rows[-1].ordinal
-                done = await self._store.completed(self._run.run_id, system, first, last + 1)
+                done = await self._done(system, page.rows)
                 pairs = [
-                    (row, references.apply(original))
+                    (row, original)
                     for row, original in zip(page.rows, page.originals or [], strict=True)
                     if (row.ordinal, row.repeat) not in done
                 ]
-                if rows := await self._rescored(pairs):
-                    yield rows
+                yield await self._rescored(pairs, references)
+
+    async def _pages(self, system: str) -> AsyncGenerator[RowPage, None]:
+        query = RowQuery(system=system, processed=True, original=True, limit=_PAGE)
+        token: str | None = None
+        while True:
+            page = await self._store.read_rows(self._run.parent_run_id, query, token)
+            yield page
             token = page.next_token
             if token is None:
                 return
 
-    async def _rescored(self, pairs: list[tuple[EvalRow, Example]]) -> list[EvalRow]:
-        datasets = {row.dataset for row, _ in pairs}
-        if all(self._scoring.inline(self._datasets[name].evaluators) for name in datasets):
-            return [await self._one(row, original) for row, original in pairs]
-        return list(await asyncio.gather(*(self._bounded(*pair) for pair in pairs)))
+    async def _done(self, system: str, rows: list[EvalRow]) -> set[tuple[int, int]]:
+        """Return which rows are stored already; a run that was never interrupted has none."""
+        if not self._run.completed_rows:
+            return set()
+        first, last = rows[0].ordinal, rows[-1].ordinal
+        return await self._store.completed(self._run.run_id, system, first, last + 1)
 
-    async def _bounded(self, row: EvalRow, original: Example) -> EvalRow:
-        async with self._permits:
-            return await self._one(row, original)
+    async def _rescored(
+        self, pairs: list[tuple[EvalRow, Example]], references: References
+    ) -> list[EvalRow]:
+        """Score the rows: at once what may run on the event loop, the rest a few at a time."""
+        slow = []
+        for place, (row, original) in enumerate(pairs):
+            row.queue_time, row.reused = 0.0, True
+            example = references.apply(original)
+            if example is not original or not self._score_now(row, example):
+                slow.append(self._score_slowly(row, example))
+            if place % _BURST == _BURST - 1:
+                await asyncio.sleep(0)
+        await asyncio.gather(*slow)
+        return [row for row, _ in pairs]
 
-    async def _one(self, row: EvalRow, original: Example) -> EvalRow:
-        row.queue_time, row.reused = 0.0, True
+    def _score_now(self, row: EvalRow, example: Example) -> bool:
+        if row.processed is None:
+            return True
         dataset = self._datasets[row.dataset]
-        return await rescore(row, original, dataset, self._scoring, self._clock)
+        inline = self._scoring.inline(dataset.evaluators)
+        if inline is None or text_size(example) + text_size(row.processed) > inline.limit:
+            return False
+        started = self._clock()
+        scored = inline.score(example, row.processed)
+        set_scores(row, scored, dataset, self._clock() - started)
+        return True
+
+    async def _score_slowly(self, row: EvalRow, example: Example) -> None:
+        async with self._permits:
+            await rescore(row, example, self._datasets[row.dataset], self._scoring, self._clock)
+
+
+async def _ahead(items: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
+    """Yield items, the next of which is made while one is worked on."""
+    upcoming = asyncio.ensure_future(anext(items, None))
+    try:
+        while (item := await upcoming) is not None:
+            upcoming = asyncio.ensure_future(anext(items, None))
+            yield item
+    finally:
+        upcoming.cancel()
+        await asyncio.wait([upcoming])
+        await items.aclose()
 
 
 def describe_rescoring(

@@ -1,4 +1,4 @@
-"""From a spec to a plan: names become components, and what cannot be run is refused early."""
+"""Resolution of a spec: names become components, and what cannot be run is refused early."""
 
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence

@@ -16,7 +16,7 @@ _decoder = msgspec.msgpack.Decoder(EvalRow)
 
 
 class RowCache:
-    """One small file a row, put in place whole, so that processes may share a folder."""
+    """One small file per row, put in place whole, so that processes may share a folder."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self._folder = Path(folder)
@@ -30,7 +30,7 @@ class RowCache:
             return None
 
     def put(self, key: str, row: EvalRow) -> None:
-        """Store a row; one that holds what cannot be written down is not kept."""
+        """Store a row; one that cannot be encoded is not kept."""
         try:
             body = msgspec.msgpack.encode(row)
         except (TypeError, OverflowError, UnicodeEncodeError):

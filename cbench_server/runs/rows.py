@@ -214,20 +214,25 @@ async def rescore(
         return replace(row, primary_score=headline, not_applicable=missing)
     started = clock()
     scored = await scoring.score_row(dataset.evaluators, example, row.processed)
+    set_scores(row, example, scored, dataset, clock() - started)
+    row.carried = texts_carried(row.processed, example)
+    return row
+
+
+def set_scores(
+    row: EvalRow, example: Example, scored: ScoredRow, dataset: DatasetPlan, seconds: float
+) -> None:
+    """Replace what the evaluators said of a row, and how long they took."""
+    headline = dataset.score_name(example)
     if headline not in scored.scores:
         charge_system(scored, headline, dataset)
-    context_only = is_context_only(row.processed)
-    return replace(
-        row,
-        scores=scored.scores,
-        primary_score=headline,
-        context_only=context_only,
-        not_applicable=not_applicable(dataset, example, scored, context_only=context_only),
-        scoring_time=clock() - started,
-        details=scored.details,
-        evaluator_failures=scored.failures,
-        carried=texts_carried(row.processed, example),
-    )
+    row.context_only = is_context_only(row.processed or {})
+    row.not_applicable = not_applicable(dataset, example, scored, context_only=row.context_only)
+    row.scores = scored.scores
+    row.primary_score = headline
+    row.scoring_time = seconds
+    row.details = scored.details
+    row.evaluator_failures = scored.failures
 
 
 def is_context_only(processed: Example) -> bool:

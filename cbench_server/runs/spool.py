@@ -15,7 +15,8 @@ from cbench_server.types import Example
 
 _CHUNK_ROWS = 256
 _CHUNK_BYTES = 2_000_000
-_FRESH_BYTES = 1_000_000
+# Of stored examples that are kept, so that a lane close behind need not read them back.
+_KEPT_BYTES = 1_000_000
 
 
 def prepare(
@@ -84,15 +85,20 @@ def take_chunk(examples: Iterator[SpooledExample], most: int) -> list[SpooledExa
 
 @dataclass
 class _Chunk:
-    """Examples that some lanes have yet to read."""
+    """Examples that are not yet stored, or that some lanes have yet to read."""
 
     examples: list[SpooledExample]
     size: int
     readers: int
+    is_stored: bool = False
 
 
 class Spool:
-    """The examples of one run in the store, readable while they are still being loaded."""
+    """The examples of one run in the store, readable while they are still being loaded.
+
+    Lanes get a chunk while it is written. The store writes in order, so an
+    example is stored before its rows.
+    """
 
     def __init__(
         self,
@@ -116,7 +122,7 @@ class Spool:
         self._readers = readers
         self._is_fresh = is_fresh
         self._fresh: dict[int, _Chunk] = {}
-        self._fresh_bytes = 0
+        self._kept_bytes = 0
 
     async def fill(self) -> None:
         """Load what is not yet in the store. Raises BadDataset when it meets a bad example."""
@@ -125,22 +131,44 @@ class Spool:
         if complete:
             return
         ordinal = 0
-        for source in self._sources:
-            examples = source(ordinal)
-            most = 16  # The first rows start early.
-            while chunk := await asyncio.to_thread(take_chunk, examples, most):
-                most = _CHUNK_ROWS
-                ordinal = chunk[-1].ordinal + 1
-                if chunk[0].ordinal < stored:
-                    chunk = await self._not_yet_stored(chunk, stored)
-                if chunk:
-                    await self._store.add_examples(self._run_id, chunk)
-                    self._keep(chunk)
-                    await self._advance(ordinal, False)
+        async with asyncio.TaskGroup() as group:
+            writing: asyncio.Task[None] | None = None
+            for source in self._sources:
+                examples = source(ordinal)
+                most = 16  # The first rows start early.
+                while chunk := await asyncio.to_thread(self._load, examples, most):
+                    most = _CHUNK_ROWS
+                    ordinal = chunk[-1].ordinal + 1
+                    if chunk[0].ordinal < stored:
+                        chunk = await self._not_yet_stored(chunk, stored)
+                    if chunk:
+                        if writing is not None:
+                            await writing
+                        writing = group.create_task(self._write(self._keep(chunk)))
+                        await self._advance(ordinal, False)
         if ordinal == 0:
             raise BadDataset("the datasets hold no examples; check -n, --where and the file")
         await self._store.add_examples(self._run_id, [], complete=True)
         await self._advance(ordinal, True)
+
+    def _load(self, examples: Iterator[SpooledExample], most: int) -> list[SpooledExample]:
+        chunk = take_chunk(examples, most)
+        self._store.pack_examples(chunk)
+        return chunk
+
+    def _keep(self, examples: list[SpooledExample]) -> _Chunk:
+        size = sum([spooled.size for spooled in examples])
+        chunk = self._fresh[examples[0].ordinal] = _Chunk(examples, size, self._readers)
+        return chunk
+
+    async def _write(self, chunk: _Chunk) -> None:
+        """Store a chunk; afterwards it is kept only while there is room."""
+        await self._store.add_examples(self._run_id, chunk.examples)
+        chunk.is_stored = True
+        if chunk.readers == 0 or self._kept_bytes + chunk.size > _KEPT_BYTES:
+            del self._fresh[chunk.examples[0].ordinal]
+        else:
+            self._kept_bytes += chunk.size
 
     async def _not_yet_stored(
         self, chunk: list[SpooledExample], stored: int
@@ -177,21 +205,14 @@ class Spool:
             return fresh
         return await self._store.read_examples(self._run_id, start, limit)
 
-    def _keep(self, examples: list[SpooledExample]) -> None:
-        """Keep a few spooled examples at hand, so that a lane close behind need not read them."""
-        size = sum([spooled.size for spooled in examples])
-        if self._fresh_bytes + size <= _FRESH_BYTES:
-            self._fresh[examples[0].ordinal] = _Chunk(examples, size, self._readers)
-            self._fresh_bytes += size
-
     def _take(self, start: int) -> list[SpooledExample]:
         chunk = self._fresh.get(start)
         if chunk is None:
             return []
         chunk.readers -= 1
-        if chunk.readers == 0:
+        if chunk.readers == 0 and chunk.is_stored:
             del self._fresh[start]
-            self._fresh_bytes -= chunk.size
+            self._kept_bytes -= chunk.size
         return chunk.examples
 
     async def completed(self, system: str, start: int, stop: int) -> set[tuple[int, int]]:

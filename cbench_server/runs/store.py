@@ -27,7 +27,9 @@ class SpooledExample:
     field_tokens: dict[str, int] = field(default_factory=dict)
     """Tokens of each text field of the whole example."""
     size: int = 0
-    """Bytes it holds in memory, roughly; 0 where nobody has looked."""
+    """Bytes it holds in memory, roughly; 0 where it was not measured."""
+    packed: bytes = field(default=b"", repr=False, compare=False)
+    """The example as a store keeps it, from `RunStore.pack_examples` until it is stored."""
 
 
 class RowKey(NamedTuple):
@@ -37,6 +39,24 @@ class RowKey(NamedTuple):
     ordinal: int
     system: str
     repeat: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowQuery:
+    """Which rows of a run to read, what of each, and how much at once."""
+
+    system: str = ""
+    """Only of this system; empty for all."""
+    failed_only: bool = False
+    processed: bool = False
+    """With what the systems returned."""
+    original: bool = False
+    """With the originals of the rows."""
+    limit: int = 500
+    max_bytes: int = 8_000_000
+
+
+ALL_ROWS = RowQuery()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +73,7 @@ class RunStore(Protocol):
     """Keeps runs, their examples and their events.
 
     Methods may be awaited from one event loop only; they do their work on
-    other threads. Whatever `append` has returned for is on disk.
+    other threads. Once `append` has returned, its events are on disk.
     """
 
     async def create_run(self, run: Run) -> Run:
@@ -117,10 +137,24 @@ class RunStore(Protocol):
         """Wait until an event after `after_seq` is stored, by this process or another."""
         ...
 
+    def pack_examples(self, examples: Sequence[SpooledExample]) -> None:
+        """Do ahead, on any thread, what `add_examples` would spend time on.
+
+        Raises Unencodable for an example that cannot be stored.
+        """
+        ...
+
     async def add_examples(
         self, run_id: str, examples: Sequence[SpooledExample], *, complete: bool = False
     ) -> None:
-        """Spool examples; `complete` says there are no more, which fixes total_rows."""
+        """Spool examples; `complete` says there are no more, which fixes total_rows.
+
+        They are stored before everything that is written after this call began.
+        """
+        ...
+
+    async def copy_examples(self, source: str, run_id: str, start: int, limit: int) -> int:
+        """Spool some examples of another run from an ordinal on; return how many, 0 at the end."""
         ...
 
     async def read_examples(self, run_id: str, start: int, limit: int) -> list[SpooledExample]:
@@ -138,18 +172,12 @@ class RunStore(Protocol):
         ...
 
     async def read_rows(
-        self,
-        run_id: str,
-        *,
-        token: str | None = None,
-        limit: int = 500,
-        max_bytes: int = 8_000_000,
-        system: str = "",
-        failed_only: bool = False,
-        processed: bool = False,
-        original: bool = False,
+        self, run_id: str, query: RowQuery = ALL_ROWS, token: str | None = None
     ) -> RowPage:
-        """Return rows by system in the run's order, then by ordinal and repeat."""
+        """Return rows by system in the run's order, then by ordinal and repeat.
+
+        `token` is that of the page before, None for the first page.
+        """
         ...
 
     async def read_rows_at(self, keys: Sequence[RowKey]) -> list[EvalRow | None]:
@@ -165,19 +193,25 @@ class RunStore(Protocol):
         ...
 
     async def delete_run(self, run_id: str) -> None:
-        """Delete a run with all that belongs to it; an unknown one is no error."""
+        """Delete a run with all that belongs to it; does nothing if it is unknown.
+
+        Raises WrongState if another process holds the run.
+        """
         ...
 
     async def delete_runs_older_than(self, seconds: float) -> list[str]:
-        """Delete runs that finished so long ago and nobody holds; return their ids."""
+        """Delete runs that finished so long ago and that no process holds; return their ids.
+
+        Deletions that were interrupted are finished too.
+        """
         ...
 
     async def request_cancel(self, run_id: str) -> None:
-        """Leave word for whichever process holds the run to cancel it."""
+        """Ask the process that holds the run to cancel it."""
         ...
 
     async def cancel_requested(self, run_id: str) -> bool:
-        """Tell whether such word was left; `append` with a state update clears it."""
+        """Tell whether that was asked; `append` with a state update forgets it."""
         ...
 
     def lock_run(self, run_id: str) -> AbstractContextManager[bool]:

@@ -1,4 +1,4 @@
-"""Summarising a stored run, from its rows and nothing else."""
+"""Summary of a stored run, from its rows and nothing else."""
 
 from cbench_server.metrics.outcomes import score_infos
 from cbench_server.metrics.summarize import Summarizer

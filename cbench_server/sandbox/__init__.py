@@ -1,4 +1,4 @@
-"""Runs programs nobody has read, and says whether they pass their tests.
+"""A jail that runs unknown programs and says whether they pass their tests.
 
 Four kinds of process. The client (`client.py`) lives in the evaluator's
 process and starts the zygote (`zygote.py`), a warm interpreter that jails

@@ -1,7 +1,7 @@
 """The candidate's side: runs the judged program and answers calls with plain data.
 
 Nothing here is trusted. The program shares this interpreter and may change
-all of it; whatever comes out of the socket is judged on the other side.
+all of it; what comes out of the socket is judged on the other side.
 """
 
 import builtins
@@ -23,11 +23,30 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     **{each.__name__: each for each in (len, str, repr, iter, hash, bool, reversed)},
     **{
         name: getattr(operator, f"__{name}__")
-        for name in (
-            *("getitem", "setitem", "delitem", "contains", "lt", "le", "gt", "ge", "eq"),
-            *("add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "pow"),
-            *("and", "or", "xor", "neg", "invert"),
-        )
+        for name in [
+            "getitem",
+            "setitem",
+            "delitem",
+            "contains",
+            "lt",
+            "le",
+            "gt",
+            "ge",
+            "eq",
+            "add",
+            "sub",
+            "mul",
+            "matmul",
+            "truediv",
+            "floordiv",
+            "mod",
+            "pow",
+            "and",
+            "or",
+            "xor",
+            "neg",
+            "invert",
+        ]
     },
     "get": getattr,
     "set": setattr,
@@ -54,8 +73,9 @@ def serve(connection: socket.socket) -> None:
         return
     candidate = _Candidate(descriptor)
     try:
-        exec(compile(job["setup"], "setup.py", "exec", dont_inherit=True), candidate.names)
-        exec(compile(program, "solution.py", "exec", dont_inherit=True), candidate.names)
+        if job["setup"]:
+            exec(compile(job["setup"], "setup.py", "exec", dont_inherit=True), candidate.names)
+        exec(program, candidate.names)
     except BaseException as error:
         candidate.reply({"error": encode_error(error)})
         return

@@ -33,7 +33,7 @@ _MAX_VERDICT = 64 << 10
 
 
 class SandboxUnavailable(Exception):
-    """No candidate can be run, or one was lost through no fault of its own."""
+    """No candidate can be run, or one was lost and did not cause it."""
 
 
 class _Lost(Exception):
@@ -262,7 +262,12 @@ def _start(tier: Tier) -> _Process:
             stdout=subprocess.DEVNULL,
             stderr=complaints,
             # Nothing of our environment: no candidate shall find a secret in its memory.
-            env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "MALLOC_ARENA_MAX": "2"},
+            env={
+                "PATH": "/usr/bin:/bin",
+                "LANG": "C.UTF-8",
+                "MALLOC_ARENA_MAX": "2",
+                "LD_BIND_NOW": "1",
+            },
             cwd="/",
             start_new_session=True,
         )

@@ -3,6 +3,11 @@
 import contextlib
 import os
 import resource
+import struct
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from cbench_server.sandbox.syscalls import IS_LINUX, prepare
 
 MEMORY_MB = 1024
 DISK_MB = 64
@@ -11,27 +16,46 @@ _STACK_MB = 64
 _OPEN_FILES = 64
 
 
-def limit_resources(memory_mb: int, file_mb: int) -> None:
-    """Set the limits that the kernel keeps for this process."""
-    mb = 1 << 20
-    for kind, soft, hard in (
-        (resource.RLIMIT_AS, memory_mb * mb, memory_mb * mb),
-        (resource.RLIMIT_FSIZE, file_mb * mb, file_mb * mb),
-        (resource.RLIMIT_STACK, _STACK_MB * mb, _STACK_MB * mb),
-        (resource.RLIMIT_NOFILE, _OPEN_FILES, _OPEN_FILES),
-        (resource.RLIMIT_CORE, 0, 0),
-        (resource.RLIMIT_MEMLOCK, 0, 0),
-        (getattr(resource, "RLIMIT_MSGQUEUE", resource.RLIMIT_CORE), 0, 0),
-    ):
-        # A lower limit may be in force already, which is as good.
-        with contextlib.suppress(ValueError, OSError):
-            resource.setrlimit(kind, (soft, hard))
+def limit_zygote() -> None:
+    """Set the limits that are the same for all jailed processes, which inherit them."""
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    # Each job that waits brings four descriptors.
+    _limit(resource.RLIMIT_NOFILE, most)
+    _limit(resource.RLIMIT_STACK, _STACK_MB << 20)
+    _limit(resource.RLIMIT_CORE, 0)
+    _limit(resource.RLIMIT_MEMLOCK, 0)
+    _limit(getattr(resource, "RLIMIT_MSGQUEUE", resource.RLIMIT_CORE), 0)
 
 
-def close_others(keep: list[int]) -> None:
-    """Close every descriptor but the standard three and those to keep."""
+def limits(memory_mb: int, file_mb: int) -> list[Callable[[], object]]:
+    """Return the calls by which a fork sets the limits that are its own."""
+    return [
+        _limiting(resource.RLIMIT_AS, memory_mb << 20),
+        _limiting(resource.RLIMIT_FSIZE, file_mb << 20),
+        _limiting(resource.RLIMIT_NOFILE, _OPEN_FILES),
+    ]
+
+
+def _limiting(kind: int, value: int) -> Callable[[], object]:
+    most = resource.getrlimit(kind)[1]
+    # A lower limit may be in force already, which is as good.
+    value = value if most == resource.RLIM_INFINITY else min(value, most)
+    if IS_LINUX:
+        this_process = 0
+        return prepare("prlimit64", this_process, kind, struct.pack("=qq", value, value), None)
+    return partial(resource.setrlimit, kind, (value, value))
+
+
+def _limit(kind: int, value: int) -> None:
+    # Not every system has every limit.
+    with contextlib.suppress(ValueError, OSError):
+        _limiting(kind, value)()
+
+
+def close_others(keep: Iterable[int], most: int) -> None:
+    """Close every descriptor below `most` but the standard three and those to keep."""
     first = 3
-    for descriptor in sorted(each for each in keep if each >= first):
+    for descriptor in sorted(keep):
         os.closerange(first, descriptor)
         first = descriptor + 1
-    os.closerange(first, max(first + 1, os.sysconf("SC_OPEN_MAX")))
+    os.closerange(first, most)

@@ -1,15 +1,25 @@
-"""Linux namespaces: a root of its own for the zygote, a process table for each candidate."""
+"""Linux namespaces: a separate root for the zygote, a process table for each candidate."""
 
 import os
 import struct
+from collections.abc import Callable
 
-from cbench_server.sandbox.syscalls import PR_SET_DUMPABLE, clone, mount, prctl, syscall
+from cbench_server.sandbox.syscalls import (
+    PR_SET_DUMPABLE,
+    clone,
+    mount,
+    prctl,
+    prepare,
+    syscall,
+)
 
 _NEW_MOUNTS, _NEW_HOSTNAME, _NEW_IPC = 0x20000, 0x4000000, 0x8000000
 _NEW_USERS, _NEW_PIDS, _NEW_NETWORK = 0x10000000, 0x20000000, 0x40000000
 _READ_ONLY, _NO_SUID, _NO_DEVICES, _REMOUNT = 1, 2, 4, 32
 _BIND, _RECURSIVE, _PRIVATE = 4096, 16384, 1 << 18
 _DETACH = 2
+
+WORK_AREA = "/tmp"
 
 _NOBODY = 65534
 _INNER_ID = 1000
@@ -53,7 +63,7 @@ def enter(readable: list[str]) -> None:
 
 
 def fork_apart() -> int:
-    """Fork a child that is the first process of a table of its own, with its own mounts."""
+    """Fork a child that is the first process of a new table, with its own mounts."""
     return clone(_NEW_PIDS | _NEW_MOUNTS)
 
 
@@ -62,17 +72,17 @@ def fork() -> int:
     return clone(0)
 
 
-def mount_work_area(size_mb: int) -> str:
-    """Give this process, and nobody else, a place in memory to write to."""
-    options = f"size={size_mb}m,nr_inodes=8192,mode=1777"
-    mount("tmpfs", "/tmp", "tmpfs", _NO_SUID | _NO_DEVICES, options)
-    return "/tmp"
+def work_area_mount(size_mb: int) -> Callable[[], int]:
+    """Return the call that gives a process, and no other, a place in memory to write to."""
+    options = f"size={size_mb}m,nr_inodes=8192,mode=1777".encode()
+    flags = _NO_SUID | _NO_DEVICES
+    return prepare("mount", b"tmpfs", WORK_AREA.encode(), b"tmpfs", flags, options)
 
 
-def drop_capabilities() -> None:
-    """Give up every capability this process holds."""
+def capability_drop() -> Callable[[], int]:
+    """Return the call by which a process gives up every capability it holds."""
     version_3 = 0x20080522
-    syscall("capset", struct.pack("=Ii", version_3, 0), bytes(24))
+    return prepare("capset", struct.pack("=Ii", version_3, 0), bytes(24))
 
 
 def _map_ids(uid: int, gid: int) -> None:

@@ -9,7 +9,7 @@ from cbench_server.sandbox.syscalls import PR_SET_CHILD_SUBREAPER, prctl
 
 
 def adopt() -> None:
-    """Become the parent of whatever our children leave behind."""
+    """Become the parent of what our children leave behind."""
     prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 

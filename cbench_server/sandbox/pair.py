@@ -1,9 +1,10 @@
 """A tester and its candidate: two forks of the zygote, each in its jail, waiting for one job."""
 
+# The module below `signal`, without the enumerations, which would cost every fork a tenth.
+import _signal  # type: ignore[import-not-found]
 import contextlib
 import json
 import os
-import random
 import signal
 import socket
 import sys
@@ -15,15 +16,25 @@ from cbench_server.sandbox.limits import (
     MEMORY_MB,
     TESTER_MEMORY_MB,
     close_others,
-    limit_resources,
+    limit_zygote,
+    limits,
 )
-from cbench_server.sandbox.syscalls import IS_LINUX, PR_SET_DUMPABLE, PR_SET_PDEATHSIG, prctl
+from cbench_server.sandbox.syscalls import (
+    IS_LINUX,
+    PR_GET_DUMPABLE,
+    PR_SET_DUMPABLE,
+    PR_SET_NO_NEW_PRIVS,
+    PR_SET_PDEATHSIG,
+    prctl,
+    prepare,
+)
 from cbench_server.sandbox.tiers import LANDLOCK, NAMESPACES, PROCESS, Tier
 from cbench_server.sandbox.wire import read_all
 
 TESTER_READY, CANDIDATE_READY, DONE = b"t", b"c", b"d"
 _MAX_JOB = 256 << 20
 _FAILED = 70
+_SIGCHLD, _SIG_DFL = int(signal.SIGCHLD), int(signal.SIG_DFL)
 # Above what any kernel gives to a process.
 _NO_PID = (1 << 31) - 1
 
@@ -36,48 +47,77 @@ class Jail:
         self.readable = readable
         self.is_unproven = True
         """Whether the next candidate has to show that it cannot get out."""
-        self._filters: dict[bool, bytes] = {}
-        if tier is NAMESPACES:
+        self.mount_work_area: Callable[[], int]
+        self.most_open = 0
+        """Above all descriptors that the zygote may have."""
+        self._calls: dict[bool, list[Callable[[], object]]] = {}
+        self._filters: dict[bool, Callable[[], int]] = {}
+
+    def prepare(self) -> None:
+        """Do once, in the zygote, what its forks inherit, and make ready what they do not."""
+        limit_zygote()
+        self.most_open = os.sysconf("SC_OPEN_MAX")
+        calls: list[Callable[[], object]] = []
+        if self.tier is not PROCESS:
+            prctl(PR_SET_NO_NEW_PRIVS, 1)
+            calls.append(namespaces.capability_drop())
+        if IS_LINUX:
+            prctl(PR_SET_DUMPABLE, 0)
+            calls.append(prepare("prctl", PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0))
+        self._calls = {
+            True: [*limits(MEMORY_MB, DISK_MB), *calls],
+            False: [*limits(TESTER_MEMORY_MB, 1), *calls],
+        }
+        if self.tier is NAMESPACES:
             # Each candidate is the first process of its namespace; no tester signals anyone.
             self._filters = {True: self._filter(1, True), False: self._filter(_NO_PID, False)}
+            self.mount_work_area = namespaces.work_area_mount(DISK_MB)
+            _set_environment(namespaces.WORK_AREA)
 
     def lock(self, *, is_candidate: bool) -> None:
         """Take away from this process, for good, all that it does not need."""
-        if self.tier is not PROCESS:
-            namespaces.drop_capabilities()
-        if IS_LINUX:
-            prctl(PR_SET_DUMPABLE, 0)
-            prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        for call in self._calls[is_candidate]:
+            call()
         if self.tier is not PROCESS:
             known = self._filters.get(is_candidate)
-            seccomp.apply_filter(known or self._filter(os.getpid(), is_candidate))
+            (known or self._filter(os.getpid(), is_candidate))()
 
-    def _filter(self, pid: int, is_candidate: bool) -> bytes:
-        return seccomp.build_filter(
+    def _filter(self, pid: int, is_candidate: bool) -> Callable[[], int]:
+        program = seccomp.build_filter(
             pid, host_files=self.tier is not NAMESPACES, may_pass_descriptors=not is_candidate
         )
+        return seccomp.prepare_filter(program)
 
 
 class Pair:
     """Two processes and the zygote's ends of what connects it to the tester."""
 
     def __init__(self, jail: Jail) -> None:
-        tier = jail.tier
-        self.work = "" if tier is NAMESPACES else _make_work_area()
-        ours, theirs = socket.socketpair()
-        tester_end, candidate_end = socket.socketpair()
-        self.signals, signals_end = os.pipe()
-        self.jobs = ours
-        fork_candidate = namespaces.fork_apart if tier is NAMESPACES else os.fork
-        fork_tester = namespaces.fork if tier is NAMESPACES else os.fork
-        self.candidate = _fork(
-            fork_candidate,
-            lambda: _be_candidate(jail, self.work, candidate_end, signals_end),
-        )
-        self.tester = _fork(fork_tester, lambda: _be_tester(jail, theirs, tester_end, signals_end))
-        for end in (theirs, tester_end, candidate_end):
+        self._jail = jail
+        self.work = "" if jail.tier is NAMESPACES else _make_work_area()
+        self.jobs, self._jobs_end = socket.socketpair()
+        self._tester_end, self._candidate_end = socket.socketpair()
+        self.signals, self._signals_end = os.pipe()
+        os.set_blocking(self.signals, False)
+        self.tester = self.candidate = 0
+
+    def fork(self) -> None:
+        """Start both processes; apart from the rest, so that several pairs can follow closely."""
+        is_apart = self._jail.tier is NAMESPACES
+        self.candidate = _fork(namespaces.fork_apart if is_apart else os.fork, self._be_candidate)
+        self.tester = _fork(namespaces.fork if is_apart else os.fork, self._be_tester)
+
+    def close_ends(self) -> None:
+        """Close here what only the two processes need."""
+        for end in (self._jobs_end, self._tester_end, self._candidate_end):
             end.close()
-        os.close(signals_end)
+        os.close(self._signals_end)
+
+    def _be_candidate(self) -> None:
+        _be_candidate(self._jail, self.work, self._candidate_end, self._signals_end)
+
+    def _be_tester(self) -> None:
+        _be_tester(self._jail, self._jobs_end, self._tester_end, self._signals_end)
 
     def hand_over(self, descriptors: list[int]) -> None:
         """Give the tester its job: the file that holds it, where the verdict and output go."""
@@ -128,13 +168,11 @@ def _fork(fork: Callable[[], int], work: Callable[[], None]) -> int:
 
 def _be_tester(jail: Jail, jobs: socket.socket, peer: socket.socket, signals: int) -> None:
     _reset_signals()
-    close_others([jobs.fileno(), peer.fileno(), signals])
+    close_others((jobs.fileno(), peer.fileno(), signals), jail.most_open)
     _silence(2)
     if jail.tier is LANDLOCK:
         landlock.restrict(jail.readable, ["/dev/null"])
-    limit_resources(TESTER_MEMORY_MB, 1)
     jail.lock(is_candidate=False)
-    random.seed()
     os.write(signals, TESTER_READY)
     _, (job, verdict, output), _, _ = socket.recv_fds(jobs, 1, 3)
     sys.setrecursionlimit(3000)
@@ -150,22 +188,20 @@ def _be_tester(jail: Jail, jobs: socket.socket, peer: socket.socket, signals: in
 
 def _be_candidate(jail: Jail, work: str, peer: socket.socket, signals: int) -> None:
     _reset_signals()
-    close_others([peer.fileno(), signals])
+    close_others((peer.fileno(), signals), jail.most_open)
     if jail.tier is NAMESPACES:
-        work = namespaces.mount_work_area(DISK_MB)
+        work = namespaces.WORK_AREA
+        jail.mount_work_area()
     else:
         os.setsid()
+        _set_environment(work)
     os.chdir(work)
     if jail.tier is LANDLOCK:
         landlock.restrict(jail.readable, [work, "/dev/null"])
-    os.environ.clear()
-    os.environ.update(PATH="/usr/bin:/bin", HOME=work, TMPDIR=work, LANG="C.UTF-8")
     sys.argv = ["solution.py"]
-    limit_resources(MEMORY_MB, DISK_MB)
     jail.lock(is_candidate=True)
     if jail.is_unproven:
         _verify(jail.tier)
-    random.seed()
     os.write(signals, CANDIDATE_READY)
     os.close(signals)
     candidate.serve(peer)
@@ -173,6 +209,8 @@ def _be_candidate(jail: Jail, work: str, peer: socket.socket, signals: int) -> N
 
 def _verify(tier: Tier) -> None:
     """Fail unless the jail holds: a kernel may accept what it then does not enforce."""
+    if IS_LINUX and prctl(PR_GET_DUMPABLE, 0):
+        raise RuntimeError("a jailed process can be looked into")
     if tier is PROCESS:
         return
     attempts: dict[str, Callable[[], object]] = {
@@ -193,9 +231,14 @@ def _verify(tier: Tier) -> None:
             raise RuntimeError("a jailed process can still read /etc/passwd")
 
 
+def _set_environment(work: str) -> None:
+    os.environ.clear()
+    os.environ.update(PATH="/usr/bin:/bin", HOME=work, TMPDIR=work, LANG="C.UTF-8")
+
+
 def _reset_signals() -> None:
-    signal.set_wakeup_fd(-1)
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    _signal.set_wakeup_fd(-1)
+    _signal.signal(_SIGCHLD, _SIG_DFL)
 
 
 def _silence(descriptor: int) -> None:

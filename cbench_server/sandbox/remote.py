@@ -1,6 +1,6 @@
 """Objects of the candidate as the tests see them: opaque handles that forward.
 
-A handle equals no data, whatever it claims, and is no number. Its own names
+A handle never equals data, even if it claims to, and is not a number. Its own names
 begin with `remote_`; all others are the candidate's.
 """
 
@@ -30,11 +30,9 @@ class Remote:
     )
 
     def __init__(self, peer: "Peer", number: int, kind: type) -> None:
-        for name, value in (
-            *(("remote_peer", peer), ("remote_number", number), ("remote_class", kind)),
-            *(("remote_items", deque()), ("remote_batch", 1), ("remote_ending", None)),
-        ):
-            object.__setattr__(self, name, value)
+        own = {"peer": peer, "number": number, "class": kind}
+        for name, value in {**own, "items": deque(), "batch": 1, "ending": None}.items():
+            object.__setattr__(self, f"remote_{name}", value)
 
     @property  # type: ignore[misc] # never set
     def __class__(self) -> Any:
@@ -115,7 +113,7 @@ class Remote:
         peer.asked_about_itself = True
         if peer.ask("contains", self, item) is not True:
             return False
-        # One that contains what nobody can have put in contains nothing.
+        # One that contains what cannot have been put in contains nothing.
         stranger = os.urandom(16).hex() if isinstance(item, str) else int.from_bytes(os.urandom(25))
         try:
             return peer.ask("contains", self, stranger) is not True
@@ -200,7 +198,7 @@ def _arithmetic(name: str) -> Callable[..., Any]:
     def combine(self: Remote, *others: Any) -> Any:
         result = self.remote_peer.ask(name, self, *others)
         if type(result) is not Remote:
-            raise TypeError("an object that is no number cannot be reckoned with")
+            raise TypeError("an object that is not a number cannot be calculated with")
         return result
 
     return combine
@@ -208,10 +206,21 @@ def _arithmetic(name: str) -> Callable[..., Any]:
 
 for _name in ("lt", "le", "gt", "ge"):
     setattr(Remote, f"__{_name}__", _ordering(_name))
-for _name in (
-    *("add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor"),
-    *("neg", "invert"),
-):
+for _name in [
+    "add",
+    "sub",
+    "mul",
+    "matmul",
+    "truediv",
+    "floordiv",
+    "mod",
+    "pow",
+    "and",
+    "or",
+    "xor",
+    "neg",
+    "invert",
+]:
     setattr(Remote, f"__{_name}__", _arithmetic(_name))
 # The candidate's, like any name that is not ours.
 setattr(Remote, "__doc__", property(lambda self: self.remote_peer.ask("get", self, "__doc__")))  # noqa: B010 # a property in place of a text

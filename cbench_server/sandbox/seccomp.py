@@ -7,53 +7,65 @@ numbers newer than the list are refused whole.
 import ctypes
 import errno
 import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from cbench_server.sandbox.syscall_numbers import LAST_KNOWN, NUMBERS
 from cbench_server.sandbox.syscalls import (
     ARCHITECTURE,
-    PR_SET_NO_NEW_PRIVS,
     PR_SET_PDEATHSIG,
     Unsupported,
-    prctl,
-    syscall,
+    prepare,
 )
 
 _AUDIT_ARCHITECTURE = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 
-_REFUSED = (
-    # new processes and programs
-    *("fork", "vfork", "execve", "execveat"),
-    # anything that could reach another machine, process or user
-    *("socket", "connect", "bind", "listen", "sendmsg", "sendmmsg"),
-    *("ptrace", "process_vm_readv", "process_vm_writev", "kcmp", "pidfd_open", "pidfd_getfd"),
-    *("pidfd_send_signal", "tkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "process_madvise"),
-    *("process_mrelease", "get_robust_list", "migrate_pages", "move_pages", "setpriority"),
-    *("ioprio_set", "sched_setparam", "sched_setscheduler", "sched_setattr", "sched_setaffinity"),
-    # memory that no limit counts, and shared memory
-    *("memfd_create", "memfd_secret", "shmget", "shmat", "shmctl", "semget", "semop", "semctl"),
-    *("semtimedop", "msgget", "msgsnd", "msgrcv", "msgctl", "mq_open", "mq_unlink"),
-    *("mq_timedsend", "mbind", "set_mempolicy", "set_mempolicy_home_node"),
-    # namespaces, mounts and devices
-    *("unshare", "setns", "mount", "umount2", "pivot_root", "chroot", "open_tree", "move_mount"),
-    *("fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr", "statmount", "listmount"),
-    *("mknod", "mknodat", "swapon", "swapoff", "quotactl", "quotactl_fd", "nfsservctl"),
-    *("name_to_handle_at", "open_by_handle_at", "fanotify_init", "fanotify_mark"),
-    # kernel surface that no solution needs
-    *("io_uring_setup", "io_uring_enter", "io_uring_register", "bpf", "userfaultfd"),
-    *("perf_event_open", "add_key", "request_key", "keyctl", "init_module", "finit_module"),
-    *("delete_module", "create_module", "kexec_load", "kexec_file_load", "reboot", "syslog"),
-    *("acct", "personality", "modify_ldt", "iopl", "ioperm", "uselib", "_sysctl"),
-    *("lookup_dcookie", "vhangup", "sethostname", "setdomainname", "settimeofday", "adjtimex"),
-    *("clock_settime", "clock_adjtime", "lsm_set_self_attr", "capset"),
-)
+_REFUSED = " ".join(
+    (
+        # new processes and programs
+        "fork vfork execve execveat",
+        # anything that could reach another machine, process or user
+        "socket connect bind listen sendmsg sendmmsg",
+        "ptrace process_vm_readv process_vm_writev kcmp pidfd_open pidfd_getfd",
+        "pidfd_send_signal tkill rt_sigqueueinfo rt_tgsigqueueinfo process_madvise",
+        "process_mrelease get_robust_list migrate_pages move_pages setpriority",
+        "ioprio_set sched_setparam sched_setscheduler sched_setattr sched_setaffinity",
+        # memory that no limit counts, and shared memory
+        "memfd_create memfd_secret shmget shmat shmctl semget semop semctl",
+        "semtimedop msgget msgsnd msgrcv msgctl mq_open mq_unlink",
+        "mq_timedsend mbind set_mempolicy set_mempolicy_home_node",
+        # namespaces, mounts and devices
+        "unshare setns mount umount2 pivot_root chroot open_tree move_mount",
+        "fsopen fsconfig fsmount fspick mount_setattr statmount listmount",
+        "mknod mknodat swapon swapoff quotactl quotactl_fd nfsservctl",
+        "name_to_handle_at open_by_handle_at fanotify_init fanotify_mark",
+        # kernel surface that no solution needs
+        "io_uring_setup io_uring_enter io_uring_register bpf userfaultfd",
+        "perf_event_open add_key request_key keyctl init_module finit_module",
+        "delete_module create_module kexec_load kexec_file_load reboot syslog",
+        "acct personality modify_ldt iopl ioperm uselib _sysctl",
+        "lookup_dcookie vhangup sethostname setdomainname settimeofday adjtimex",
+        "clock_settime clock_adjtime lsm_set_self_attr capset",
+    )
+).split()
 
 # Landlock does not watch these: where the host's files are in sight, so must we.
-_METADATA = (
-    *("chmod", "fchmodat", "fchmodat2", "chown", "lchown", "fchownat", "utime", "utimes"),
-    *("futimesat", "utimensat", "setxattr", "lsetxattr", "removexattr", "lremovexattr"),
+_METADATA = [
+    "chmod",
+    "fchmodat",
+    "fchmodat2",
+    "chown",
+    "lchown",
+    "fchownat",
+    "utime",
+    "utimes",
+    "futimesat",
+    "utimensat",
+    "setxattr",
+    "lsetxattr",
+    "removexattr",
+    "lremovexattr",
     "truncate",
-)
+]
 
 _LOAD, _SKIP, _RETURN = 0x20, 0x05, 0x06
 _IF_EQUAL, _IF_ABOVE, _IF_AT_LEAST, _IF_BITS = 0x15, 0x25, 0x35, 0x45
@@ -123,13 +135,17 @@ def build_filter(
     return b"".join(struct.pack("=HBBI", *each) for each in code)
 
 
-def apply_filter(program: bytes) -> None:
-    """Put this process, and all its threads to come, under a filter for good."""
-    prctl(PR_SET_NO_NEW_PRIVS, 1)
-    buffer = ctypes.create_string_buffer(program, len(program))
-    header = struct.pack("=H6xQ", len(program) // 8, ctypes.addressof(buffer))
+def prepare_filter(program: bytes) -> Callable[[], int]:
+    """Return what puts a process, and all its threads to come, under a filter for good.
+
+    The kernel wants PR_SET_NO_NEW_PRIVS first, of the process or of one it was forked from.
+    """
     set_mode_filter = 1
-    syscall("seccomp", set_mode_filter, 0, header)
+    return prepare("seccomp", set_mode_filter, 0, _Header(len(program) // 8, program))
+
+
+class _Header(ctypes.Structure):
+    _fields_ = (("length", ctypes.c_ushort), ("program", ctypes.c_char_p))
 
 
 def _refuse_all(numbers: Iterable[int]) -> list[_Instruction]:

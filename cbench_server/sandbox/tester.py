@@ -7,6 +7,7 @@ import importlib
 import socket
 import sys
 from collections.abc import Sequence
+from types import CodeType
 from typing import Any
 
 from cbench_server.sandbox.assembly import shared_setup
@@ -40,17 +41,16 @@ def run(connection: socket.socket, output: int, job: Message) -> Message:
 def _run(peer: Peer, connection: socket.socket, output: int, job: Message) -> tuple[str, str]:
     try:
         tests = [compile(each, "tests.py", "exec", dont_inherit=True) for each in job["tests"]]
-        trees = [ast.parse(each) for each in job["tests"]]
+        entry = job["entry_point"]
+        called = [] if entry else _called(_nodes(job["tests"]))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        return "bad_tests", f"the tests are no Python: {error}"
-    entry = job["entry_point"]
-    called = _called(trees)
+        return "bad_tests", f"the tests are not valid Python: {error}"
     wanted = [entry] if entry else _unknown(called) or called
     socket.send_fds(connection, [b"."], [output])
     program = {
         "prompt": job["prompt"],
         "response": job["response"],
-        "setup": "\n".join([*job["imports"], shared_setup(job["setup"])]),
+        "setup": "\n".join(filter(None, [*job["imports"], shared_setup(job["setup"])])),
         "wanted": wanted,
     }
     begun = peer.start(program)
@@ -58,7 +58,7 @@ def _run(peer: Peer, connection: socket.socket, output: int, job: Message) -> tu
         return "not_python", "no reading of the response compiles"
     if "ready" not in begun:
         return _why_failed(peer, peer.error(begun.get("error")))
-    names = _Names(peer, _module_uses(trees), ["check"] if entry else [])
+    names = _Names(peer, job["tests"], ["check"] if entry else [])
     _prepare(names, job)
     try:
         function = peer.name(entry) if entry else None
@@ -89,39 +89,49 @@ def _let_redefine(names: "_Names", peer: Peer, called: Sequence[str]) -> None:
 
 def _prepare(names: "_Names", job: Message) -> None:
     """Give the tests what surrounds them; classes stay the candidate's, who gets instances."""
-    for source in ("\n".join(job["imports"]), job["prompt"], job["setup"]):
+    for source in filter(str.strip, ("\n".join(job["imports"]), job["prompt"], job["setup"])):
         for attempt in (source, f"{source}\n    pass\n"):
             try:
-                tree = ast.parse(attempt)
+                code = _without_classes(attempt)
             except (SyntaxError, ValueError):
                 continue
-            tree.body = [each for each in tree.body if not isinstance(each, ast.ClassDef)]
-            exec(compile(tree, "setup.py", "exec", dont_inherit=True), names)
+            exec(code, names)
             break
 
 
-class _Names(dict[str, Any]):
-    """The tests' namespace, where a name that nobody defined is the candidate's."""
+def _without_classes(source: str) -> CodeType:
+    if "class" not in source:
+        return compile(source, "setup.py", "exec", dont_inherit=True)
+    tree = ast.parse(source)
+    tree.body = [each for each in tree.body if not isinstance(each, ast.ClassDef)]
+    return compile(tree, "setup.py", "exec", dont_inherit=True)
 
-    def __init__(self, peer: Peer, modules: set[str], ours: list[str]) -> None:
+
+class _Names(dict[str, Any]):
+    """The tests' namespace, where a name that is not defined is the candidate's."""
+
+    def __init__(self, peer: Peer, tests: Sequence[str], ours: list[str]) -> None:
         super().__init__({"__builtins__": builtins, "__name__": "tests"})
         self._peer = peer
-        self._modules = modules
+        self._tests = tests
         self._ours = ours
 
     def __missing__(self, name: str) -> Any:
         if hasattr(builtins, name) or name in self._ours:
             raise KeyError(name)
         # "math.isclose" means the module, not what a candidate has under its name.
-        is_module = name in self._modules and name in sys.stdlib_module_names
+        is_module = name in sys.stdlib_module_names and name in _module_uses(_nodes(self._tests))
         value = importlib.import_module(name) if is_module else self._peer.name(name)
         self[name] = value
         return value
 
 
-def _called(trees: Sequence[ast.Module]) -> list[str]:
+def _nodes(sources: Sequence[str]) -> list[ast.AST]:
+    return [node for source in sources for node in ast.walk(ast.parse(source))]
+
+
+def _called(nodes: Sequence[ast.AST]) -> list[str]:
     """Return the names that the tests call and do not bind, in order."""
-    nodes = [node for tree in trees for node in ast.walk(tree)]
     bound = {node.id for node in nodes if isinstance(node, ast.Name) and _is_store(node)}
     bound |= {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)}
     bound |= {node.arg for node in nodes if isinstance(node, ast.arg)}
@@ -143,8 +153,7 @@ def _unknown(called: Sequence[str]) -> list[str]:
     return [name for name in called if not hasattr(builtins, name)]
 
 
-def _module_uses(trees: Sequence[ast.Module]) -> set[str]:
-    nodes = [node for tree in trees for node in ast.walk(tree)]
+def _module_uses(nodes: Sequence[ast.AST]) -> set[str]:
     return {
         node.value.id
         for node in nodes

@@ -21,7 +21,7 @@ class Tier(NamedTuple):
     """Pairs kept waiting: none where a waiting pair would leave a trace in the file system."""
 
 
-NAMESPACES = Tier("namespaces", "none", "private", True, 3)
+NAMESPACES = Tier("namespaces", "none", "private", True, 6)
 LANDLOCK = Tier("landlock", "none", "host-readonly", True, 0)
 SECCOMP = Tier("seccomp", "none", "host", False, 0)
 PROCESS = Tier("process", "open", "host", False, 0)
@@ -40,11 +40,9 @@ def readable_paths() -> list[str]:
     """Return what an interpreter must be able to read: its modules, the C libraries, devices."""
     library = os.path.realpath(sysconfig.get_path("stdlib"))
     shared = os.path.realpath(os.path.join(sys.base_prefix, "lib"))
-    paths = [
-        *(library, os.path.realpath(sysconfig.get_path("platstdlib"))),
-        # Where a python that is a shared library keeps it; all of /usr/lib is listed anyway.
-        *([] if shared.startswith("/usr/lib") else [shared]),
-        *("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/share/zoneinfo", "/etc/ld.so.cache"),
-        *("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom"),
-    ]
+    paths = [library, os.path.realpath(sysconfig.get_path("platstdlib"))]
+    # Where a python that is a shared library keeps it; all of /usr/lib is listed anyway.
+    paths += [] if shared.startswith("/usr/lib") else [shared]
+    paths += ["/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/share/zoneinfo", "/etc/ld.so.cache"]
+    paths += ["/dev/null", "/dev/zero", "/dev/random", "/dev/urandom"]
     return [path for path in dict.fromkeys(paths) if os.path.exists(path)]

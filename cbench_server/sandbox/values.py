@@ -30,8 +30,14 @@ _MOMENTS: dict[str, Any] = {
 }
 
 MUTABLE = (
-    *(list, dict, set, bytearray, collections.deque),
-    *(collections.Counter, collections.OrderedDict, collections.defaultdict),
+    list,
+    dict,
+    set,
+    bytearray,
+    collections.deque,
+    collections.Counter,
+    collections.OrderedDict,
+    collections.defaultdict,
 )
 """What a call may change in place."""
 

@@ -34,9 +34,9 @@ def receive(descriptor: int) -> Message:
     try:
         message = json.loads(_read_exactly(descriptor, length))
     except (ValueError, RecursionError) as error:
-        raise Broken("a frame that is no JSON") from error
+        raise Broken("a frame that is not JSON") from error
     if not isinstance(message, dict):
-        raise Broken("a frame that is no object")
+        raise Broken("a frame that is not an object")
     return message
 
 

@@ -6,9 +6,7 @@ so what it does not know they cannot find there.
 
 import contextlib
 import gc
-import importlib
 import os
-import resource
 import selectors
 import signal
 import socket
@@ -20,17 +18,10 @@ from typing import Any
 from cbench_server.sandbox import landlock, namespaces, orphans
 from cbench_server.sandbox.limits import DISK_MB
 from cbench_server.sandbox.pair import CANDIDATE_READY, DONE, TESTER_READY, Jail, Pair
-from cbench_server.sandbox.syscalls import IS_LINUX, PR_SET_DUMPABLE, prctl
+from cbench_server.sandbox.rehearsal import rehearse
+from cbench_server.sandbox.syscalls import IS_LINUX
 from cbench_server.sandbox.tiers import NAMESPACES, PROCESS, TIERS, Tier, readable_paths
 from cbench_server.sandbox.wire import send
-
-# What solutions import most, once here rather than by each of them. Not more: a fork
-# copies what it touches, and large modules (asyncio, dataclasses, tempfile) are rare.
-_USUAL = (
-    *("bisect", "cmath", "collections", "copy", "datetime", "decimal", "enum", "fractions"),
-    *("functools", "heapq", "itertools", "json", "math", "operator", "random", "re"),
-    *("statistics", "string", "threading", "time", "typing"),
-)
 
 REQUEST = struct.Struct("<d")
 """What comes with a job: its timeout in seconds. Its four descriptors are the
@@ -40,6 +31,7 @@ _CORES = os.cpu_count() or 1
 _QUIET = 2 * _CORES
 _MOST = max(16, 2 * _QUIET)
 _PATIENCE_S = 0.5
+_START_S = 10.0
 # How often work areas that the kernel does not bound are measured.
 _LOOK_S = 0.05
 _MAX_FAILURES = 3
@@ -55,13 +47,14 @@ class _Job:
 class _Slot:
     """A pair in its life: starting, ready, running, ending."""
 
-    def __init__(self, pair: Pair) -> None:
+    def __init__(self, pair: Pair, deadline: float) -> None:
         self.pair = pair
         self.waiting_for = {TESTER_READY, CANDIDATE_READY}
         self.job: _Job | None = None
-        self.deadline = float("inf")
+        self.deadline = deadline
         self.started = 0.0
         self.is_ending = False
+        self.is_watched = False
         self.reason = ""
         """Why the job was ended from here; empty if it ended by itself."""
         self.alive = {pair.tester, pair.candidate}
@@ -82,17 +75,13 @@ class Zygote:
 
     def run(self) -> None:
         """Serve until the other end of the control socket is closed."""
-        for name in _USUAL:
-            importlib.import_module(name)
-        # Each job that waits brings four descriptors.
-        most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+        rehearse()
         version = landlock.abi()
         if self._tier is NAMESPACES:
             namespaces.enter(self._jail.readable)
         if IS_LINUX:
-            prctl(PR_SET_DUMPABLE, 0)
             orphans.adopt()
+        self._jail.prepare()
         gc.collect()
         gc.freeze()
         wake, wake_end = socket.socketpair()
@@ -101,7 +90,7 @@ class Zygote:
         signal.signal(signal.SIGCHLD, lambda number, frame: None)
         signal.set_wakeup_fd(wake_end.fileno(), warn_on_full_buffer=False)
         self._selector.register(wake, selectors.EVENT_READ, None)
-        self._fork()
+        self._watch(*self._fork(1))
         while self._slots[0].waiting_for:
             self._turn(wake)
         self._jail.is_unproven = False
@@ -134,7 +123,7 @@ class Zygote:
         for slot in self._slots:
             if slot.is_ending:
                 continue
-            if slot.deadline <= now:
+            if slot.deadline <= now and (slot.job is not None or not self._is_ready(slot)):
                 self._end(slot, "timeout")
             elif slot.job is not None and slot.pair.disk_used() > DISK_MB << 20:
                 self._end(slot, "disk")
@@ -164,15 +153,18 @@ class Zygote:
         while self._queue:
             running = sum(slot.job is not None for slot in self._slots)
             waited = time.monotonic() - self._queue[0].queued
-            # More than the cores can carry only once a job has waited for one in vain.
+            # More than the cores can carry only once a job has waited long enough.
             if running >= (_QUIET if waited < _PATIENCE_S else _MOST):
                 return
-            ready = [slot for slot in self._slots if _is_ready(slot)]
-            if not ready:
-                if not any(slot.waiting_for for slot in self._slots):
-                    self._fork()
+            waiting = [slot for slot in self._slots if slot.job is None and not slot.is_ending]
+            ready = next(filter(self._is_ready, waiting), None)
+            if ready is None:
+                if not waiting:
+                    waiting = self._fork(1)
+                for slot in waiting:
+                    self._watch(slot)
                 return
-            self._start(ready[0], self._queue.popleft())
+            self._start(ready, self._queue.popleft())
 
     def _start(self, slot: _Slot, job: _Job) -> None:
         slot.job, slot.started = job, time.monotonic()
@@ -185,22 +177,47 @@ class Zygote:
             self._end(slot)
         for descriptor in job.hand_over:
             os.close(descriptor)
+        self._watch(slot)
 
     def _top_up(self) -> None:
         waiting = sum(slot.job is None and not slot.is_ending for slot in self._slots)
-        if waiting < self._tier.forks_ahead:
-            self._fork()
+        if waiting <= self._tier.forks_ahead // 4:
+            self._fork(self._tier.forks_ahead - waiting)
 
-    def _fork(self) -> None:
-        slot = _Slot(Pair(self._jail))
-        slot.deadline = time.monotonic() + 10
-        self._slots.append(slot)
-        self._selector.register(slot.pair.signals, selectors.EVENT_READ, slot)
+    def _fork(self, count: int) -> list[_Slot]:
+        """Fork pairs, all at once: what the zygote writes to between forks is copied each time."""
+        pairs = [Pair(self._jail) for _ in range(count)]
+        for pair in pairs:
+            pair.fork()
+        for pair in pairs:
+            pair.close_ends()
+        slots = [_Slot(pair, time.monotonic() + _START_S) for pair in pairs]
+        self._slots += slots
+        return slots
+
+    def _watch(self, slot: _Slot) -> None:
+        """Wake up for what a pair says; until a job needs it, that can wait in the pipe."""
+        if not slot.is_watched:
+            slot.is_watched = True
+            self._selector.register(slot.pair.signals, selectors.EVENT_READ, slot)
+
+    def _unwatch(self, slot: _Slot) -> None:
+        if slot.is_watched:
+            slot.is_watched = False
+            self._selector.unregister(slot.pair.signals)
+
+    def _is_ready(self, slot: _Slot) -> bool:
+        if slot.waiting_for:
+            self._hear(slot)
+        return not slot.waiting_for and not slot.is_ending
 
     def _hear(self, slot: _Slot) -> None:
-        said = os.read(slot.pair.signals, 16)
+        try:
+            said = os.read(slot.pair.signals, 16)
+        except BlockingIOError:
+            return
         if not said:
-            self._selector.unregister(slot.pair.signals)
+            self._unwatch(slot)
         slot.waiting_for -= {said[i : i + 1] for i in range(len(said))}
         if not slot.waiting_for and slot.job is None:
             slot.deadline = float("inf")
@@ -231,15 +248,14 @@ class Zygote:
             self._end(slot)
         if slot.alive:
             return
-        if slot.waiting_for:
+        if not self._is_ready(slot) and slot.waiting_for:
             self._failures += 1
             if self._failures >= _MAX_FAILURES or self._slots == [slot]:
                 raise RuntimeError("a candidate could not be jailed")
         self._slots.remove(slot)
         if self._tier is PROCESS and IS_LINUX:
             orphans.kill_orphans({pid for each in self._slots for pid in each.alive})
-        with contextlib.suppress(KeyError):
-            self._selector.unregister(slot.pair.signals)
+        self._unwatch(slot)
         slot.pair.clean_up()
         if slot.job is not None:
             self._report(slot, slot.job)
@@ -259,10 +275,6 @@ class Zygote:
                 with contextlib.suppress(ChildProcessError):
                     os.waitpid(pid, 0)
             slot.pair.clean_up()
-
-
-def _is_ready(slot: _Slot) -> bool:
-    return not slot.waiting_for and slot.job is None and not slot.is_ending
 
 
 def main(arguments: list[str]) -> None:

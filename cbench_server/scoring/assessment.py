@@ -1,4 +1,4 @@
-"""Calling an evaluator in this thread, and checking what it says."""
+"""Assessments: how an evaluator is called in this thread, and checks of what it says."""
 
 import asyncio
 import inspect
@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from numbers import Real
 from typing import Any
 
+from cbench_server.contract import optional_method
 from cbench_server.errors import EvaluatorBroken
 from cbench_server.types import Assessment, Evaluator, Example, Scores
 
@@ -26,17 +27,16 @@ def too_slow(evaluator: str, timeout: float) -> str:
 
 def is_async(evaluator: Evaluator) -> bool:
     """Whether the evaluator's `assess` has to be awaited."""
-    return inspect.iscoroutinefunction(getattr(evaluator, "assess", None))
+    return inspect.iscoroutinefunction(optional_method(evaluator, "assess"))
 
 
 def method_of(evaluator: Evaluator) -> Callable[[Example, Example], Any]:
     """Return what an evaluator is called by: `assess` where it has one, else `score`."""
-    assess = getattr(evaluator, "assess", None)
-    return evaluator.score if assess is None else assess
+    return optional_method(evaluator, "assess") or evaluator.score
 
 
 def assess_now(evaluator: Evaluator, original: Example, processed: Example) -> Assessment:
-    """Call `assess`, else `score`, and wait; a coroutine gets an event loop of its own."""
+    """Call `assess`, else `score`, and wait; a coroutine gets its own event loop."""
     if is_async(evaluator):
         return asyncio.run(assess_here(evaluator, original, processed))
     try:

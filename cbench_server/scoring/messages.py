@@ -6,15 +6,13 @@ import msgspec
 
 from cbench_server.scoring.recipe import Recipe
 
-MAX_MESSAGE = 128 * 1024 * 1024
-
 
 class Request(msgspec.Struct, array_like=True):
     """One pair to score."""
 
     recipe: Recipe
     timeout: float
-    """Seconds after which the worker ends itself, should nobody be left to end it."""
+    """Seconds after which the worker ends itself, in case there is no daemon left to end it."""
     original: dict[str, Any]
     processed: dict[str, Any]
 

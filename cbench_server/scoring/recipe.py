@@ -45,6 +45,6 @@ def recipe_of(evaluator: Evaluator) -> Recipe | None:
 
 
 def build(recipe: Recipe) -> Evaluator:
-    """Make the evaluator; raises whatever its import or constructor raises."""
+    """Make the evaluator; raises what its import or constructor raises."""
     kind = getattr(importlib.import_module(recipe.module), recipe.class_name)
     return cast(Evaluator, kind(**msgspec.msgpack.decode(recipe.options)))

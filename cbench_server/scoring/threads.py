@@ -1,4 +1,4 @@
-"""Threads for evaluators that are neither quick nor asynchronous, with a limit to our patience."""
+"""Threads for evaluators that block, each call with a timeout."""
 
 import asyncio
 import contextlib
@@ -73,7 +73,7 @@ class _Thread:
                 outcome: _Outcome = (function(), None)
             except BaseException as error:
                 outcome = (None, error)
-            # Nobody waits any more once the loop is closed.
+            # Once the loop is closed, no one waits any more.
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(finish, outcome)
 

@@ -1,4 +1,4 @@
-"""Events, runs and examples to bytes and back, with the checksums that guard them."""
+"""Codec of events, runs and examples: to bytes and back, with the checksums that guard them."""
 
 import struct
 import zlib
@@ -11,6 +11,7 @@ from cbench_server.errors import Unencodable
 from cbench_server.events import RowScored, RunAccepted, RunFinished, StateChanged, StoredEvent
 from cbench_server.results import EvalRow
 from cbench_server.runs.digests import blame, encode_fields, plain_form, require_plain
+from cbench_server.runs.store import SpooledExample
 from cbench_server.spec import Run
 
 Buffer = bytes | memoryview
@@ -133,6 +134,11 @@ def decode_fields(data: Buffer) -> dict[str, Any]:
     """Decode an example, a processed output or token counts."""
     decoded: dict[str, Any] = _any_decoder.decode(data)
     return decoded
+
+
+def pack_example(spooled: SpooledExample) -> bytes:
+    """Encode and compress an example, or raise `Unencodable` naming its field."""
+    return pack(encode_fields(spooled.example))
 
 
 def pack(data: bytes) -> bytes:

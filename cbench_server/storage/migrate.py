@@ -1,4 +1,4 @@
-"""Brings a store file to the schema of this version, or says why it cannot.
+"""Migration of a store file to the schema of this version.
 
 An empty file gets the newest tables at once; only an older file needs Alembic,
 which takes half a second to import.

@@ -11,7 +11,7 @@ import msgspec
 
 from cbench_server.errors import InvalidInput, StoreCorrupt
 from cbench_server.results import EvalRow
-from cbench_server.runs.store import RowPage
+from cbench_server.runs.store import RowPage, RowQuery
 from cbench_server.spec import Run
 from cbench_server.storage import queries
 from cbench_server.storage import sqlite_statements as sql
@@ -19,7 +19,7 @@ from cbench_server.storage import sqlite_statements as sql
 _Number = Annotated[int, msgspec.Meta(ge=0, lt=2**62)]
 
 
-class _Place(msgspec.Struct, array_like=True, frozen=True):
+class _Place(msgspec.Struct, array_like=True):
     """The last row of a page. A token is one of these, in base64."""
 
     run: _Number
@@ -38,47 +38,41 @@ _place_decoder = msgspec.msgpack.Decoder(_Place)
 def read_rows(
     connection: sqlite3.Connection,
     run_id: str,
-    *,
+    query: RowQuery,
     token: str | None,
-    limit: int,
-    max_bytes: int,
-    system: str,
-    failed_only: bool,
-    processed: bool,
-    original: bool,
 ) -> RowPage:
     """Return the page of rows that starts after the one `token` names."""
     run = queries.get_run(connection, run_id)
     key, _ = queries.find_run(connection, run_id)
     numbers = queries.system_numbers(connection, key)
-    order = [numbers[name] for name in run.progress if name in numbers and system in ("", name)]
+    wanted = [name for name in run.progress if query.system in ("", name)]
+    order = [numbers[name] for name in wanted if name in numbers]
     place = _first_place(key, run, order) if token is None else _decode_token(token, key, order)
     counts = {
-        numbers[name]: progress.failed if failed_only else progress.completed
+        numbers[name]: progress.failed if query.failed_only else progress.completed
         for name, progress in run.progress.items()
         if name in numbers and place is not None and place.last_seq == run.last_seq
     }
     rows: list[EvalRow] = []
     originals: list[dict[str, Any]] = []
     size = 0
-    statement = sql.READ_ROWS[failed_only, processed]
+    statement = sql.READ_ROWS[query.failed_only, query.processed]
     with (
         closing(_records(connection, run_id, statement, place, order, counts)) as records,
         closing(queries.Originals(connection, run_id, key)) as found,
     ):
-        for record, next_place in records:
-            if len(rows) >= limit or (rows and size >= max_bytes):
-                return RowPage(rows, _encode_token(place), originals if original else None)
+        for record in records:
+            if len(rows) >= query.limit or (rows and size >= query.max_bytes):
+                return RowPage(rows, _encode_token(place), originals if query.original else None)
             row, row_size = queries.checked_row(run_id, record)
             rows.append(row)
             size += row_size
-            if original or (row.processed is not None and row.carried):
+            if query.original or (row.processed is not None and row.carried):
                 example, example_size = found.read(row.ordinal)
                 queries.fill_carried(row, example)
                 originals.append(example)
                 size += example_size
-            place = next_place
-    return RowPage(rows, None, originals if original else None)
+    return RowPage(rows, None, originals if query.original else None)
 
 
 def _records(
@@ -88,8 +82,8 @@ def _records(
     place: "_Place | None",
     order: list[int],
     counts: dict[int, int],
-) -> Generator[tuple[tuple[Any, ...], "_Place"], None, None]:
-    """Yield the rows after a place, each with its own place.
+) -> Generator[tuple[Any, ...], None, None]:
+    """Yield the rows after a place, which moves on to each when the next is asked for.
 
     A row that its index no longer finds would go unnoticed, so the rows of
     each system are counted, as long as the run stands still.
@@ -98,7 +92,7 @@ def _records(
         return
     for number in order[order.index(place.system) :]:
         if number != place.system:
-            place = _Place(place.run, place.last_seq, number)
+            place.system, place.ordinal, place.repeat, place.seen = number, -1, -1, 0
         after = {
             "run": place.run,
             "system": number,
@@ -107,10 +101,9 @@ def _records(
         }
         with closing(connection.execute(statement, after)) as cursor:
             for record in cursor:
-                place = msgspec.structs.replace(
-                    place, ordinal=record[5], repeat=record[6], seen=place.seen + 1
-                )
-                yield record, place
+                yield record
+                place.ordinal, place.repeat = record[5], record[6]
+                place.seen += 1
         if place.seen < counts.get(number, 0):
             raise StoreCorrupt(
                 f'only {place.seen} of {counts[number]} rows of a system in run "{run_id}" are '

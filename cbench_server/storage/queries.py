@@ -264,18 +264,32 @@ def read_examples(
     return found
 
 
-def checked_example(run_id: str, row: tuple[Any, ...]) -> tuple[SpooledExample, int]:
-    """Decode a spooled example, verified, with its size in bytes."""
+def check_example(run_id: str, row: tuple[Any, ...]) -> None:
+    """Verify the checksum of a spooled example."""
     run, ordinal, dataset, index, digest, tokens, total, body = row
     try:
         if codec.example_sum(run, ordinal, dataset, index, digest, tokens, body) != total:
             raise ValueError("its checksum differs")
-        data = codec.unpack(body)
-        example = codec.decode_fields(data)
-        counts = codec.decode_fields(tokens)
-        return SpooledExample(ordinal, dataset, index, example, digest, counts), len(data)
     except _SIGNS_OF_DAMAGE as error:
         raise _damaged(f'example {ordinal} of run "{run_id}"', error) from error
+
+
+def checked_example(run_id: str, row: tuple[Any, ...]) -> tuple[SpooledExample, int]:
+    """Decode a spooled example, verified, with its size in bytes."""
+    example, size = checked_body(run_id, row)
+    _, ordinal, dataset, index, digest, tokens, _, _ = row
+    counts = codec.decode_fields(tokens)
+    return SpooledExample(ordinal, dataset, index, example, digest, counts), size
+
+
+def checked_body(run_id: str, row: tuple[Any, ...]) -> tuple[dict[str, Any], int]:
+    """Decode the fields of a spooled example, verified, with their size in bytes."""
+    check_example(run_id, row)
+    try:
+        data = codec.unpack(row[-1])
+        return codec.decode_fields(data), len(data)
+    except _SIGNS_OF_DAMAGE as error:
+        raise _damaged(f'example {row[1]} of run "{run_id}"', error) from error
 
 
 class Originals:
@@ -304,8 +318,7 @@ class Originals:
             row = None
         if row is None or row[1] != ordinal:
             raise missing_example(self._run_id, ordinal)
-        spooled, size = checked_example(self._run_id, row)
-        self._at, self._last = ordinal, (spooled.example, size)
+        self._at, self._last = ordinal, checked_body(self._run_id, row)
         return self._last
 
     def close(self) -> None:

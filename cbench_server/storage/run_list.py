@@ -1,4 +1,4 @@
-"""The statement that lists runs, put together from the filters that are asked for."""
+"""List of runs: its statement, put together from the filters that are asked for."""
 
 from collections.abc import Collection, Mapping
 from typing import Any

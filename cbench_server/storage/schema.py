@@ -36,7 +36,7 @@ runs = Table(
     Column("examples", BigInteger, nullable=False),
     Column("spool_complete", Boolean, nullable=False),
     Column("cancel_requested", Boolean, nullable=False),
-    # Set while a run is being deleted in batches; nobody sees the run from then on.
+    # Set while a run is being deleted in batches; it is hidden from then on.
     Column("deleted", Boolean, nullable=False),
     Column("record_sum", BigInteger, nullable=False),
     Column("record", LargeBinary, nullable=False),

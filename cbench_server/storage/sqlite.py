@@ -12,8 +12,14 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 from cbench_server.errors import InvalidInput, StoreError, WrongState
 from cbench_server.events import RowScored, RunAccepted, Stored, StoredEvent
 from cbench_server.results import EvalRow
-from cbench_server.runs.digests import encode_fields
-from cbench_server.runs.store import RowKey, RowPage, RunStore, SpooledExample
+from cbench_server.runs.store import (
+    ALL_ROWS,
+    RowKey,
+    RowPage,
+    RowQuery,
+    RunStore,
+    SpooledExample,
+)
 from cbench_server.spec import Run, RunState
 from cbench_server.storage import codec, pages, queries
 from cbench_server.storage.database import Readers, connect, explained
@@ -35,7 +41,10 @@ _VACUUM_PAGES = 2000
 
 
 class SqliteStore:
-    """A `RunStore` in `<home>/cbench.db`. It needs a local disk: NFS is not supported."""
+    """A `RunStore` in `<home>/cbench.db`; that one says what its methods do.
+
+    It needs a local disk: NFS is not supported.
+    """
 
     @classmethod
     def open(cls, home: Path, clock: Callable[[], float] = time.time) -> "SqliteStore":
@@ -66,7 +75,6 @@ class SqliteStore:
         self._writer = Writer(path, self._watchers.publish)
 
     async def create_run(self, run: Run) -> Run:
-        """See RunStore."""
         if not is_run_id(run.run_id):
             raise InvalidInput(
                 f'"{run.run_id}" is not a valid run id: use letters, digits, ".", "_", "-".'
@@ -79,11 +87,9 @@ class SqliteStore:
         return await self.get_run(made or run.run_id)
 
     async def find_request(self, request_id: str) -> Run | None:
-        """See RunStore."""
         return await self._read(queries.find_request, request_id)
 
     async def get_run(self, run_id: str) -> Run:
-        """See RunStore."""
         return await self._read(queries.get_run, run_id)
 
     async def list_runs(
@@ -94,13 +100,11 @@ class SqliteStore:
         states: Collection[RunState] = (),
         labels: Mapping[str, str] | None = None,
     ) -> list[Run]:
-        """See RunStore."""
         return await self._read(queries.list_runs, limit, before, states, labels or {})
 
     async def append(
         self, run_id: str, events: Sequence[StoredEvent], *, update: Mapping[str, Any] | None = None
     ) -> int:
-        """See RunStore."""
         changes = update or {}
         if unknown := set(changes) - UPDATABLE:
             raise ValueError(f"these attributes of a run cannot be set: {sorted(unknown)}")
@@ -132,7 +136,6 @@ class SqliteStore:
         rows: bool = True,
         processed: bool = False,
     ) -> list[Stored]:
-        """See RunStore."""
         # A run that another process may write to is read from the file.
         if self._locks.is_held_here(run_id):
             page = self._tails.read(run_id, after_seq, limit, max_bytes, rows)
@@ -149,7 +152,6 @@ class SqliteStore:
         )
 
     async def wait_for_events(self, run_id: str, after_seq: int, timeout: float) -> bool:
-        """See RunStore."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout
         while True:
@@ -163,69 +165,53 @@ class SqliteStore:
                 patience = remaining if is_ours else min(remaining, _POLL_SECONDS)
                 await asyncio.wait([woken], timeout=patience)
 
+    def pack_examples(self, examples: Sequence[SpooledExample]) -> None:
+        for example in examples:
+            example.packed = codec.pack_example(example)
+
     async def add_examples(
         self, run_id: str, examples: Sequence[SpooledExample], *, complete: bool = False
     ) -> None:
-        """See RunStore."""
-        encoded = await self._in_pool(lambda: [_encode_example(example) for example in examples])
         await self._writer.write(
-            lambda write: write.add_examples(run_id, encoded, complete=complete),
-            size=sum(len(example["body"]) for example in encoded),
+            lambda write: write.add_examples(run_id, examples, complete=complete),
+            size=sum([len(example.packed) for example in examples]),
+        )
+        for example in examples:
+            example.packed = b""
+
+    async def copy_examples(self, source: str, run_id: str, start: int, limit: int) -> int:
+        return await self._writer.write(
+            lambda write: write.copy_examples(source, run_id, start, limit)
         )
 
     async def read_examples(self, run_id: str, start: int, limit: int) -> list[SpooledExample]:
-        """See RunStore."""
         return await self._read(queries.read_examples, run_id, start, limit)
 
     async def spooled(self, run_id: str) -> tuple[int, bool]:
-        """See RunStore."""
         examples, is_complete, _ = await self._read(queries.read_flags, run_id)
         return examples, is_complete
 
     async def completed(
         self, run_id: str, system: str, start: int, stop: int
     ) -> set[tuple[int, int]]:
-        """See RunStore."""
         return await self._read(queries.read_completed, run_id, system, start, stop)
 
     async def read_rows(
-        self,
-        run_id: str,
-        *,
-        token: str | None = None,
-        limit: int = 500,
-        max_bytes: int = 8_000_000,
-        system: str = "",
-        failed_only: bool = False,
-        processed: bool = False,
-        original: bool = False,
+        self, run_id: str, query: RowQuery = ALL_ROWS, token: str | None = None
     ) -> RowPage:
-        """See RunStore. Of a live run, rows that are done out of order may be missed."""
-        return await self._read(
-            pages.read_rows,
-            run_id,
-            token=token,
-            limit=limit,
-            max_bytes=max_bytes,
-            system=system,
-            failed_only=failed_only,
-            processed=processed,
-            original=original,
-        )
+        # Of a live run, rows that are done out of order may be missed.
+        return await self._read(pages.read_rows, run_id, query, token)
 
     async def read_rows_at(self, keys: Sequence[RowKey]) -> list[EvalRow | None]:
-        """See RunStore."""
         return await self._read(queries.read_rows_at, keys)
 
     async def example_digests(self, run_id: str, limit: int) -> list[str]:
-        """See RunStore."""
         return await self._read(queries.example_digests, run_id, limit)
 
     async def iterate_rows(self, run_id: str, system: str) -> AsyncIterator[list[EvalRow]]:
-        """See RunStore."""
-        token = None
+        query, token = RowQuery(system=system, limit=1000), None
         while True:
-            page = await self.read_rows(run_id, token=token, limit=1000, system=system)
+            page = await self.read_rows(run_id, query, token)
             if page.rows:
                 yield page.rows
             token = page.next_token
@@ -233,7 +219,6 @@ class SqliteStore:
                 return
 
     async def delete_run(self, run_id: str) -> None:
-        """See RunStore. Raises `WrongState` if another process holds the run."""
         if not is_run_id(run_id):
             return
         if self._locks.is_held_here(run_id):
@@ -258,10 +243,6 @@ class SqliteStore:
         self._locks.remove(run_id)
 
     async def delete_runs_older_than(self, seconds: float) -> list[str]:
-        """Delete runs that finished so long ago and nobody holds; return their ids.
-
-        Deletions that were interrupted are finished too.
-        """
         deleted = []
         for run_id in await self._read(queries.expired_runs, self._clock() - seconds):
             with self._locks.hold(run_id) as is_free:
@@ -271,19 +252,15 @@ class SqliteStore:
         return deleted
 
     async def request_cancel(self, run_id: str) -> None:
-        """See RunStore."""
         await self._writer.write(lambda write: write.request_cancel(run_id))
 
     async def cancel_requested(self, run_id: str) -> bool:
-        """See RunStore."""
         return (await self._read(queries.read_flags, run_id))[2]
 
     def lock_run(self, run_id: str) -> AbstractContextManager[bool]:
-        """See RunStore."""
         return self._locks.hold(run_id)
 
     async def close(self) -> None:
-        """See RunStore."""
         self._is_closed = True
         await asyncio.to_thread(self._writer.close)
         await asyncio.to_thread(self._readers.close)
@@ -304,14 +281,3 @@ class SqliteStore:
 
 if TYPE_CHECKING:
     _is_a_run_store: type[RunStore] = SqliteStore
-
-
-def _encode_example(example: SpooledExample) -> dict[str, Any]:
-    return {
-        "ordinal": example.ordinal,
-        "dataset": example.dataset,
-        "idx": example.index,
-        "digest": example.digest,
-        "tokens": encode_fields(example.field_tokens),
-        "body": codec.pack(encode_fields(example.example)),
-    }

@@ -5,6 +5,7 @@ Generated from statements.py by scripts/gen_statements.py: do not edit.
 
 HEAD_REVISION = "0001"
 EVENT_COLUMNS = 12
+EXAMPLE_COLUMNS = 8
 INSERT_RUN = "INSERT INTO runs (run_id, request_id, spec_digest, state, create_time, end_time, last_seq, examples, spool_complete, cancel_requested, deleted, record_sum, record) VALUES (:run_id, :request_id, :spec_digest, :state, :create_time, :end_time, :last_seq, :examples, :spool_complete, :cancel_requested, :deleted, :record_sum, :record)"
 INSERT_LABEL = 'INSERT INTO run_labels (run, "key", value) VALUES (:run, :key, :value)'
 FIND_RUN = "SELECT runs.id, runs.last_seq, runs.examples FROM runs WHERE runs.run_id = :run_id AND runs.deleted IS 0"
@@ -56,6 +57,6 @@ CREATE = (
     "CREATE UNIQUE INDEX row_key ON events (run, system, ordinal, repeat) WHERE system IS NOT NULL",
     "INSERT INTO alembic_version (version_num) VALUES ('0001')",
 )
-INSERT_EXAMPLE = "INSERT INTO examples (run, ordinal, dataset, idx, digest, tokens, sum, body) VALUES (:run, :ordinal, :dataset, :idx, :digest, :tokens, :sum, :body) ON CONFLICT DO NOTHING"
 INSERT_EVENT_IF_NEW = "INSERT INTO events (run, seq, kind, time, system, ordinal, repeat, failed, head_sum, body_sum, head, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (run, system, ordinal, repeat) WHERE system IS NOT NULL DO NOTHING"
 INSERT_EVENTS = {count: "INSERT INTO events (run, seq, kind, time, system, ordinal, repeat, failed, head_sum, body_sum, head, body) VALUES " + ", ".join(["(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"] * count) + "" for count in (64, 8, 1)}
+INSERT_EXAMPLES = {count: "INSERT INTO examples (run, ordinal, dataset, idx, digest, tokens, sum, body) VALUES " + ", ".join(["(?, ?, ?, ?, ?, ?, ?, ?)"] * count) + " ON CONFLICT DO NOTHING" for count in (64, 8, 1)}

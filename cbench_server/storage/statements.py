@@ -55,7 +55,7 @@ class Database:
     named: Dialect
     """For statements whose parameters have names."""
     positional: Dialect
-    """For statements that insert events, whose parameters are counted."""
+    """For statements that insert many rows, whose parameters are counted."""
     insert: Callable[[Table], Any]
     """Its own INSERT, which knows ON CONFLICT."""
 
@@ -235,9 +235,8 @@ NAMED = {**OF_RUNS, **OF_EVENTS, **OF_EXAMPLES, **OF_DELETION, **OF_NEW_FILES}
 
 def named(database: Database) -> dict[str, str | dict[Any, str] | tuple[str, ...]]:
     """Compile the statements with named parameters."""
-    own = {"INSERT_EXAMPLE": database.insert(examples).on_conflict_do_nothing()}
     compiled: dict[str, str | dict[Any, str] | tuple[str, ...]] = {}
-    for name, source in {**NAMED, **own}.items():
+    for name, source in NAMED.items():
         if isinstance(source, Mapping):
             compiled[name] = {key: _text(each, database.named) for key, each in source.items()}
         elif isinstance(source, tuple):
@@ -256,8 +255,12 @@ def positional(database: Database) -> dict[str, str]:
 
 def batched(database: Database) -> dict[str, str]:
     """Compile the statements that insert many rows, here with one."""
-    inserted = database.insert(events).values(dict.fromkeys(events.c.keys()))
-    return {"INSERT_EVENTS": _text(inserted, database.positional)}
+    new_events = database.insert(events).values(dict.fromkeys(events.c.keys()))
+    new_examples = database.insert(examples).values(dict.fromkeys(examples.c.keys()))
+    return {
+        "INSERT_EVENTS": _text(new_events, database.positional),
+        "INSERT_EXAMPLES": _text(new_examples.on_conflict_do_nothing(), database.positional),
+    }
 
 
 def _text(statement: ClauseElement, dialect: Dialect) -> str:

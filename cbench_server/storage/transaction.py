@@ -1,4 +1,4 @@
-"""One transaction of writes; only the writer's thread comes here."""
+"""Transaction of writes; used by the writer's thread only."""
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,14 +7,16 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from cbench_server.errors import AlreadyExists, UnknownRun
-from cbench_server.runs.digests import spec_digest
+from cbench_server.runs.digests import encode_fields, spec_digest
+from cbench_server.runs.store import SpooledExample
 from cbench_server.spec import Run
 from cbench_server.storage import codec
 from cbench_server.storage import sqlite_statements as sql
 from cbench_server.storage.codec import EncodedEvent
-from cbench_server.storage.queries import checked_record
+from cbench_server.storage.queries import check_example, checked_record, missing_example
 
 _DELETE_ROWS, _DELETE_BYTES = 500, 8_000_000
+_COPY_BYTES = 8_000_000
 
 _FIXED = {"run_id", "spec", "create_time", "request_id", "progress", "last_seq"}
 UPDATABLE = {field.name for field in fields(Run)} - _FIXED
@@ -145,26 +147,55 @@ class Transaction:
             self._execute(sql.SET_CANCEL, run=run.key, requested=False)
 
     def add_examples(
-        self, run_id: str, examples: Sequence[dict[str, Any]], *, complete: bool
+        self, run_id: str, examples: Sequence[SpooledExample], *, complete: bool
     ) -> None:
         """Spool examples; one whose ordinal is there already is dropped."""
-        run = self._run(run_id)
-        for example in examples:
-            example["run"] = run.key
-            example["sum"] = codec.example_sum(
-                run.key,
-                example["ordinal"],
-                example["dataset"],
-                example["idx"],
-                example["digest"],
-                example["tokens"],
-                example["body"],
+        columns = [
+            (
+                each.ordinal,
+                each.dataset,
+                each.index,
+                each.digest,
+                encode_fields(each.field_tokens),
+                each.packed or codec.pack_example(each),
             )
-        run.examples += self._connection.executemany(sql.INSERT_EXAMPLE, examples).rowcount
+            for each in examples
+        ]
+        self._insert_examples(self._run(run_id), columns, complete=complete)
+
+    def copy_examples(self, source: str, run_id: str, start: int, limit: int) -> int:
+        """Spool some examples of another run, as they are stored; return how many."""
+        origin = self._run(source)
+        parameters = {"run": origin.key, "start": start}
+        columns: list[tuple[Any, ...]] = []
+        size = 0
+        with closing(self._connection.execute(sql.READ_EXAMPLES, parameters)) as cursor:
+            for row in cursor:
+                check_example(source, row)
+                _, ordinal, dataset, index, digest, tokens, _, body = row
+                if ordinal != start + len(columns):
+                    raise missing_example(source, start + len(columns))
+                columns.append((ordinal, dataset, index, digest, tokens, body))
+                size += len(body)
+                if len(columns) >= limit or size >= _COPY_BYTES:
+                    break
+        if not columns and start < origin.examples:
+            raise missing_example(source, start)
+        self._insert_examples(self._run(run_id), columns, complete=False)
+        return len(columns)
+
+    def _insert_examples(
+        self, run: _OpenRun, examples: Iterable[tuple[Any, ...]], *, complete: bool
+    ) -> None:
+        values: list[Any] = []
+        for ordinal, dataset, index, digest, tokens, body in examples:
+            total = codec.example_sum(run.key, ordinal, dataset, index, digest, tokens, body)
+            values += (run.key, ordinal, dataset, index, digest, tokens, total, body)
+        run.examples += self._insert_many(sql.INSERT_EXAMPLES, sql.EXAMPLE_COLUMNS, values)
         self._execute(sql.SET_SPOOLED, run=run.key, new_examples=run.examples, complete=complete)
 
     def request_cancel(self, run_id: str) -> None:
-        """Leave word that the run is to be cancelled."""
+        """Note that the run is to be cancelled."""
         self._execute(sql.SET_CANCEL, run=self._run(run_id).key, requested=True)
 
     def mark_deleted(self, run_id: str) -> int | None:
@@ -208,7 +239,7 @@ class Transaction:
 
     def flush(self) -> dict[str, int]:
         """Store events and counters; return the last seq of each run that has new events."""
-        self._insert_events()
+        self._insert_many(sql.INSERT_EVENTS, sql.EVENT_COLUMNS, self._values)
         advanced = {}
         for run_id, run in self._runs.items():
             if run.last_seq > run.stored_seq:
@@ -226,13 +257,15 @@ class Transaction:
                     )
         return advanced
 
-    def _insert_events(self) -> None:
-        start = 0
-        for count, statement in sql.INSERT_EVENTS.items():
-            width = count * sql.EVENT_COLUMNS
-            while start + width <= len(self._values):
-                self._connection.execute(statement, self._values[start : start + width])
+    def _insert_many(self, statements: Mapping[int, str], columns: int, values: list[Any]) -> int:
+        """Insert lines of so many values each; return how many lines were new."""
+        start = new = 0
+        for count, statement in statements.items():
+            width = count * columns
+            while start + width <= len(values):
+                new += self._connection.execute(statement, values[start : start + width]).rowcount
                 start += width
+        return new
 
     def _run(self, run_id: str) -> _OpenRun:
         run = self._runs.get(run_id)

@@ -1,4 +1,4 @@
-"""Wakes those who wait for a run's next event."""
+"""Wake-ups for those who wait for a run's next event."""
 
 import asyncio
 from collections import defaultdict

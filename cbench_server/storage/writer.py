@@ -1,9 +1,9 @@
-"""One thread that writes, and groups what is asked for at about the same time.
+"""Writer: the thread that writes, and groups what is asked for at about the same time.
 
-A sync to disk costs much the same however little it writes, so rows wait half a
-millisecond for company; what comes while a group is written makes the next one.
-What is not a row, such as a change of state, waits for nobody and takes along
-whatever is queued.
+A sync to disk costs much the same however little it writes, so rows wait for
+company: half a millisecond after a pause, and 4 ms after the last group where
+they follow closely. What is not a row, such as a change of state, does not wait
+and takes along all that is queued.
 """
 
 import asyncio
@@ -23,8 +23,9 @@ from cbench_server.storage.transaction import Transaction
 
 T = TypeVar("T")
 
-GROUP_ROWS, GROUP_BYTES, GROUP_SECONDS = 64, 1_000_000, 0.0005
-# A backlog is written in larger groups, which are cheaper by the row.
+GROUP_ROWS, GROUP_BYTES = 256, 1_000_000
+_FIRST_WAIT, _NEXT_WAIT = 0.0005, 0.004
+# A backlog is written in larger groups, which cost less per row.
 _MAX_ROWS, _MAX_BYTES = 1024, 8_000_000
 QUEUE_BYTES = 32_000_000
 _BUSY_RETRIES = 3
@@ -52,6 +53,7 @@ class Writer:
         self._queued_size = 0
         self._is_urgent = False
         self._is_closing = False
+        self._grouped = 0.0
         self.unfinished_size = 0
         """Bytes queued or being written; at most QUEUE_BYTES, or one longer write."""
         self._turn = asyncio.Lock()
@@ -105,7 +107,8 @@ class Writer:
             while not self._queue and not self._is_closing:
                 self._wake.wait()
             while self._queue and not self._is_group():
-                patience = self._queue[0].queued + GROUP_SECONDS - time.monotonic()
+                until = max(self._queue[0].queued + _FIRST_WAIT, self._grouped + _NEXT_WAIT)
+                patience = until - time.monotonic()
                 if patience <= 0:
                     break
                 self._wake.wait(patience)
@@ -115,6 +118,8 @@ class Writer:
                 job = self._queue.popleft()
                 group.append(job)
                 rows, size = rows + job.rows, size + job.size
+            if rows:
+                self._grouped = time.monotonic()
             self._queued_rows -= rows
             self._queued_size -= size
             self._is_urgent = any(job.rows == 0 for job in self._queue)
@@ -168,7 +173,7 @@ class Writer:
         self, group: Sequence[_Job], results: Sequence[Any], advanced: dict[str, int]
     ) -> None:
         loop = group[0].future.get_loop()
-        with suppress(RuntimeError):  # The loop is closed: nobody waits any more.
+        with suppress(RuntimeError):  # The loop is closed, and all that waited with it.
             loop.call_soon_threadsafe(self._finish, group, results, advanced)
 
     def _finish(
@@ -192,6 +197,6 @@ class Writer:
             self._is_closing = True
             self._wake.notify()
         self._thread.join()
-        with suppress(sqlite3.Error):  # All is committed; whoever opens the file next does it.
+        with suppress(sqlite3.Error):  # All is committed; the next to open the file does it.
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         self._connection.close()

@@ -1,4 +1,4 @@
-"""Counts tokens as tiktoken does, faster and on any text.
+"""Counting of tokens as tiktoken does it, faster and on any text.
 
 Two engines share one vocabulary. splintr counts everything of ordinary shape; it is several
 times faster, but keeps the GIL and its buffers, which grow with the longest unbroken piece.
@@ -58,7 +58,7 @@ class TokenCounter:
         # follows each of them cannot match what it would give back.
         pattern = re.sub(r"([+*?]|\{\d,\d\})\+", r"\1", vocabulary.pattern)
         self._splintr = Splintr.from_bytes(read_vocabulary(vocabulary), pattern)
-        # Four bytes a token, and no list of ints: half the time of encode_ordinary. A
+        # Four bytes per token, and no list of ints: half the time of encode_ordinary. A
         # Splintr made from bytes knows no special tokens, so their spelling is plain text.
         self._encode = self._splintr.encode_flat
         self._remembered = 0

@@ -4,12 +4,11 @@ import base64
 import hashlib
 import lzma
 from dataclasses import dataclass
-from importlib.resources import files
-from importlib.resources.abc import Traversable
+from pathlib import Path
 
 from cbench_server.errors import CbenchError
 
-DATA: Traversable = files("cbench_server.tokens") / "data"
+DATA = Path(__file__).parent / "data"
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ O200K_BASE = Vocabulary(
 VOCABULARIES = {vocabulary.name: vocabulary for vocabulary in (CL100K_BASE, O200K_BASE)}
 
 
-def read_vocabulary(vocabulary: Vocabulary, folder: Traversable = DATA) -> bytes:
+def read_vocabulary(vocabulary: Vocabulary, folder: Path = DATA) -> bytes:
     """Return the official .tiktoken file, or refuse a file that is not it, byte for byte."""
     path = folder / vocabulary.file_name
     try:
@@ -78,7 +77,7 @@ def parse_ranks(content: bytes) -> dict[bytes, int]:
     return {base64.b64decode(token): int(rank) for token, rank in lines}
 
 
-def _unusable(path: Traversable, why: str) -> CbenchError:
+def _unusable(path: Path, why: str) -> CbenchError:
     return CbenchError(
         f'the token vocabulary "{path}" cannot be used: {why}. Reinstall cbench-server.'
     )

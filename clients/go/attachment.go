@@ -22,12 +22,12 @@ const (
 	backoffMax = 10 * time.Second
 	// staleName is how long a daemon may take to notice that our last connection is dead.
 	staleName = 30 * time.Second
-	// mostInFlight is announced where nobody says and more could run.
+	// mostInFlight is announced if no limit is set and more could run.
 	mostInFlight = 256
 )
 
 // Attachment offers components to a daemon that cannot dial this process, by
-// dialling it. It is renewed whenever it breaks, for as long as it takes.
+// dialling it. A broken connection is renewed for as long as it takes.
 type Attachment struct {
 	daemon   string
 	settings *settings
@@ -73,10 +73,10 @@ func NewAttachment(daemon string, options ...AttachOption) (*Attachment, error) 
 	}, nil
 }
 
-// Names returns the names of all that is offered.
+// Names returns the names of everything offered.
 func (a *Attachment) Names() []string { return a.host.names() }
 
-// Start starts dialling, and keeps at it until Stop or a refusal for good.
+// Start starts dialling, and goes on until Stop or a final refusal.
 func (a *Attachment) Start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	a.cancel = cancel
@@ -106,7 +106,7 @@ func (a *Attachment) WaitAttached(ctx context.Context) error {
 // Done is closed when the attachment is over; Err then says why.
 func (a *Attachment) Done() <-chan struct{} { return a.ended }
 
-// Err returns why the daemon will not have the attachment, after Done is
+// Err returns why the daemon refused the attachment, after Done is
 // closed; nil if it was stopped.
 func (a *Attachment) Err() error {
 	select {
@@ -136,7 +136,7 @@ func (a *Attachment) Stop(ctx context.Context) error {
 
 // Attach attaches until SIGINT or SIGTERM or the end of ctx, then finishes the
 // calls in progress and returns nil. A broken connection is renewed for as long
-// as it takes. The error is a [*RefusedError] when the daemon will not have it.
+// as it takes. The error is a [*RefusedError] if the daemon refuses it.
 func Attach(ctx context.Context, daemon string, options ...AttachOption) error {
 	attachment, err := NewAttachment(daemon, options...)
 	if err != nil {
@@ -192,7 +192,7 @@ func (a *Attachment) keepAttached(ctx context.Context) error {
 	return nil
 }
 
-// judge returns a refusal if trying again is of no use, else says what happened.
+// judge returns a refusal if trying again cannot help, else says what happened.
 func (a *Attachment) judge(err error) error {
 	if err == nil {
 		return nil

@@ -54,7 +54,7 @@ func (c *Client) Close() error { return c.connection.Close() }
 
 // Evaluate starts a run and follows it to its end.
 //
-// A lost connection is taken up again where it broke, until ctx ends: every
+// A lost connection is resumed where it broke, until ctx ends: every
 // stored event comes once and in order. Leaving the loop does not stop the run.
 func (c *Client) Evaluate(ctx context.Context, spec *pb.RunSpec, options ...FollowOption) iter.Seq2[*pb.RunEvent, error] {
 	f := newFollower(c, options)
@@ -145,7 +145,7 @@ func (c *Client) Cancel(ctx context.Context, runID string) (*pb.Run, error) {
 	return response.GetRun(), err
 }
 
-// Resume takes a cancelled or failed run up again where it stopped.
+// Resume resumes a cancelled or failed run where it stopped.
 func (c *Client) Resume(ctx context.Context, runID string) (*pb.Run, error) {
 	response, err := request(ctx, c, c.bench.ResumeRun, &pb.ResumeRunRequest{RunId: runID})
 	return response.GetRun(), err
@@ -157,8 +157,7 @@ func (c *Client) Delete(ctx context.Context, runID string) error {
 	return err
 }
 
-// Rescore scores the stored outputs of a run again, as a run of its own; follow
-// it with [Client.Watch].
+// Rescore rescores a finished run as a new run; follow it with [Client.Watch].
 func (c *Client) Rescore(ctx context.Context, asked *pb.RescoreRequest) (*pb.Run, error) {
 	response, err := request(ctx, c, c.bench.Rescore, asked)
 	return response.GetRun(), err

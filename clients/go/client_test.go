@@ -139,12 +139,7 @@ func TestARefusalHasTheDaemonsReason(t *testing.T) {
 }
 
 func TestADaemonThatIsNotThereIsNotWaitedFor(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := listener.Addr().String()
-	listener.Close()
+	address := heldAddress(t)
 	client, err := NewClient(address)
 	if err != nil {
 		t.Fatal(err)

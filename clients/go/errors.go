@@ -22,7 +22,7 @@ type RefusedError struct {
 
 func (e *RefusedError) Error() string { return e.Message }
 
-// UnreachableError says that nobody answers at an address, or not in our protocol.
+// UnreachableError says that no daemon answers at an address, or not in our protocol.
 type UnreachableError struct {
 	// Target is the address dialled.
 	Target string

@@ -22,7 +22,7 @@ var evaluatorName = regexp.MustCompile(`^[a-z0-9-]{1,200}$`)
 type Evaluator struct {
 	// Name is made of lowercase letters, digits and dashes.
 	Name string
-	// Version changes whenever equal pairs may score differently.
+	// Version changes when equal pairs may score differently.
 	Version string
 	// Description is one sentence for `cbench evaluators`.
 	Description string

@@ -91,5 +91,5 @@ func (e Example) Fields() map[string]any { return maps.Clone(e.fields) }
 // Names returns the names of all fields, sorted.
 func (e Example) Names() []string { return slices.Sorted(maps.Keys(e.fields)) }
 
-// IsZero reports whether this is no example at all.
+// IsZero reports whether this is the zero Example, which means none.
 func (e Example) IsZero() bool { return e.fields == nil }

@@ -42,7 +42,7 @@ var origins = map[Origin]pb.FailureOrigin{
 // Failure says why one call gave no result. User code returns one, bare or
 // wrapped, to choose what is reported; find one with [errors.As].
 type Failure struct {
-	// Origin is the party responsible. Empty means whoever returns it.
+	// Origin is the party responsible. Empty means the component that returns it.
 	Origin Origin
 	// Reason is a stable UPPER_SNAKE_CASE identifier. Empty means UNSPECIFIED.
 	Reason string
@@ -122,7 +122,7 @@ func failureOf(ctx context.Context, err error, origin Origin) *Failure {
 	return failure
 }
 
-// ended tells why nobody waits for a call any more.
+// ended tells why the caller no longer waits for a call.
 func ended(ctx context.Context, origin Origin) *Failure {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return &Failure{Origin: origin, Reason: "DEADLINE_EXCEEDED", Message: "no answer within the time the caller gave"}

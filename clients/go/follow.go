@@ -41,7 +41,7 @@ func RequestID(id string) FollowOption {
 	return func(f *follower) { f.requestID = id }
 }
 
-// ReconnectFor bounds how long the daemon may be away. The default is for ever.
+// ReconnectFor bounds how long the daemon may be away. By default there is no limit.
 func ReconnectFor(limit time.Duration) FollowOption {
 	return func(f *follower) { f.reconnectFor = limit }
 }
@@ -81,7 +81,7 @@ func (f *follower) events(ctx context.Context) iter.Seq2[*pb.RunEvent, error] {
 			err := f.stream(ctx, func(event *pb.RunEvent) bool {
 				f.client.hasAnswered.Store(true)
 				goesOn := yield(event, nil)
-				// The reader's own time is no silence of the daemon's.
+				// Time that the reader takes does not count as silence of the daemon.
 				alive, delay = time.Now(), followDelay
 				return goesOn
 			})

@@ -17,13 +17,13 @@ const (
 	batchBytes = 1_000_000
 	// backlogBytes may wait to be written before no more is read from the same peer.
 	backlogBytes = 16 * batchBytes
-	// patience is how long a stream with more calls than fit is not read on. It
+	// roomWait is how long a stream with more calls than fit is not read on. It
 	// ends, because a cancellation may be stuck behind those calls.
-	patience = time.Second
+	roomWait = time.Second
 )
 
 // lane holds the calls that came over one stream, and their outcomes on the way
-// back over it. A message takes whatever is ready and never waits for more.
+// back over it. A message takes the outcomes that are ready and never waits for more.
 type lane[O proto.Message] struct {
 	host *host
 	// failed makes the outcome of a call without a result.
@@ -57,10 +57,10 @@ func newLane[O proto.Message](
 
 // start starts a call; made puts its reply into an outcome. A refusal is an outcome, too.
 //
-// With isPatient, a call for which there is no room waits for it once; false
-// means in vain, and that the next ones need not try.
+// With mayWait, a call for which there is no room waits for it once; false
+// means that no room came, and that the next ones need not try.
 func (l *lane[O]) start(
-	ctx context.Context, callID string, request proto.Message, timeout *durationpb.Duration, isPatient bool,
+	ctx context.Context, callID string, request proto.Message, timeout *durationpb.Duration, mayWait bool,
 	made func(proto.Message) O,
 ) bool {
 	cancel := context.CancelFunc(func() {})
@@ -76,13 +76,13 @@ func (l *lane[O]) start(
 		}
 	}
 	hasRoom := true
-	// Held before it can settle: whoever settles waits for this lock.
+	// Held before it can settle: settling waits for this lock.
 	l.mu.Lock()
 	started, refused := l.host.submit(ctx, callID, request, settled)
-	if refused != nil && isPatient && refused.Reason == "RESOURCE_EXHAUSTED" {
+	if refused != nil && mayWait && refused.Reason == "RESOURCE_EXHAUSTED" {
 		l.mu.Unlock()
 		offer, _, _ := l.host.taskOf(callID, request)
-		hasRoom = offer.waitForRoom(ctx, patience)
+		hasRoom = offer.waitForRoom(ctx, roomWait)
 		l.mu.Lock()
 		started, refused = l.host.submit(ctx, callID, request, settled)
 	}
@@ -128,7 +128,7 @@ func (l *lane[O]) put(outcome O, size int) {
 	notify(l.news)
 }
 
-// cancel gives up a call; it gets no outcome. An unknown one is no mistake.
+// cancel gives up a call; it gets no outcome. An unknown one is ignored.
 func (l *lane[O]) cancel(callID string) {
 	l.mu.Lock()
 	given := l.byID[callID]

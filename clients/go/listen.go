@@ -59,10 +59,10 @@ func realAddress(asked string, listener net.Listener) string {
 	return net.JoinHostPort(host, port)
 }
 
-// handshake tells whoever started this process where it listens, if it was
+// handshake tells the parent process where this one listens, if it was
 // started so: on port 0, or with CBENCH_HANDSHAKE=1 in the environment.
 //
-// After it nobody may be reading stdout any more, so that what is printed goes
+// After it stdout may no longer be read, so that what is printed goes
 // to stderr instead.
 func handshake(asked, address string) {
 	_, port, _ := net.SplitHostPort(asked)

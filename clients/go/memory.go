@@ -13,7 +13,7 @@ import (
 	pb "github.com/cbench/cbench-server/clients/go/cbenchpb"
 )
 
-// everyone is more than ever hold a scope at once; whoever takes that many is alone.
+// everyone is more than ever hold a scope at once; a call that takes that many is alone.
 const everyone = 1 << 30
 
 // MemorySystem is a system that remembers: it is fed conversations, then asked

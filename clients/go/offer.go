@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// defaultConcurrency is how many calls run at once where nobody says.
+	// defaultConcurrency is how many calls run at once by default.
 	defaultConcurrency = 256
 	// queueFactor is how many calls may wait, as a multiple of those that may run.
 	queueFactor = 4
@@ -90,10 +90,10 @@ func (o *offer) submit(
 	return j, nil
 }
 
-// answer runs user code, and outlives whatever it does short of ending the process.
+// answer runs user code, and survives everything it does except ending the process.
 func (o *offer) answer(ctx context.Context, run answer, done func(proto.Message, *Failure)) {
 	var reply proto.Message
-	// What is left if user code calls runtime.Goexit, which is no panic.
+	// Stays if user code calls runtime.Goexit, which is not a panic.
 	failure := &Failure{Origin: o.origin, Reason: "EXCEPTION", Message: "user code ended its goroutine"}
 	defer func() {
 		if value := recover(); value != nil {
@@ -173,8 +173,8 @@ func (o *offer) tooLarge(reply proto.Message) *Failure {
 }
 
 // waitForRoom waits, but not for long, until one more call would be admitted.
-func (o *offer) waitForRoom(ctx context.Context, patience time.Duration) bool {
-	timer := time.NewTimer(patience)
+func (o *offer) waitForRoom(ctx context.Context, limit time.Duration) bool {
+	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	for {
 		o.mu.Lock()

@@ -77,14 +77,14 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.health.Shutdown()
 	s.services.drain()
 	var err error
-	// Health is answered until the last call is, so that nobody takes a
-	// draining server for a dead one.
+	// Health is answered until the last call is, so that a draining
+	// server is not taken for a dead one.
 	select {
 	case <-s.services.idle:
 	case <-ctx.Done():
 		err = errors.New("calls in progress did not end in time and are given up")
 	}
-	// Streams of health and reflection have no end of their own.
+	// Streams of health and reflection do not end by themselves.
 	timer := time.AfterFunc(200*time.Millisecond, s.grpc.Stop)
 	defer timer.Stop()
 	s.grpc.GracefulStop()
@@ -98,7 +98,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 //
 // On port 0, or with CBENCH_HANDSHAKE=1 in the environment, one line on stdout
 // says where: `cbench|1|tcp|127.0.0.1:40123`. From then on os.Stdout is
-// os.Stderr, because nobody may be reading stdout any more.
+// os.Stderr, because stdout may no longer be read.
 func Serve(ctx context.Context, options ...ServeOption) error {
 	ctx, stop := endingOnSignals(ctx)
 	defer stop()

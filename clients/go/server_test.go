@@ -101,7 +101,8 @@ func TestACallThatDoesNotEndIsGivenUpAfterTheGrace(t *testing.T) {
 }
 
 func TestAServerMayBeShutDownTwiceAndBeforeItsStart(t *testing.T) {
-	server, err := NewServer(passes("s"))
+	address := heldAddress(t)
+	server, err := NewServer(passes("s"), WithAddress(address))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +112,7 @@ func TestAServerMayBeShutDownTwiceAndBeforeItsStart(t *testing.T) {
 		}
 	}
 	// Its port is free again.
-	started(t, passes("s"), WithAddress(server.Address()))
+	started(t, passes("s"), WithAddress(address))
 }
 
 func TestReflectionListsTheServices(t *testing.T) {
@@ -196,9 +197,9 @@ func TestTLSAndMutualTLS(t *testing.T) {
 		demand, cert, key string
 		works             bool
 	}{
-		"tls":                      {"", "", "", true},
-		"mutual":                   {ca, cert, key, true},
-		"no certificate of theirs": {ca, "", "", false},
+		"tls":                   {"", "", "", true},
+		"mutual":                {ca, cert, key, true},
+		"no client certificate": {ca, "", "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			config, err := ServerTLS(cert, key, each.demand)

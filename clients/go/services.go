@@ -173,7 +173,7 @@ func read[O proto.Message](
 		}
 		hasRoom := true
 		for _, call := range calls {
-			// After a wait in vain the rest of the message gets none.
+			// If no room came, the rest of the message gets none.
 			hasRoom = lane.start(ctx, call.id, call.request, call.timeout, hasRoom, call.made) && hasRoom
 		}
 		for _, id := range cancelled {

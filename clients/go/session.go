@@ -38,7 +38,7 @@ func runSession(ctx context.Context, attachment *Attachment, gateway pb.GatewayC
 	s.lane = newLane(attachment.host, failedCall, func(results []*pb.CallResult) error {
 		return s.write(&pb.AttachRequest{Results: results})
 	})
-	// Whatever is still in progress is dropped: the daemon asks again.
+	// Calls still in progress are dropped: the daemon asks again.
 	defer s.lane.abandon()
 	// A write that fails says nothing; reading tells the status.
 	_ = s.write(&pb.AttachRequest{Hello: s.hello()})

@@ -37,7 +37,7 @@ func ServerTLS(certFile, keyFile, clientCAFile string) (*tls.Config, error) {
 
 // ClientTLS reads what a client needs from PEM files, for [WithTLS]. Everything
 // may be empty: caFile means the authorities this machine trusts, certFile and
-// keyFile no certificate of our own, serverName the name in the address.
+// keyFile no client certificate, serverName the name in the address.
 func ClientTLS(caFile, certFile, keyFile, serverName string) (*tls.Config, error) {
 	config := &tls.Config{ServerName: serverName, MinVersion: tls.VersionTLS12}
 	if caFile != "" {

@@ -1,4 +1,4 @@
-"""Drive a daemon from Python: start a run, follow its rows, and survive a lost connection.
+"""A client in Python: start a run, follow its rows, and survive a lost connection.
 
 Start a daemon with `cbench-server`, then: python examples/python/follow_a_run.py 127.0.0.1:50051
 """

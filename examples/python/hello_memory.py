@@ -36,5 +36,5 @@ def words(text: str) -> set[str]:
 
 
 if __name__ == "__main__":
-    # The class, not an object: each conversation gets an object of its own.
+    # The class, not an object: each conversation gets its own object.
     serve(LastMention, *sys.argv[1:])

@@ -52,5 +52,5 @@ def words(text: str) -> set[str]:
 
 
 if __name__ == "__main__":
-    # The class, not an object: every conversation gets a memory of its own.
+    # The class, not an object: every conversation gets its own memory.
     serve(memory_systems=[TopicNotes])

@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
-CBENCH = Path(sys.executable).parent / "cbench"
+from tests.fixtures import preloaded
+from tests.fixtures.preloaded import CBENCH as CBENCH
+
 PROGRAMS = Path(__file__).parent / "programs"
 SYSTEM = PROGRAMS / "system.py"
 
@@ -34,10 +36,10 @@ def environment(home: Path) -> dict[str, str]:
 
 @pytest.fixture
 def cbench(environment: dict[str, str], tmp_path: Path) -> Cbench:
-    """Run `cbench` to its end."""
+    """Run `cbench` to its end; test_streams.py and others start the console script itself."""
 
     def run(*args: object, stdin: str = "", **variables: str) -> Finished:
-        return subprocess.run(
+        return preloaded.run(
             [str(CBENCH), *map(str, args)],
             input=stdin,
             capture_output=True,

@@ -68,7 +68,7 @@ def test_what_else_differs_between_two_runs_is_noted(cbench: Cbench, tmp_path: P
         runs.append(make(cbench, "identity", dataset=str(file)))
     notes = strict(cbench("compare", *runs, "--output", "json").stdout)["notes"]
     assert any("was read from different data" in note for note in notes)
-    assert any("same id and another length" in note for note in notes)
+    assert any("same id but a different length" in note for note in notes)
 
 
 def test_corrected_references_are_noted_even_when_they_came_with_an_earlier_rescoring(
@@ -80,9 +80,9 @@ def test_corrected_references_are_noted_even_when_they_came_with_an_earlier_resc
     for flags in (["--references", str(corrected)], []):
         assert cbench("rescore", "last", *flags, "--quiet").returncode == 0
         notes = strict(cbench("compare", run, "last", "--output", "json").stdout)["notes"]
-        assert any("scored by different references" in note for note in notes)
+        assert any("scored with different references" in note for note in notes)
         page = cbench("report", run, "--compare", "last", "-o", "-")
-        assert "scored by different references" in page.stdout
+        assert "scored with different references" in page.stdout
 
 
 def test_what_cannot_be_compared_is_said_in_one_line(cbench: Cbench) -> None:

@@ -19,8 +19,16 @@ def stored(cbench: Cbench, daemon_address: str) -> Cbench:
     """`cbench` with a daemon that has a run of eight rows."""
     served = partial(cbench, CBENCH_SERVER=daemon_address)
     finished = served(
-        *("run", "--dataset", "mini-qa", "-n", "4", "--quiet"),
-        *("--builtin", "identity", "--builtin", "truncate-tail"),
+        "run",
+        "--dataset",
+        "mini-qa",
+        "-n",
+        "4",
+        "--quiet",
+        "--builtin",
+        "identity",
+        "--builtin",
+        "truncate-tail",
     )
     assert finished.returncode == 0, finished.stderr
     return served

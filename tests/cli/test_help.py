@@ -83,7 +83,7 @@ def test_the_page_about_the_command_line_is_up_to_date() -> None:
         (["run", "--dataste", "x"], 'unknown flag "--dataste". Did you mean "--dataset"?'),
         (["run", "--output", "jsn"], 'no --output "jsn". Did you mean "json"?'),
         (["run", "--timeout", "soon"], '"soon" is not a time'),
-        (["run", "-n", "0"], '"0" is not a whole number from 1 on'),
+        (["run", "-n", "0"], '"0" is not a whole number of at least 1'),
         (["show"], "the following arguments are required: RUN. See: cbench show --help"),
         (["run", "--dataset", "x"], "name at least one system"),
         (["run", "--builtin", "x"], "name at least one --dataset"),

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import CBENCH, SYSTEM, Cbench, Serve, strict
+from tests.fixtures.ports import held_port
 
 
 def _wait_until_stuck(process: "subprocess.Popen[str]", folder: Path) -> None:
@@ -79,11 +80,15 @@ def test_a_system_that_goes_away_is_waited_for_and_given_up(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:
     """The person sees why nothing moves, and in the end why the run failed."""
+    target = f"127.0.0.1:{held_port()}"
     with subprocess.Popen(
-        [sys.executable, str(SYSTEM), "stuck", str(tmp_path)], stdout=subprocess.PIPE, text=True
+        [sys.executable, str(SYSTEM), "stuck", str(tmp_path), target],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**environment, "CBENCH_HANDSHAKE": "1"},
     ) as system:
         assert system.stdout is not None
-        target = system.stdout.readline().strip().rpartition("|")[2]
+        assert system.stdout.readline().strip().rpartition("|")[2] == target
         words = ["--system", target, "--dataset", "mini-qa", "--wait", "1s"]
         with subprocess.Popen(
             [str(CBENCH), "run", *words],

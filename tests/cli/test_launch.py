@@ -62,7 +62,7 @@ def test_ending_cbench_ends_what_it_launched(tmp_path: Path, environment: dict[s
         (
             "import sys; print('bad luck', file=sys.stderr); sys.exit(3)",
             "ended with exit code 3 before it said where it listens. "
-            "Its last words on stderr: bad luck",
+            "The end of its stderr: bad luck",
         ),
         (
             "import time; print('hello', flush=True); time.sleep(60)",

@@ -109,8 +109,8 @@ def test_what_a_process_under_launch_remembers_is_asked(cbench: Cbench, given: P
     ("words", "expected"),
     [
         (["--builtin", "bm26"], 'no memory system "bm26"; did you mean "bm25"?'),
-        (["--builtin", "bm25", "--budget", "0"], '"0" is not a whole number from 1 on'),
-        (["--builtin", "bm25", "--qa-types", ","], "names nothing"),
+        (["--builtin", "bm25", "--budget", "0"], '"0" is not a whole number of at least 1'),
+        (["--builtin", "bm25", "--qa-types", ","], "is not a list of names"),
         (["--proxy", "http://x"], 'unknown flag "--proxy"'),
         (["--builtin", "bm25", "--option", "k=0"], "k is 0; it is how many turns to return"),
         ([], "--attached or --launch. For example: --builtin bm25"),

@@ -90,8 +90,16 @@ def test_a_comparison_that_was_asked_for_and_cannot_be_made_is_refused(
 
 def test_run_can_end_in_a_page_on_stdout(cbench: Cbench) -> None:
     finished = cbench(
-        *("run", "--dataset", "mini-qa", "-n", "3", "--builtin", "identity"),
-        *("--quiet", "--output", "html"),
+        "run",
+        "--dataset",
+        "mini-qa",
+        "-n",
+        "3",
+        "--builtin",
+        "identity",
+        "--quiet",
+        "--output",
+        "html",
     )
     assert finished.returncode == 0, finished.stderr
     assert finished.stdout.startswith("<!doctype html>")

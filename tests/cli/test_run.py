@@ -27,8 +27,17 @@ def test_systems_in_other_processes_and_controls_share_a_table(
     cbench: Cbench, serve: Serve
 ) -> None:
     finished = cbench(
-        *("run", "--system", serve("both"), "--builtin", "identity", "--dataset", "mini-qa"),
-        *("-n", "5", "--label", "why=test"),
+        "run",
+        "--system",
+        serve("both"),
+        "--builtin",
+        "identity",
+        "--dataset",
+        "mini-qa",
+        "-n",
+        "5",
+        "--label",
+        "why=test",
     )
     assert finished.returncode == 0, finished.stderr
     lines = finished.stdout.splitlines()
@@ -41,8 +50,19 @@ def test_systems_in_other_processes_and_controls_share_a_table(
 
 def test_json_holds_the_run_and_its_rows_in_order(cbench: Cbench, serve: Serve) -> None:
     finished = cbench(
-        *("run", "--system", serve("both"), "--dataset", "mini-qa", "-n", "4"),
-        *("--repeats", "2", "--output", "json", "--seed", "-3"),
+        "run",
+        "--system",
+        serve("both"),
+        "--dataset",
+        "mini-qa",
+        "-n",
+        "4",
+        "--repeats",
+        "2",
+        "--output",
+        "json",
+        "--seed",
+        "-3",
     )
     assert finished.returncode == 0, finished.stderr
     document = strict(finished.stdout)
@@ -63,8 +83,16 @@ def test_jsonl_prints_every_row_once(cbench: Cbench) -> None:
 
 def test_csv_has_a_line_a_row(cbench: Cbench, examples: Path) -> None:
     finished = cbench(
-        *("run", "--builtin", "truncate-head", "--option", "ratio=0.25", "--dataset", examples),
-        *("--output", "csv", "--quiet"),
+        "run",
+        "--builtin",
+        "truncate-head",
+        "--option",
+        "ratio=0.25",
+        "--dataset",
+        examples,
+        "--output",
+        "csv",
+        "--quiet",
     )
     rows = list(csv.DictReader(io.StringIO(finished.stdout)))
     assert [row["example_id"] for row in rows] == [str(number) for number in range(6)]
@@ -75,8 +103,17 @@ def test_csv_has_a_line_a_row(cbench: Cbench, examples: Path) -> None:
 
 def test_markdown_names_every_metric(cbench: Cbench) -> None:
     finished = cbench(
-        *("run", "--builtin", "identity", "--dataset", "mini-qa", "-n", "3"),
-        *("--dataset", "long-notes", "--output", "markdown"),
+        "run",
+        "--builtin",
+        "identity",
+        "--dataset",
+        "mini-qa",
+        "-n",
+        "3",
+        "--dataset",
+        "long-notes",
+        "--output",
+        "markdown",
     )
     assert finished.stdout.startswith("# Evaluation Results\n\n| System | mean_score |")
     assert "dataset:long-notes" in finished.stdout
@@ -128,17 +165,39 @@ def test_a_spent_failure_budget_fails_the_run(cbench: Cbench, serve: Serve) -> N
 
 def test_one_of_several_served_systems_can_be_named(cbench: Cbench, serve: Serve) -> None:
     finished = cbench(
-        *("run", "--system", f"{serve('both')}/answering", "--name", "mine"),
-        *("--dataset", "mini-qa", "-n", "1", "--output", "json"),
+        "run",
+        "--system",
+        f"{serve('both')}/answering",
+        "--name",
+        "mine",
+        "--dataset",
+        "mini-qa",
+        "-n",
+        "1",
+        "--output",
+        "json",
     )
     assert strict(finished.stdout)["systems"] == ["mine"]
 
 
 def test_an_imported_module_brings_evaluators_and_metrics(cbench: Cbench) -> None:
     finished = cbench(
-        *("run", "--import", "registers", "--builtin", "identity", "--dataset", "mini-qa"),
-        *("-n", "2", "--evaluator", "length", "--only-evaluators", "--metric", "longest"),
-        *("--score-field", "length"),
+        "run",
+        "--import",
+        "registers",
+        "--builtin",
+        "identity",
+        "--dataset",
+        "mini-qa",
+        "-n",
+        "2",
+        "--evaluator",
+        "length",
+        "--only-evaluators",
+        "--metric",
+        "longest",
+        "--score-field",
+        "length",
         PYTHONPATH=str(PROGRAMS),
     )
     assert finished.returncode == 0, finished.stderr

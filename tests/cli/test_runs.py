@@ -66,8 +66,14 @@ def test_a_run_its_rows_and_one_example_are_shown(cbench: Cbench, serve: Serve) 
     assert "failed (system, EXCEPTION)" in one
     document = strict(
         cbench(
-            *("show", "last", "--example", "mini-qa-002", "--system", "answering"),
-            *("--output", "json"),
+            "show",
+            "last",
+            "--example",
+            "mini-qa-002",
+            "--system",
+            "answering",
+            "--output",
+            "json",
         ).stdout
     )
     assert [row["original"]["answer"] for row in document] == ["1794"]

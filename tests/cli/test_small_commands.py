@@ -34,7 +34,7 @@ def test_a_pair_is_scored_from_a_file_and_stdin(cbench: Cbench, original: Path) 
     [
         ("answer-qualty", "{}", 'did you mean "answer-quality"'),
         ("answer-quality", '{"a": 1,\n}', "stdin, line 2, column 1: not JSON"),
-        ("answer-quality", "[1]", "stdin holds no JSON object"),
+        ("answer-quality", "[1]", "stdin is not a JSON object"),
     ],
     ids=["evaluator", "json", "list"],
 )

@@ -1,6 +1,5 @@
 """TLS and tokens, to the daemon and to systems, and what is said when they do not match."""
 
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -8,33 +7,30 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import CBENCH, Cbench, complaint, strict
+from tests.fixtures.certificates import make_certificates
 
 
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The certificates and keys of a server and of somebody else."""
-    folder = tmp_path_factory.mktemp("tls")
-    for name in ("server", "other"):
-        subprocess.run(
-            [
-                *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt"),
-                *("ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", f"/CN={name}"),
-                *("-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"),
-                *("-keyout", f"{folder}/{name}.key", "-out", f"{folder}/{name}.crt"),
-            ],
-            check=True,
-            capture_output=True,
-        )
-    return folder
+    return make_certificates(tmp_path_factory.mktemp("tls"), "server", "other")
 
 
 @pytest.fixture
 def secured(start: Callable[..., str], certificates: Path) -> str:
     """A daemon that wants TLS, a certificate and a token."""
     return start(
-        *(CBENCH.with_name("cbench-server"), "--address", "127.0.0.1:0", "--log-level", "error"),
-        *("--tls-cert", certificates / "server.crt", "--tls-key", certificates / "server.key"),
-        *("--tls-client-ca", certificates / "other.crt"),
+        CBENCH.with_name("cbench-server"),
+        "--address",
+        "127.0.0.1:0",
+        "--log-level",
+        "error",
+        "--tls-cert",
+        certificates / "server.crt",
+        "--tls-key",
+        certificates / "server.key",
+        "--tls-client-ca",
+        certificates / "other.crt",
         CBENCH_TOKEN="open-sesame",
     )
 

@@ -1,7 +1,6 @@
 """Bad input and broken surroundings: one clear line, no traceback, the right exit code."""
 
 import os
-import socket
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -10,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Cbench, complaint
+from tests.fixtures.ports import held_port
 
 
 @pytest.fixture
@@ -20,14 +20,6 @@ def http_port() -> Iterator[int]:
         yield server.server_address[1]
         server.shutdown()
         thread.join()
-
-
-@pytest.fixture
-def closed_port() -> Iterator[int]:
-    """A port that is ours and refuses connections."""
-    with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))
-        yield bound.getsockname()[1]
 
 
 @pytest.mark.parametrize(
@@ -41,7 +33,7 @@ def closed_port() -> Iterator[int]:
         (["--tokenizer", "cl100k"], 'did you mean "cl100k_base"?'),
         (["--option", "ratio=0.5"], 'system "identity" has no option "ratio"'),
         (["--max-failures", "some"], 'not "some"'),
-        (["--dataset", "nowhere.jsonl"], "no file nowhere.jsonl"),
+        (["--dataset", "nowhere.jsonl"], "nowhere.jsonl does not exist"),
         (["--import", "no_such_module"], 'cannot import "no_such_module"'),
         (["--token", "x"], "--token needs --server."),
         (["--system-ca", "nowhere.pem"], "cannot read nowhere.pem"),
@@ -57,14 +49,15 @@ def test_what_cannot_be_meant_is_bad_input(cbench: Cbench, words: list[str], exp
     assert finished.stdout == ""
 
 
-def test_a_system_that_is_not_there_is_named(cbench: Cbench, closed_port: int) -> None:
-    finished = cbench("run", "--system", f"localhost:{closed_port}", "--dataset", "mini-qa")
+def test_a_system_that_is_not_there_is_named(cbench: Cbench) -> None:
+    target = f"localhost:{held_port()}"
+    finished = cbench("run", "--system", target, "--dataset", "mini-qa")
     assert finished.returncode == 1
-    assert f"nothing listens at localhost:{closed_port}" in complaint(finished)
+    assert f"nothing listens at {target}" in complaint(finished)
 
 
-def test_waiting_for_a_system_has_an_end(cbench: Cbench, closed_port: int) -> None:
-    target = f"localhost:{closed_port}"
+def test_waiting_for_a_system_has_an_end(cbench: Cbench) -> None:
+    target = f"localhost:{held_port()}"
     finished = cbench("run", "--system", target, "--dataset", "mini-qa", "--wait", "500ms")
     assert finished.returncode == 1
     assert f"waiting: nothing listens at {target}" in finished.stderr
@@ -81,8 +74,8 @@ def test_a_port_that_speaks_something_else_is_named(cbench: Cbench, http_port: i
         assert f"{target} is an HTTP/1 server, not a gRPC one" in complaint(finished)
 
 
-def test_a_daemon_that_is_not_there_is_named(cbench: Cbench, closed_port: int) -> None:
-    finished = cbench("runs", "--server", f"127.0.0.1:{closed_port}")
+def test_a_daemon_that_is_not_there_is_named(cbench: Cbench) -> None:
+    finished = cbench("runs", "--server", f"127.0.0.1:{held_port()}")
     assert finished.returncode == 1
     assert "nothing listens" in complaint(finished)
 

@@ -125,7 +125,7 @@ def test_examples_are_matched_by_dataset_and_id_whatever_their_order(make_rows: 
     elsewhere = [replace(row, dataset="other") for row in make_rows("b", [0.9, 0.9, 0.9])]
     found = both(a, [*elsewhere, *reversed(b)])
     assert (found.pairs[0].examples, found.pairs[0].ties) == (3, 3)
-    assert "3 examples of b have no counterpart of a: left out." in found.notes
+    assert "3 examples of b have no counterpart in a: left out." in found.notes
 
 
 def test_an_id_that_is_a_number_is_not_its_text(make_rows: MakeRows) -> None:
@@ -198,7 +198,8 @@ def test_a_pair_without_common_examples_does_not_spoil_the_others(make_rows: Mak
 def test_a_dataset_that_changed_between_runs_is_noticed(make_rows: MakeRows) -> None:
     b = [replace(row, input_tokens=90) for row in make_rows("b", [0.5, 0.5])]
     notes = both(make_rows("a", [0.5, 0.5]), b).notes
-    assert any(note.startswith("2 examples have the same id and another length") for note in notes)
+    expected = "2 examples have the same id but a different length"
+    assert any(note.startswith(expected) for note in notes)
     memory = {"metadata": {"conversation_id": "c"}}
     b = [replace(row, input_tokens=90) for row in make_rows("b", [0.5, 0.5], **memory)]
     assert both(make_rows("a", [0.5, 0.5], **memory), b).notes == ()

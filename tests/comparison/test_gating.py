@@ -5,8 +5,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from cbench_server.comparison.gate import Check, check
-from cbench_server.comparison.junit import to_junit
+from cbench_server.comparison.gate import Check, check, to_junit
 from cbench_server.comparison.policies import parse_policy, read_policies
 from cbench_server.comparison.quantities import Measures
 from cbench_server.errors import InvalidInput
@@ -84,9 +83,9 @@ def test_policies_come_from_files(name: str, text: str) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "words"),
     [
-        ("gate.toml", "policies = 3", 'no list of texts under "policies"'),
+        ("gate.toml", "policies = 3", 'no top-level list of texts named "policies"'),
         ("gate.toml", "policies = [", "gate.toml is not TOML"),
-        ("gate.txt", "# nothing\n", "holds no policy"),
+        ("gate.txt", "# nothing\n", "has no policies; write one per line"),
     ],
 )
 def test_a_file_without_policies_is_named(name: str, text: str, words: str) -> None:
@@ -122,9 +121,7 @@ def test_not_worse_needs_an_interval_above_the_margin(make_rows: MakeRows) -> No
         "f1 not worse than baseline by more than 10%",
         "f1 better than baseline",
     )
-    assert [each.verdict for each in found] == [
-        *("passed", "not shown", "failed", "passed", "failed")
-    ]
+    assert [each.verdict for each in found] == ["passed", "not shown", "failed", "passed", "failed"]
 
 
 def test_less_is_better_for_tokens_time_and_failures(make_rows: MakeRows) -> None:
@@ -141,7 +138,12 @@ def test_less_is_better_for_tokens_time_and_failures(make_rows: MakeRows) -> Non
         "context compression at least 40%",
     )
     assert [each.verdict for each in found] == [
-        *("passed", "failed", "passed", "passed", "passed", "passed")
+        "passed",
+        "failed",
+        "passed",
+        "passed",
+        "passed",
+        "passed",
     ]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from cbench_server.conformance.cases import Case, load_cases
 from cbench_server.conformance.runner import Result, run_cases
-from cbench_server.conformance.target import House
+from cbench_server.conformance.subject import Subject
 from tests.conformance.conftest import FAULTY
 from tests.conformance.fault_table import TABLE, fault_for
 from tests.fixtures import preloaded
@@ -40,9 +40,9 @@ async def test_every_case_fails_under_its_fault() -> None:
     places = asyncio.Semaphore(_PROGRAMS_AT_ONCE)
 
     async def under(fault: str, cases: list[Case]) -> list[Result]:
-        async with places, House(command=[sys.executable, str(FAULTY), fault]) as house:
+        async with places, Subject(command=[sys.executable, str(FAULTY), fault]) as subject:
             timeout = _LONG_TIMEOUT_S if fault == _SLOW_TO_SHOW else _TIMEOUT_S
-            return await run_cases(house, cases, timeout_s=timeout, side_by_side=32)
+            return await run_cases(subject, cases, timeout_s=timeout, side_by_side=32)
 
     by_fault = {fault: cases for fault, cases in _by_fault().items() if fault is not None}
     with preloaded.in_asyncio():

@@ -26,8 +26,15 @@ def statuses(finished: Finished) -> dict[str, str]:
 @pytest.mark.slow
 def test_the_python_sdk_passes_every_case(conformance_here: Conformance, tmp_path: Path) -> None:
     finished = conformance_here(
-        *("--known-failing", KNOWN_FAILING, "--output", "json", "--junit", tmp_path / "junit.xml"),
-        *("--", PYTHON, PROGRAM),
+        "--known-failing",
+        KNOWN_FAILING,
+        "--output",
+        "json",
+        "--junit",
+        tmp_path / "junit.xml",
+        "--",
+        PYTHON,
+        PROGRAM,
     )
     document = json.loads(finished.stdout)
     bad = {case["name"]: case["why"] for case in document["cases"] if case["status"] != "passed"}
@@ -64,8 +71,20 @@ def test_a_running_process_is_checked_as_far_as_it_need_not_be_started(
 ) -> None:
     target = start(PYTHON, PROGRAM, "--token", "s3cret")
     finished = conformance(
-        *("--system", target, "--evaluator", target, "--token", "s3cret", "--output", "json"),
-        *("--only", "*/unary/names/*", "--only", "attach/hello", "--only", "server/health/own"),
+        "--system",
+        target,
+        "--evaluator",
+        target,
+        "--token",
+        "s3cret",
+        "--output",
+        "json",
+        "--only",
+        "*/unary/names/*",
+        "--only",
+        "attach/hello",
+        "--only",
+        "server/health/own",
     )
     outcome = statuses(finished)
     assert finished.returncode == 0, finished.stdout
@@ -80,8 +99,14 @@ def test_a_failed_case_is_named_with_what_was_wrong(
     conformance: Conformance, tmp_path: Path
 ) -> None:
     finished = conformance(
-        *("--only", ONE_CASE, "--junit", tmp_path / "junit.xml"),
-        *("--", PYTHON, FAULTY, "systems-lie"),
+        "--only",
+        ONE_CASE,
+        "--junit",
+        tmp_path / "junit.xml",
+        "--",
+        PYTHON,
+        FAULTY,
+        "systems-lie",
     )
     assert finished.returncode == 1
     assert f"FAILED  {ONE_CASE}: step 1 (process): fields" in finished.stdout
@@ -93,8 +118,16 @@ def test_a_failed_case_is_named_with_what_was_wrong(
 def test_a_case_known_to_fail_may_fail(conformance: Conformance, tmp_path: Path) -> None:
     (tmp_path / "known.txt").write_text(f"# a list\n{ONE_CASE}  # it lies\n\n")
     finished = conformance(
-        *("--only", ONE_CASE, "--known-failing", "known.txt", "--output", "json"),
-        *("--", PYTHON, FAULTY, "systems-lie"),
+        "--only",
+        ONE_CASE,
+        "--known-failing",
+        "known.txt",
+        "--output",
+        "json",
+        "--",
+        PYTHON,
+        FAULTY,
+        "systems-lie",
     )
     assert (statuses(finished), finished.returncode) == ({ONE_CASE: "known"}, 0)
 
@@ -104,7 +137,13 @@ def test_a_case_known_to_fail_that_passes_fails_the_run(
 ) -> None:
     (tmp_path / "known.txt").write_text(f"{ONE_CASE}\n")
     finished = conformance(
-        *("--only", ONE_CASE, "--known-failing", "known.txt", "--", PYTHON, PROGRAM),
+        "--only",
+        ONE_CASE,
+        "--known-failing",
+        "known.txt",
+        "--",
+        PYTHON,
+        PROGRAM,
     )
     assert finished.returncode == 1
     assert f"FAILED  {ONE_CASE}: passes, and is listed as failing" in finished.stdout
@@ -132,8 +171,15 @@ def test_cases_are_listed_without_anything_to_check(conformance: Conformance) ->
         (("--system", "127.0.0.1:1"), "127.0.0.1:1 serves no system", 1),
     ],
     ids=[
-        *("nothing", "both", "pattern", "unknown-case", "no-list", "no-program", "no-handshake"),
-        *("ended", "nobody-there"),
+        "nothing",
+        "both",
+        "pattern",
+        "unknown-case",
+        "no-list",
+        "no-program",
+        "no-handshake",
+        "ended",
+        "nobody-there",
     ],
 )
 def test_a_mistake_gets_one_clear_line(

@@ -78,7 +78,7 @@ def test_a_download_that_breaks_leaves_nothing_half_done(
     mirror = tmp_path / "mirror"
     done = cbench("download", "gsm8k", "--to", mirror)
     assert done.returncode == 2
-    assert "the hub does not give openai/gsm8k" in done.stderr
+    assert "the hub did not deliver openai/gsm8k" in done.stderr
     assert not [path for path in mirror.rglob("*") if path.is_file()]
 
 

@@ -93,13 +93,29 @@ def test_an_embedded_dataset_withholds_its_answers_and_nothing_a_system_needs() 
 
 def test_the_default_reference_fields_cover_what_evaluators_compare_with() -> None:
     named_by_the_contract = {
-        *("answer", "answers", "correct_letter", "test", "test_list"),
-        *("canonical_solution", "reasoning"),
+        "answer",
+        "answers",
+        "correct_letter",
+        "test",
+        "test_list",
+        "canonical_solution",
+        "reasoning",
     }
     assert named_by_the_contract <= set(DEFAULT_REFERENCE_FIELDS)
     needed_by_systems = {
-        *("id", "dataset", "context", "question", "choices", "turns", "multi_turn"),
-        *("tools", "prompt", "entry_point", "category", "repo", "base_commit"),
+        "id",
+        "dataset",
+        "context",
+        "question",
+        "choices",
+        "turns",
+        "multi_turn",
+        "tools",
+        "prompt",
+        "entry_point",
+        "category",
+        "repo",
+        "base_commit",
     }
     assert not needed_by_systems & set(DEFAULT_REFERENCE_FIELDS)
     assert len(set(DEFAULT_REFERENCE_FIELDS)) == len(DEFAULT_REFERENCE_FIELDS)
@@ -181,8 +197,14 @@ def test_a_config_and_options_reach_the_loader_and_the_default_config_stands_in(
         ),
     ],
     ids=[
-        *("no-context", "empty", "null-context", "turns-need-context"),
-        *("bool-id", "float-id", "duplicate", "position-taken"),
+        "no-context",
+        "empty",
+        "null-context",
+        "turns-need-context",
+        "bool-id",
+        "float-id",
+        "duplicate",
+        "position-taken",
     ],
 )
 def test_an_example_a_run_cannot_use_is_named(example: dict[str, Any], message: str) -> None:

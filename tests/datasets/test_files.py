@@ -90,8 +90,21 @@ def test_nan_and_infinity_are_read(write: Callable[[str, bytes], Path]) -> None:
         (b"null", "not an object but null"),
     ],
     ids=[
-        *("no-colon", "single-quotes", "two-objects", "cut-off", "control", "utf-8"),
-        *("surrogate", "digits", "deep", "array", "string", "integer", "float", "bool", "null"),
+        "no-colon",
+        "single-quotes",
+        "two-objects",
+        "cut-off",
+        "control",
+        "utf-8",
+        "surrogate",
+        "digits",
+        "deep",
+        "array",
+        "string",
+        "integer",
+        "float",
+        "bool",
+        "null",
     ],
 )
 def test_a_bad_line_is_named_with_its_file_line_and_reason(
@@ -209,7 +222,7 @@ def test_bad_csv_rows_are_skipped_when_asked(write: Callable[[str, bytes], Path]
     [
         (b"", "{path} is empty; a .csv file begins with a header row"),
         (b"\n\n", "{path} is empty; a .csv file begins with a header row"),
-        (b"id,context,id\n", '{path}, header row: the column "id" stands there twice'),
+        (b"id,context,id\n", '{path}, header row: the column "id" occurs twice; rename one'),
         (b"id,\xff\n", "{path}, header row: invalid UTF-8: byte 0xff in cell 2"),
     ],
     ids=["empty", "blank", "twice", "utf-8"],
@@ -249,9 +262,9 @@ def test_a_parquet_file_that_is_none_is_named(write: Callable[[str, bytes], Path
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("absent.jsonl", "no file {path}; check the path"),
-        ("x.json", f"cannot tell the format of {{path}}; its name must end in {_SUFFIXES}"),
-        ("x.csv.gz", f"cannot tell the format of {{path}}; its name must end in {_SUFFIXES}"),
+        ("absent.jsonl", "{path} does not exist; check the path"),
+        ("x.json", f"the format of {{path}} is not known; its name must end in {_SUFFIXES}"),
+        ("x.csv.gz", f"the format of {{path}} is not known; its name must end in {_SUFFIXES}"),
         ("folder", f"{{path}} is a directory; name one file in it ({_SUFFIXES})"),
         ("folder.jsonl", f"{{path}} is a directory; name one file in it ({_SUFFIXES})"),
     ],

@@ -113,8 +113,8 @@ def test_a_hub_that_asks_for_patience_gets_it(load: Load, hub: HubServer) -> Non
 def test_a_missing_file_is_answered_with_where_to_put_one(load: Load, hub: HubServer) -> None:
     (hub.folder / "openai/gsm8k/test.jsonl").unlink()
     message = load("gsm8k")
-    assert message.startswith('dataset "gsm8k": the hub does not give openai/gsm8k (')
-    assert "put its rows at DIR/openai/gsm8k/main/test.jsonl (.jsonl.gz, .parquet" in message
+    assert message.startswith('dataset "gsm8k": the hub did not deliver openai/gsm8k (')
+    assert "put its rows at DIR/openai/gsm8k/main/test.jsonl (or .jsonl.gz, .parquet)" in message
     assert message.endswith("and pass --data-dir DIR.")
 
 

@@ -86,7 +86,7 @@ def test_only_answers_that_are_kept_secret_leave_a_question_out(tmp_path: Path) 
     _write(path, {**question, "answer": ""}, {**question, "answer": "1"})
     assert [e["correct_letter"] for e in load_dataset("mmlu", data_dir=tmp_path)] == ["B"]
     _write(path, {**question, "answer": "B"})
-    with pytest.raises(BadDataset, match="not of the form its source is known for.*'B'"):
+    with pytest.raises(BadDataset, match="a row does not have the expected form.*'B'"):
         list(load_dataset("mmlu", data_dir=tmp_path))
 
 
@@ -128,7 +128,7 @@ def test_bad_lines_of_a_file_that_is_read_as_it_is_are_skipped_too(tmp_path: Pat
 
 
 def test_a_missing_folder_is_named(tmp_path: Path) -> None:
-    with pytest.raises(BadDataset, match=r"the data directory .*/nowhere is not there"):
+    with pytest.raises(BadDataset, match=r"the data directory .*/nowhere does not exist"):
         load_dataset("gsm8k", data_dir=tmp_path / "nowhere")
     assert not _BY_NAME["gsm8k"].is_available(tmp_path / "nowhere")
 

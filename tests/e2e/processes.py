@@ -2,16 +2,15 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
 from tests.fixtures import preloaded
+from tests.fixtures.waiting import wait_until as wait_until
 
 SYSTEMS = Path(__file__).with_name("systems.py")
 
@@ -65,16 +64,8 @@ class Process:
             self.kill()
 
 
-def free_port() -> int:
-    """Find a port that nobody uses now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 class DaemonProcess(Process):
-    """`cbench-server`, on a port that stays the same over restarts."""
+    """`cbench-server`; restarted at the same place where it is given a held port."""
 
     def __init__(self, home: Path, *flags: str, port: int = 0) -> None:
         self.home = home
@@ -86,16 +77,6 @@ class DaemonProcess(Process):
 def start_system(behaviour: str, *arguments: str, port: int = 0) -> Process:
     """Start one of the systems of systems.py."""
     return Process([sys.executable, str(SYSTEMS), behaviour, str(port), *arguments])
-
-
-def wait_until(condition: Callable[[], Any], timeout: float = 30.0) -> Any:
-    """Return the condition's value once it is true."""
-    deadline = time.monotonic() + timeout
-    while time.monotonic() < deadline:
-        if value := condition():
-            return value
-        time.sleep(0.02)
-    raise AssertionError(f"not within {timeout:g}s: {condition}")
 
 
 def examples(count: int, context: str = "The capital of France is Paris.") -> list[dict[str, Any]]:

@@ -11,13 +11,13 @@ import pytest
 
 from cbench_client import BenchClient
 from cbench_server.daemon.embedded import embedded
+from tests.fixtures.ports import held_port
 
 from .following import Followed, follow
 from .processes import (
     DaemonProcess,
     Process,
     examples,
-    free_port,
     start_system,
     wait_until,
 )
@@ -41,7 +41,7 @@ def test_a_daemon_killed_at_random_moments_loses_and_repeats_no_row(
     tmp_path: Path, behaviour: str
 ) -> None:
     rows, kills = 900, 5
-    port, log = free_port(), tmp_path / "calls"
+    port, log = held_port(), tmp_path / "calls"
     chance = random.Random(7)
     daemon = DaemonProcess(tmp_path / "home", port=port)
     with (
@@ -73,7 +73,7 @@ def test_a_daemon_killed_at_random_moments_loses_and_repeats_no_row(
 def test_a_system_killed_and_restarted_ten_times_costs_no_row(
     client: BenchClient, tmp_path: Path
 ) -> None:
-    rows, kills, port, log = 1100, 10, free_port(), tmp_path / "calls"
+    rows, kills, port, log = 1100, 10, held_port(), tmp_path / "calls"
     system = start_system("echo", str(log), "0.005", port=port)
     try:
         run_id = client.start(_spec(client, system, rows))
@@ -95,7 +95,7 @@ def test_a_system_killed_and_restarted_ten_times_costs_no_row(
 def test_a_run_whose_system_is_gone_waits_says_why_and_goes_on(
     client: BenchClient, tmp_path: Path
 ) -> None:
-    port = free_port()
+    port = held_port()
     with start_system("echo", "", "0.01", port=port) as system:
         run_id = client.start(_spec(client, system, 300))
         wait_until(lambda: client.get(run_id).progress.completed_rows >= 50)
@@ -108,7 +108,7 @@ def test_a_run_whose_system_is_gone_waits_says_why_and_goes_on(
 
 
 def test_a_system_that_stays_away_fails_the_run_which_can_be_resumed(client: BenchClient) -> None:
-    port = free_port()
+    port = held_port()
     with start_system("echo", "", "0.01", port=port) as system:
         spec = {**_spec(client, system, 300), "wait_timeout": 2.0}
         run_id = client.start(spec)
@@ -123,7 +123,7 @@ def test_a_system_that_stays_away_fails_the_run_which_can_be_resumed(client: Ben
 
 
 def test_sigterm_hands_the_run_back_and_a_new_daemon_takes_it_up(tmp_path: Path) -> None:
-    port, log = free_port(), tmp_path / "calls"
+    port, log = held_port(), tmp_path / "calls"
     with start_system("echo", str(log), "0.02") as system:
         with DaemonProcess(tmp_path / "home", port=port) as daemon:
             client = BenchClient(daemon.address)

@@ -12,9 +12,10 @@ import pytest
 
 from cbench_client import BenchClient, Refused
 from tests.fixtures import preloaded
+from tests.fixtures.ports import held_port
 
 from .following import Followed, follow
-from .processes import DaemonProcess, Process, free_port, wait_until
+from .processes import DaemonProcess, Process, wait_until
 from .test_models import serving_model
 
 SYSTEMS = Path(__file__).with_name("memory_systems.py")
@@ -181,7 +182,7 @@ def test_a_conversation_that_cannot_be_ingested_fails_its_own_rows(client: Bench
 def test_a_run_killed_and_resumed_ingests_again_and_asks_only_what_is_missing(
     tmp_path: Path, behaviour: str
 ) -> None:
-    port, log = free_port(), tmp_path / "calls"
+    port, log = held_port(), tmp_path / "calls"
     delay = ("0.02",) if behaviour == "notes" else ()
     total = 200
     daemon = DaemonProcess(tmp_path / "home", port=port)
@@ -215,7 +216,7 @@ def test_a_run_killed_and_resumed_ingests_again_and_asks_only_what_is_missing(
 def test_a_system_that_comes_back_without_its_memory_is_fed_again(
     client: BenchClient, tmp_path: Path
 ) -> None:
-    port, log = free_port(), tmp_path / "calls"
+    port, log = held_port(), tmp_path / "calls"
     system = start("notes", log, "0.02", port=port)
     try:
         spec = spec_for(client, {"target": system.address}, conversations(10, 20))
@@ -246,7 +247,7 @@ def test_a_system_with_one_state_is_usable_again_after_a_question_that_took_too_
 def test_a_system_that_restarts_between_two_questions_is_fed_again(
     client: BenchClient, tmp_path: Path
 ) -> None:
-    port, log = free_port(), tmp_path / "calls"
+    port, log = held_port(), tmp_path / "calls"
     systems = [start("retriever", log, port=port)]
 
     def restart_once() -> None:
@@ -271,7 +272,7 @@ def test_a_system_that_restarts_between_two_questions_is_fed_again(
 
 
 def test_a_resumed_run_frees_a_system_with_one_state_that_was_fed_again(tmp_path: Path) -> None:
-    daemon_port, port = free_port(), free_port()
+    daemon_port, port = held_port(), held_port()
     daemons = [DaemonProcess(tmp_path / "home", port=daemon_port)]
     systems = [start("retriever", port=port)]
 

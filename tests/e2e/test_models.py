@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from cbench_client import BenchClient
+from tests.fixtures.ports import held_port
 
 from .following import run
 from .processes import examples, start_system
@@ -21,7 +22,7 @@ class Model(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__(("127.0.0.1", held_port()), _Handler)
         self.url = f"http://127.0.0.1:{self.server_address[1]}"
         self.requests: list[dict[str, Any]] = []
         self.fail_every = 0

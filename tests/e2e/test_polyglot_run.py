@@ -11,10 +11,11 @@ import pytest
 
 from cbench_client import BenchClient
 from tests.fixtures import preloaded
+from tests.fixtures.ports import held_port
 from tests.fixtures.sdks import LONG_SECONDS, SDKS, built
 
 from .following import Followed
-from .processes import DaemonProcess, Process, free_port, wait_until
+from .processes import DaemonProcess, Process, wait_until
 
 EXAMPLES = 300
 ROWS_BETWEEN_KILLS = 40
@@ -53,7 +54,7 @@ class Stage:
     """A daemon, a served system, an attached one and a served evaluator, each at its own place."""
 
     def __init__(self, programs: dict[str, Program], cast: Cast, home: Path) -> None:
-        self.ports = {part: free_port() for part in ("daemon", "system", "evaluator")}
+        self.ports = {part: held_port() for part in ("daemon", "system", "evaluator")}
         self._start: dict[str, Callable[[], Process | Attached]] = {
             "daemon": lambda: DaemonProcess(home, port=self.ports["daemon"]),
             "system": lambda: self._serve(programs[cast.system], "system"),

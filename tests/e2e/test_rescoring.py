@@ -79,7 +79,10 @@ def test_corrected_references_change_the_scores_of_their_examples_only(
     }
     originals = list(client.rows(again.finished.run_id, include_original=True))
     assert [row_to_dict(row)["original"]["answer"] for row in originals] == [
-        *("Paris", "Paris", "Rome", "Paris")
+        "Paris",
+        "Paris",
+        "Rome",
+        "Paris",
     ]
 
 

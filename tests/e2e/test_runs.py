@@ -9,9 +9,10 @@ import pytest
 
 from cbench_client import BenchClient, Refused, RemoteEvaluator, Unreachable, row_to_dict
 from cbench_server.evaluators import EVALUATORS
+from tests.fixtures.ports import held_port
 
 from .following import follow, run
-from .processes import DaemonProcess, examples, free_port, start_system, wait_until
+from .processes import DaemonProcess, examples, start_system, wait_until
 
 
 def test_rows_are_scored_stored_and_summarised(client: BenchClient) -> None:
@@ -155,7 +156,7 @@ def test_what_cannot_be_run_is_refused_by_name(
 
 
 def test_an_unreachable_system_is_refused_at_once(client: BenchClient) -> None:
-    spec = {"systems": [{"target": f"127.0.0.1:{free_port()}"}], "datasets": [{"name": "mini-qa"}]}
+    spec = {"systems": [{"target": f"127.0.0.1:{held_port()}"}], "datasets": [{"name": "mini-qa"}]}
     with pytest.raises(Refused, match="127.0.0.1") as refused:
         follow(client.evaluate(spec))
     assert refused.value.reason == "SYSTEM_UNREACHABLE"
@@ -217,7 +218,7 @@ def test_every_registered_evaluator_scores_over_the_wire_as_in_process(
 
 def test_a_daemon_that_is_not_there_is_said_so() -> None:
     with pytest.raises(Unreachable, match="127.0.0.1"):
-        follow(BenchClient(f"127.0.0.1:{free_port()}").evaluate({}))
+        follow(BenchClient(f"127.0.0.1:{held_port()}").evaluate({}))
 
 
 def test_what_a_system_passed_on_is_stored_once_and_comes_back_whole(

@@ -10,9 +10,11 @@ import pytest
 
 from cbench_client import BenchClient, Refused, Tls, Unreachable
 from tests.fixtures import preloaded
+from tests.fixtures.certificates import make_certificates
+from tests.fixtures.ports import held_port
 
 from .following import follow
-from .processes import DaemonProcess, free_port
+from .processes import DaemonProcess
 
 SPEC = {"systems": [{"builtin": "identity"}], "datasets": [{"name": "mini-qa", "max_examples": 3}]}
 
@@ -20,19 +22,7 @@ SPEC = {"systems": [{"builtin": "identity"}], "datasets": [{"name": "mini-qa", "
 @pytest.fixture(scope="session")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A server's and a client's self-signed certificates."""
-    folder = tmp_path_factory.mktemp("tls")
-    for name in ("server", "client"):
-        subprocess.run(
-            [
-                *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt"),
-                *("ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", f"/CN={name}"),
-                *("-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"),
-                *("-keyout", f"{folder}/{name}.key", "-out", f"{folder}/{name}.crt"),
-            ],
-            check=True,
-            capture_output=True,
-        )
-    return folder
+    return make_certificates(tmp_path_factory.mktemp("tls"), "server", "client")
 
 
 @pytest.fixture
@@ -167,7 +157,7 @@ def test_a_system_token_goes_only_where_the_credential_allows(tmp_path: Path) ->
     config.write_text('[credentials.mine]\nenv = "MY_KEY"\nprefix = "http://127.0.0.1:1"\n')
     with DaemonProcess(tmp_path / "home", "--config", str(config)) as daemon:
         for name, url, said in [
-            ("mine", f"http://127.0.0.1:{free_port()}", "may be sent to"),
+            ("mine", f"http://127.0.0.1:{held_port()}", "may be sent to"),
             ("mine", "http://127.0.0.1:1.evil.example", "may be sent to"),
             ("mine", "http://127.0.0.1:1", "MY_KEY"),
             ("other", "http://127.0.0.1:1", "no credential"),

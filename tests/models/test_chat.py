@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import socket
 from email.utils import formatdate
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 
 from cbench_server.errors import CallFailed, InvalidInput
 from cbench_server.models.chat import ChatClient, ChatFailed, pause
+from tests.fixtures.ports import held_port
 
 KEY = "sk-very-secret-123"
 QUESTION = [{"role": "user", "content": "Where?"}]
@@ -151,10 +151,8 @@ def test_waits_double_are_jittered_and_heed_what_was_asked(
 
 
 async def test_nobody_listening_is_unavailable() -> None:
-    with socket.socket() as deaf:
-        deaf.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{deaf.getsockname()[1]}"
-        error = await failure_of(ChatClient(url, "m", max_retries=1, retry_base_delay=0.001))
+    url = f"http://127.0.0.1:{held_port()}"
+    error = await failure_of(ChatClient(url, "m", max_retries=1, retry_base_delay=0.001))
     assert (error.failure.reason, error.failure.attempts) == ("UNAVAILABLE", 2)
     assert "ConnectError" in str(error)
 

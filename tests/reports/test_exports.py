@@ -10,10 +10,11 @@ from cbench_server import evaluate
 from cbench_server.evaluators import AnswerQuality
 from cbench_server.metrics import MeanScore
 from cbench_server.registry import Registry, registry
+from cbench_server.reports.formats import REPORTERS, SUFFIXES
 from cbench_server.reports.junit import to_junit
 from cbench_server.reports.parquet import to_parquet
 from cbench_server.reports.report import Report
-from cbench_server.reports.reporters import REPORTERS, SUFFIXES, render
+from cbench_server.reports.reporters import render
 from cbench_server.results import EvalRow, Failure
 from tests.reports.browsing import Page
 from tests.reports.stories import Example, story

@@ -14,9 +14,9 @@ from cbench_server.reports import page_rows
 from cbench_server.reports.chunks import Chunks
 from cbench_server.reports.distributions import bin_counts, bin_edges, stage_times
 from cbench_server.reports.page import to_html
+from cbench_server.reports.page_rows import page_text, snippet, text_limit
 from cbench_server.reports.report import Report
 from cbench_server.reports.tally import tally
-from cbench_server.reports.texts import page_text, snippet, text_limit
 from cbench_server.results import EvalRow
 from cbench_server.spec import RunState
 from tests.reports.stories import Example, story

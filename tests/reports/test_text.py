@@ -7,13 +7,13 @@ import pytest
 
 from cbench_server.reports.columns import headline_columns, ordered_keys
 from cbench_server.reports.csv_report import to_csv
-from cbench_server.reports.grid import Grid, printable, printable_lines, to_text, width
 from cbench_server.reports.json_report import to_json
 from cbench_server.reports.markdown import to_markdown
 from cbench_server.reports.table import RowFacts, headline, notes, state_line, to_table
 from cbench_server.results import EvalRow, Failure
 from cbench_server.spec import MetricRef, Run, RunState
 from cbench_server.texts import numbers
+from cbench_server.texts.grid import Grid, printable, printable_lines, to_text, width
 
 
 @pytest.mark.parametrize(

@@ -160,13 +160,20 @@ def test_a_zygote_killed_under_a_job_costs_one_retry() -> None:
     assert first is not None
     verdicts: list[Verdict] = []
     slow = "    import time\n    time.sleep(1)\n    return n * 47\n"
-    thread = threading.Thread(target=lambda: verdicts.append(run(sandbox, slow, 20.0)))
-    thread.start()
-    # Pairs wait ahead; one more means that the job has one.
+    jobs = range(NAMESPACES.forks_ahead)
+
+    def work() -> None:
+        verdicts.append(run(sandbox, slow, 20.0))
+
+    threads = [threading.Thread(target=work) for _ in jobs]
+    for thread in threads:
+        thread.start()
+    # Pairs wait ahead; more of them means that jobs have some.
     wait_until(lambda: len(descendants(first.popen.pid)) > 2 * NAMESPACES.forks_ahead)
     first.popen.kill()
-    thread.join()
-    assert [verdict.passed for verdict in verdicts] == [True]
+    for thread in threads:
+        thread.join()
+    assert [verdict.passed for verdict in verdicts] == [True] * len(jobs)
     sandbox.close()
 
 

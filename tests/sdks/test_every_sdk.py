@@ -9,7 +9,6 @@ import shlex
 import shutil
 import signal
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -28,6 +27,7 @@ from tests.fixtures.sdks import (
     run,
     with_node_tools,
 )
+from tests.fixtures.waiting import wait_until_listed
 from tests.sdks.toolchain import conformance, evaluate, fences, follow, table
 
 Start = Callable[..., str]
@@ -116,8 +116,14 @@ def test_the_evaluator_scores_a_pair_and_a_run(sdk: Sdk, start: Start, tmp_path:
         assert evaluator.score({"answer": answer}, {"response": response}) == {sdk.score: expected}
         assert evaluator.score({}, {"response": response}) == {}
     report = evaluate(
-        *("--launch", shlex.join(sdk.command(sdk.hello)), "--dataset", "mini-qa", "-n", "3"),
-        *("--evaluator", f"{sdk.score.replace('_', '-')}@{address}"),
+        "--launch",
+        shlex.join(sdk.command(sdk.hello)),
+        "--dataset",
+        "mini-qa",
+        "-n",
+        "3",
+        "--evaluator",
+        f"{sdk.score.replace('_', '-')}@{address}",
         home=tmp_path,
     )
     assert (report["completed_rows"], report["failed_rows"]) == (3, 0)
@@ -154,13 +160,6 @@ def test_the_attached_example_takes_part_in_a_run_and_drains(sdk: Sdk, daemon_ad
         process.kill()
         process.wait(30)
     assert [row.HasField("failure") for row in rows] == [False] * 5
-
-
-def wait_until_listed(client: BenchClient, name: str) -> None:
-    deadline = time.monotonic() + 30
-    while name not in {system.name for system in client.components().systems}:
-        assert time.monotonic() < deadline, f"{name} has not attached itself"
-        time.sleep(0.05)
 
 
 @each_compiled

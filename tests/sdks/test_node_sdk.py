@@ -30,8 +30,12 @@ def test_every_example_is_tested() -> None:
 
 def test_the_extractor_keeps_the_answers_in_a_fifth_of_the_words(tmp_path: Path) -> None:
     report = evaluate(
-        *("--launch", f"node {EXAMPLES / 'keyword-in-context.js'}"),
-        *("--option", "ratio=0.2", "--dataset", "long-notes"),
+        "--launch",
+        f"node {EXAMPLES / 'keyword-in-context.js'}",
+        "--option",
+        "ratio=0.2",
+        "--dataset",
+        "long-notes",
         home=tmp_path,
     )
     summary = report["summary"]["keyword-in-context"]
@@ -42,8 +46,14 @@ def test_the_extractor_keeps_the_answers_in_a_fifth_of_the_words(tmp_path: Path)
 
 def test_a_ratio_that_is_none_fails_every_row_by_name(tmp_path: Path) -> None:
     report = evaluate(
-        *("--launch", f"node {EXAMPLES / 'keyword-in-context.js'}"),
-        *("--option", "ratio=7", "--dataset", "long-notes", "-n", "2"),
+        "--launch",
+        f"node {EXAMPLES / 'keyword-in-context.js'}",
+        "--option",
+        "ratio=7",
+        "--dataset",
+        "long-notes",
+        "-n",
+        "2",
         home=tmp_path,
     )
     messages = {row["failure"]["message"] for row in report["rows"]}

@@ -15,7 +15,12 @@ EXAMPLES = PYTHON_SDK.examples
 def test_the_summariser_keeps_the_answers_within_its_budget(ratio: float, tmp_path: Path) -> None:
     launch = f"{sys.executable} {EXAMPLES / 'lexrank.py'}"
     report = evaluate(
-        *("--launch", launch, "--option", f"ratio={ratio}", "--dataset", "long-notes"),
+        "--launch",
+        launch,
+        "--option",
+        f"ratio={ratio}",
+        "--dataset",
+        "long-notes",
         home=tmp_path,
     )
     summary = report["summary"]["python-lexrank"]
@@ -26,8 +31,14 @@ def test_the_summariser_keeps_the_answers_within_its_budget(ratio: float, tmp_pa
 
 def test_an_option_that_is_no_share_fails_every_row_by_name(tmp_path: Path) -> None:
     report = evaluate(
-        *("--launch", f"{sys.executable} {EXAMPLES / 'lexrank.py'}"),
-        *("--option", "bias=7", "--dataset", "long-notes", "-n", "2"),
+        "--launch",
+        f"{sys.executable} {EXAMPLES / 'lexrank.py'}",
+        "--option",
+        "bias=7",
+        "--dataset",
+        "long-notes",
+        "-n",
+        "2",
         home=tmp_path,
     )
     messages = {row["failure"]["message"] for row in report["rows"]}

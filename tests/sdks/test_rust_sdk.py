@@ -1,7 +1,10 @@
 """The Rust SDK: what only its README and its examples show. The rest is in test_every_sdk.py."""
 
+import json
+import os
 import shutil
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -16,11 +19,50 @@ def programs() -> Path:
     return built(RUST).folder / "target" / "debug" / "examples"
 
 
-def test_what_makes_its_stubs_is_linted_too() -> None:
-    (command,) = RUST.stubs
-    done = subprocess.run(command, cwd=RUST.folder, capture_output=True, text=True, check=True)
-    # The compiler's warnings, which are repeated when nothing is compiled.
+@pytest.mark.parametrize(
+    "command",
+    [*RUST.build, (*RUST.tests[0], "--no-run"), *RUST.stubs],
+    ids=["examples", "tests", "what makes its stubs"],
+)
+def test_clippy_has_nothing_to_say(command: tuple[str, ...]) -> None:
+    done = subprocess.run(
+        command,
+        cwd=RUST.folder,
+        env={**os.environ, **RUST.environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    # Warnings, which are repeated when nothing is compiled.
     assert done.stderr == ""
+
+
+def test_rustdoc_has_nothing_to_say(tmp_path: Path) -> None:
+    """Asked without cargo, which would check every dependency again for it."""
+    manifest = tomllib.loads((RUST.folder / "Cargo.toml").read_text())
+    package = manifest["package"]
+    used = manifest["dependencies"] | manifest["target"]["cfg(unix)"]["dependencies"]
+    build = ("cargo", "build", "--locked", "--quiet", "--lib", "--message-format=json")
+    printed = run(*build, cwd=RUST.folder, **RUST.environment)
+    artifacts = [json.loads(line) for line in printed.splitlines()]
+    compiled = {
+        each["target"]["name"]: each["filenames"][-1]
+        for each in artifacts
+        if each["reason"] == "compiler-artifact"
+    }
+    crates = [name.replace("-", "_") for name in used]
+    run(
+        "rustdoc",
+        RUST.folder / "src" / "lib.rs",
+        f"--edition={package['edition']}",
+        f"--crate-name={package['name'].replace('-', '_')}",
+        f"--out-dir={tmp_path}",
+        f"-Ldependency={RUST.folder / 'target' / 'debug' / 'deps'}",
+        *(f"--extern={crate}={compiled[crate]}" for crate in crates),
+        "-Dwarnings",
+        CARGO_PKG_VERSION=package["version"],
+    )
+    assert (tmp_path / package["name"].replace("-", "_") / "index.html").exists()
 
 
 def test_every_program_of_the_readme_compiles(tmp_path: Path) -> None:

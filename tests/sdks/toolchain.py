@@ -33,7 +33,7 @@ def table(printed: str) -> Iterator[list[str]]:
 
 def evaluate(*arguments: str | Path, home: Path) -> dict[str, Any]:
     """Evaluate with `cbench run`, and return what it says of the run."""
-    output = run(*(CBENCH, "run", "--quiet", "--output", "json", *arguments), CBENCH_HOME=str(home))
+    output = run(CBENCH, "run", "--quiet", "--output", "json", *arguments, CBENCH_HOME=str(home))
     report: dict[str, Any] = json.loads(output)
     return report
 
@@ -43,8 +43,14 @@ def conformance(sdk: Sdk, home: Path) -> dict[str, Any]:
     known_failing = sdk.folder / "conformance" / "known-failing.txt"
     assert known_failing.read_text() == ""
     output = run(
-        *(CBENCH, "conformance", "--known-failing", known_failing, "--output", "json"),
-        *("--", *sdk.program),
+        CBENCH,
+        "conformance",
+        "--known-failing",
+        known_failing,
+        "--output",
+        "json",
+        "--",
+        *sdk.program,
         CBENCH_HOME=str(home),
     )
     report: dict[str, Any] = json.loads(output)

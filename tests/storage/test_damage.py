@@ -14,7 +14,7 @@ import pytest
 from cbench_server.errors import StoreCorrupt, StoreError, StoreTooNew
 from cbench_server.events import RowScored, Stored
 from cbench_server.results import EvalRow
-from cbench_server.runs.store import SpooledExample
+from cbench_server.runs.store import RowQuery, SpooledExample
 from cbench_server.spec import Run
 from cbench_server.storage import writer
 from cbench_server.storage.database import connect
@@ -49,11 +49,31 @@ async def read_all(home: Path) -> list[Any]:
         events: list[Stored] = []
         while page_of_events := await store.read_events("r1", len(events), processed=True):
             events += page_of_events
-        page = await store.read_rows("r1", max_bytes=10**9, processed=True, original=True)
+        page = await store.read_rows("r1", RowQuery(max_bytes=10**9, processed=True, original=True))
         examples = await store.read_examples("r1", 0, 1000)
         return [events, page, examples]
     finally:
         await store.close()
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("UPDATE examples SET body = x'00' WHERE ordinal = 3", "example 3 .* is damaged"),
+        ("DELETE FROM examples WHERE ordinal = 3", "example 3 .* is missing"),
+        ("DELETE FROM examples", "example 0 .* is missing"),
+    ],
+)
+async def test_a_damaged_example_is_not_copied(
+    written: Path, home: Path, make_run: MakeRun, statement: str, message: str
+) -> None:
+    change(written, statement)
+    store = SqliteStore.open(home)
+    await store.create_run(make_run("r2"))
+    with pytest.raises(StoreCorrupt, match=message):
+        await store.copy_examples("r1", "r2", 0, 100)
+    assert await store.spooled("r2") == (0, False)
+    await store.close()
 
 
 def change(path: Path, statement: str, *parameters: Any) -> None:

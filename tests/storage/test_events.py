@@ -153,6 +153,23 @@ async def test_examples_come_back_in_pages_with_their_types(
     assert type(first[0].example["f"]) is float
 
 
+async def test_examples_of_another_run_are_copied_as_they_are(
+    store: SqliteStore, make_run: MakeRun, make_example: Callable[..., SpooledExample]
+) -> None:
+    await store.create_run(make_run())
+    await store.create_run(make_run("r2"))
+    examples = [make_example(ordinal, text="word " * 2000) for ordinal in range(100)]
+    await store.add_examples("r1", examples, complete=True)
+    copied = 0
+    while more := await store.copy_examples("r1", "r2", copied, 70):
+        copied += more
+    assert await store.spooled("r2") == (100, False)
+    assert await store.read_examples("r2", 0, 1000) == examples
+    # Again, as after a crash: what is there stays.
+    assert await store.copy_examples("r1", "r2", 90, 70) == 10
+    assert await store.spooled("r2") == (100, False)
+
+
 async def test_writes_wait_while_too_many_bytes_are_queued(home: Path) -> None:
     await SqliteStore.open(home).close()
     writer = Writer(home / "cbench.db", lambda advanced: None)

@@ -9,7 +9,7 @@ import pytest
 from cbench_server.errors import InvalidInput, StoreCorrupt
 from cbench_server.events import RowScored
 from cbench_server.results import EvalRow
-from cbench_server.runs.store import SpooledExample
+from cbench_server.runs.store import RowQuery, SpooledExample
 from cbench_server.spec import Run
 from cbench_server.storage.sqlite import SqliteStore
 
@@ -50,7 +50,7 @@ async def test_pages_give_every_row_once_in_order(filled: SqliteStore, limit: in
     keys: list[Key] = []
     token = None
     while True:
-        page = await filled.read_rows("r1", token=token, limit=limit)
+        page = await filled.read_rows("r1", RowQuery(limit=limit), token)
         assert 0 < len(page.rows) <= limit
         keys += map(key, page.rows)
         token = page.next_token
@@ -60,19 +60,19 @@ async def test_pages_give_every_row_once_in_order(filled: SqliteStore, limit: in
 
 
 async def test_rows_are_filtered_by_system_and_failure(filled: SqliteStore) -> None:
-    page = await filled.read_rows("r1", system="a", failed_only=True)
+    page = await filled.read_rows("r1", RowQuery(system="a", failed_only=True))
     assert [key(row) for row in page.rows] == [("a", 1, 0), ("a", 1, 1)]
-    assert (await filled.read_rows("r1", system="nobody")).rows == []
+    assert (await filled.read_rows("r1", RowQuery(system="unknown"))).rows == []
 
 
 async def test_a_page_is_bounded_by_bytes_of_outputs_and_originals(filled: SqliteStore) -> None:
-    page = await filled.read_rows("r1", max_bytes=1, processed=True, original=True)
+    page = await filled.read_rows("r1", RowQuery(max_bytes=1, processed=True, original=True))
     assert len(page.rows) == 1
     assert page.next_token
 
 
 async def test_originals_and_outputs_come_when_asked_for(filled: SqliteStore) -> None:
-    page = await filled.read_rows("r1", processed=True, original=True)
+    page = await filled.read_rows("r1", RowQuery(processed=True, original=True))
     assert page.originals is not None
     assert [original["id"] for original in page.originals] == [row.ordinal for row in page.rows]
     assert [row.processed for row in page.rows] == [{"n": row.ordinal} for row in page.rows]
@@ -82,7 +82,7 @@ async def test_originals_and_outputs_come_when_asked_for(filled: SqliteStore) ->
 async def test_an_original_that_is_gone_is_noticed(filled: SqliteStore, make_row: MakeRow) -> None:
     await filled.append("r1", [RowScored(make_row(7))])
     with pytest.raises(StoreCorrupt, match="example 7"):
-        await filled.read_rows("r1", original=True)
+        await filled.read_rows("r1", RowQuery(original=True))
 
 
 @pytest.mark.parametrize(

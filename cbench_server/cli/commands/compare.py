@@ -1,4 +1,4 @@
-"""`cbench compare`: systems of one run, or of two, example by example."""
+"""`cbench compare`: compare systems of one or two runs, example by example."""
 
 import argparse
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from cbench_server.cli.connect import connect
 from cbench_server.cli.exits import OK, UsageError
 from cbench_server.cli.screen import draw, print_json
 from cbench_server.cli.stored_runs import check_system, find_run, rows_of, run_differences
-from cbench_server.cli.values import number, whole_number
+from cbench_server.cli.values import names, number, whole_number
 
 if TYPE_CHECKING:
     from cbench_server.spec import Run
@@ -33,8 +33,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--systems",
         metavar="A,B",
-        type=_names,
-        default=[],
+        type=names,
+        default=(),
         help="only these systems; with two runs, one of each (default: all of them)",
     )
     parser.add_argument(
@@ -67,24 +67,17 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     options.add_server_flags(parser)
 
 
-def _names(text: str) -> list[str]:
-    names = [name.strip() for name in text.split(",")]
-    if not all(names):
-        raise argparse.ArgumentTypeError(f'"{text}" is not a list of names; write it as A,B.')
-    return names
-
-
 def _points(text: str) -> float:
     points = number(text)
     if points <= 0:
-        raise argparse.ArgumentTypeError(f'"{text}" is not above 0.')
+        raise argparse.ArgumentTypeError(f'"{text}" is not above 0; write points such as 2 or 0.5.')
     return points
 
 
 def _count(text: str) -> int:
     count = whole_number(text)
     if count < 0:
-        raise argparse.ArgumentTypeError(f'"{text}" is below 0.')
+        raise argparse.ArgumentTypeError(f'"{text}" is below 0; write a whole number such as 10.')
     return count
 
 
@@ -104,13 +97,13 @@ def compare(args: argparse.Namespace) -> int:
             notes = tuple(run_differences(run, other))
         else:
             pairs = _pairs_in(run, args.systems, args.baseline)
-        names = _shown_as(pairs)
+        shown = _shown_as(pairs)
         found = comparison.compare(
             {
                 name: rows_of(client, run_id, system=system)
-                for (run_id, system), name in names.items()
+                for (run_id, system), name in shown.items()
             },
-            pairs=[(names[a], names[b]) for a, b in pairs],
+            pairs=[(shown[a], shown[b]) for a, b in pairs],
             score_field=args.score_field or run.spec.score_field or None,
             threshold=run.spec.threshold,
             effect=args.effect / 100,
@@ -127,7 +120,7 @@ def compare(args: argparse.Namespace) -> int:
 
 
 def _pairs_in(run: "Run", systems: Sequence[str], baseline: str) -> list[tuple[Side, Side]]:
-    """Pair the systems of one run, each with each or all with the baseline."""
+    """Pair the systems of one run: every two of them, or each with the baseline."""
     chosen = [check_system(run, name) for name in systems] or list(run.systems)
     if baseline:
         check_system(run, baseline)

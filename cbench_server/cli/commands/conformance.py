@@ -3,14 +3,14 @@
 import argparse
 import sys
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cbench_server.cli import options
 from cbench_server.cli.exits import FAILED, OK, CommandFailed, UsageError, did_you_mean
+from cbench_server.cli.files import read_text, write_file
 from cbench_server.cli.screen import draw, print_json
 from cbench_server.cli.values import duration
-from cbench_server.reports.grid import Grid
+from cbench_server.texts.grid import Grid
 from cbench_server.version import __version__
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def _add_connection(parser: argparse.ArgumentParser) -> None:
 
 
 def conformance(args: argparse.Namespace) -> int:
-    """Carry out the cases; one that fails, or passes unexpectedly, makes the exit code 1."""
+    """Run the cases; one that fails, or passes unexpectedly, makes the exit code 1."""
     import asyncio
 
     from cbench_server.conformance.cases import load_cases, select
@@ -97,7 +97,7 @@ def conformance(args: argparse.Namespace) -> int:
     targets = _targets(args)
     results, sdk = asyncio.run(_check_all(args, targets, chosen, known))
     if args.junit:
-        Path(args.junit).write_bytes(as_junit(results, sdk))
+        write_file(args.junit, [as_junit(results, sdk)])
     if args.output == "json":
         print_json(as_document(results, sdk, __version__))
     else:
@@ -146,23 +146,23 @@ async def _check_all(
     from cbench_client.remote.channel import Tls
     from cbench_server.conformance.program import ProgramFailed
     from cbench_server.conformance.runner import run_cases
-    from cbench_server.conformance.target import House, Unusable
+    from cbench_server.conformance.subject import Subject, Unusable
 
     results: list[Result] = []
     sdks: list[str] = []
     tls = Tls.from_files(args.tls_ca) if args.tls_ca else args.tls
     for target, areas in targets.items():
-        house = House(target=target, command=args.program, tls=tls, token=args.token)
+        subject = Subject(target=target, command=args.program, tls=tls, token=args.token)
         try:
-            async with house:
+            async with subject:
                 wanted = [case for case in cases if case.area in areas]
                 show = _Progress(len(wanted))
                 results += await run_cases(
-                    house, wanted, known_failing=known, timeout_s=args.timeout, on_result=show
+                    subject, wanted, known_failing=known, timeout_s=args.timeout, on_result=show
                 )
         except (Unusable, ProgramFailed) as error:
             raise CommandFailed(str(error)) from error
-        sdks.append(house.sdk)
+        sdks.append(subject.sdk)
     return results, ", ".join(filter(None, dict.fromkeys(sdks)))
 
 
@@ -184,9 +184,9 @@ def _known_failing(path: str | None, cases: Iterable["Case"]) -> frozenset[str]:
     if path is None:
         return frozenset()
     names = {case.name for case in cases}
-    lines = Path(path).read_text().splitlines()
+    lines = read_text(path).splitlines()
     listed = frozenset(filter(None, (line.partition("#")[0].strip() for line in lines)))
     if unknown := sorted(listed - names):
         hint = did_you_mean(unknown[0], names)
-        raise UsageError(f'{path} lists "{unknown[0]}", and there is no such case.{hint}')
+        raise UsageError(f'{path} lists "{unknown[0]}", which is not a case.{hint}')
     return listed

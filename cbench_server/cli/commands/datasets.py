@@ -7,14 +7,19 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from cbench_server.cli import options
-from cbench_server.cli.components import components, message_to_dict, print_components
+from cbench_server.cli.components import (
+    add_listing,
+    components,
+    message_to_dict,
+    print_components,
+)
 from cbench_server.cli.connect import connect
 from cbench_server.cli.exits import OK, CommandFailed, UsageError
 from cbench_server.cli.screen import print_json, render_fields
 from cbench_server.cli.spec import registered_dataset
 from cbench_server.cli.values import positive_int
 from cbench_server.errors import CbenchError, UnknownName
-from cbench_server.reports.grid import printable
+from cbench_server.texts.grid import printable
 
 if TYPE_CHECKING:
     from cbench_client._gen.cbench.v1 import bench_pb2
@@ -23,16 +28,13 @@ if TYPE_CHECKING:
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags of a listing, and the actions `show`, `download` and `check`."""
-    parser.set_defaults(handler=datasets)
-    options.add_output(parser)
-    options.add_server_flags(parser)
+    add_listing(parser, datasets)
     actions = parser.add_subparsers(metavar="ACTION", dest="action")
     shown = options.add_action(
         actions, "show", show_dataset, "Show a dataset and one example of it"
     )
-    shown.add_argument("dataset", metavar="NAME[:CONFIG]", help="see: cbench datasets")
-    options.add_output(shown)
-    options.add_server_flags(shown)
+    shown.add_argument("dataset", metavar="NAME[:CONFIG]", help="a dataset; see: cbench datasets")
+    add_listing(shown, show_dataset)
     options.inherit_flags(shown)
     _add_mirror(actions)
 
@@ -45,7 +47,7 @@ def _add_mirror(actions: options.Actions) -> None:
         "Copy datasets from the hub into a folder for --data-dir",
     )
     fetched.add_argument(
-        "datasets", metavar="NAME[:CONFIG]", nargs="+", help="see: cbench datasets"
+        "datasets", metavar="NAME[:CONFIG]", nargs="+", help="datasets; see: cbench datasets"
     )
     fetched.add_argument(
         "--to",
@@ -57,7 +59,7 @@ def _add_mirror(actions: options.Actions) -> None:
         "--max-examples",
         metavar="N",
         type=positive_int,
-        help="at most this many rows of each",
+        help="at most this many rows of each dataset",
     )
     fetched.add_argument(
         "--revision", metavar="REV", help="read this commit, tag or branch from the hub"
@@ -80,7 +82,7 @@ def datasets(args: argparse.Namespace) -> int:
             str(info.size) if info.HasField("size") else "?",
             ", ".join(info.evaluators),
             info.primary_score + ("" if info.official_metric else "*"),
-            "embedded" if info.embedded else "here" if info.available else "download",
+            _place(info, "embedded", "download"),
         )
         for info in found
     ]
@@ -116,7 +118,7 @@ def _registered_name(name: str) -> str:
 
     with suppress(UnknownName):
         return registry.name_of("dataset", name)
-    # The daemon may have one that this machine has not.
+    # The daemon may have a dataset that is not registered here.
     return name.replace("_", "-")
 
 
@@ -151,13 +153,15 @@ def _card(info: "bench_pb2.DatasetInfo") -> str:
         "Licence": info.licence,
         "Source": info.source,
         "Cite": info.citation,
-        "Data": "comes with cbench-server"
-        if info.embedded
-        else "here"
-        if info.available
-        else "on the hub",
+        "Data": _place(info, "comes with cbench-server", "on the hub"),
     }
     return "\n".join(f"{name + ':':<12}{printable(text)}" for name, text in lines.items() if text)
+
+
+def _place(info: "bench_pb2.DatasetInfo", embedded: str, elsewhere: str) -> str:
+    if info.embedded:
+        return embedded
+    return "here" if info.available else elsewhere
 
 
 def _example(example: Mapping[str, Any], reference_fields: Any) -> str:
@@ -185,7 +189,7 @@ def download_datasets(args: argparse.Namespace) -> int:
         wanted.append((record.hub, record.config_of(asked["config"])))
     folder = named_folder(args.to)
     if folder is None:
-        raise UsageError(f"say where to with --to DIR, or set {VARIABLE}.")
+        raise UsageError(f"name the folder to download to with --to DIR, or set {VARIABLE}.")
     folder.mkdir(parents=True, exist_ok=True)
     count = 0
     for source, config in wanted:

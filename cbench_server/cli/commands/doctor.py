@@ -20,7 +20,7 @@ from cbench_server.cli import options
 from cbench_server.cli.exits import FAILED, OK
 from cbench_server.cli.screen import print_json
 from cbench_server.errors import CbenchError
-from cbench_server.reports.grid import printable
+from cbench_server.texts.grid import printable
 
 if TYPE_CHECKING:
     from cbench_server.daemon.settings import Settings
@@ -44,7 +44,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def doctor(args: argparse.Namespace) -> int:
-    """Carry out every check; a failed one makes the exit code 1."""
+    """Run every check; one that fails makes the exit code 1."""
     findings = []
     for finding in _findings():
         findings.append(finding)
@@ -80,7 +80,7 @@ def _print(finding: "Finding") -> None:
 
 @dataclass(frozen=True)
 class Setup:
-    """What is checked: the daemon's settings as they stand, and where it keeps runs."""
+    """The setup that is checked: the daemon's settings, and where it keeps runs."""
 
     settings: "Settings"
     home: Path
@@ -88,7 +88,7 @@ class Setup:
 
 @dataclass(frozen=True)
 class Finding:
-    """One line: what was looked at, what was found, and, if that is bad, the way out."""
+    """One line: what was checked, what was found, and how to fix it if that is bad."""
 
     status: Status
     subject: str
@@ -138,7 +138,7 @@ def _check_home(setup: Setup) -> Iterator[Finding]:
             "fail",
             "data directory",
             f"{setup.home} cannot be written: {error.strerror}",
-            "Change its permissions, or set CBENCH_HOME to a directory of yours.",
+            "Change its permissions, or set CBENCH_HOME to a directory that you can write.",
         )
     else:
         yield Finding("ok", "data directory", str(setup.home))
@@ -170,7 +170,7 @@ def _check_store(setup: Setup) -> Iterator[Finding]:
     try:
         runs, events = asyncio.run(_read_sample(setup.home))
     except CbenchError as error:
-        fix = f"Keep a copy of {path}; without it a new, empty store is made."
+        fix = f"Move {path} away and keep it; the next run then makes a new, empty store."
         yield Finding("fail", "store", str(error), fix)
         return
     from cbench_server.storage.schema import HEAD_REVISION

@@ -1,4 +1,4 @@
-"""`cbench export`: a run in a format for other programs."""
+"""`cbench export`: write a run in a format for other programs."""
 
 import argparse
 import sys
@@ -7,6 +7,7 @@ from pathlib import Path
 from cbench_server.cli import options
 from cbench_server.cli.connect import connect
 from cbench_server.cli.exits import OK, UsageError
+from cbench_server.cli.files import STDOUT, write_file, write_stdout
 from cbench_server.cli.stored_runs import find_run, report_from
 
 
@@ -28,12 +29,12 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 def export(args: argparse.Namespace) -> int:
     """Write the run, to stdout unless a file is named."""
-    from cbench_server.cli.output import STDOUT, check_terminal, write_file, write_stdout
+    from cbench_server.cli.output import check_terminal
     from cbench_server.registry import registry
-    from cbench_server.reports.grid import printable
+    from cbench_server.texts.grid import printable
 
     with connect(args) as client:
-        # Only now is what --import registers there to be named.
+        # After connect(), which imports the modules of --import with their reporters.
         name = args.format or _format(args.out)
         reporter = registry.get("reporter", name)
         if args.out == STDOUT:
@@ -42,19 +43,19 @@ def export(args: argparse.Namespace) -> int:
         if args.out == STDOUT:
             write_stdout(parts)
             return OK
-        size = write_file(Path(args.out), parts)
+        size = write_file(args.out, parts)
     print(printable(f"{args.out} ({size})"), file=sys.stderr)
     return OK
 
 
 def _format(out: str) -> str:
-    """Tell a format by a file's suffix."""
+    """Return the format that belongs to a file's suffix."""
     from cbench_server.registry import registry
-    from cbench_server.reports.reporters import SUFFIXES
+    from cbench_server.reports.formats import SUFFIXES
 
     suffix = Path(out).suffix.lower()
     if suffix not in SUFFIXES:
         known = ", ".join(registry.list("reporter"))
-        what = "stdout has no suffix" if out == "-" else f'"{out}" has no known suffix'
-        raise UsageError(f"{what} to tell a format by; pass --format. Known: {known}.")
+        what = "stdout has no suffix" if out == STDOUT else f'"{out}" has no known suffix'
+        raise UsageError(f"{what}; pass --format. Known: {known}.")
     return SUFFIXES[suffix]

@@ -1,16 +1,16 @@
-"""`cbench gate`: policies in, exit code out."""
+"""`cbench gate`: check a run against policies."""
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cbench_server.cli import options
 from cbench_server.cli.connect import connect
 from cbench_server.cli.exits import FAILED, OK, UsageError
+from cbench_server.cli.files import read_text, write_file
 from cbench_server.cli.screen import print_json
 from cbench_server.cli.stored_runs import check_system, find_run, rows_of
 from cbench_server.comparison.policies import GRAMMAR, Policy, parse_policy, read_policies
-from cbench_server.reports.grid import printable
+from cbench_server.texts.grid import printable
 
 if TYPE_CHECKING:
     from cbench_client import BenchClient
@@ -67,9 +67,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 def gate(args: argparse.Namespace) -> int:
     """Check every policy; the exit code says whether all hold."""
-    from cbench_server.cli.output import write_file
-    from cbench_server.comparison.gate import check
-    from cbench_server.comparison.junit import to_junit
+    from cbench_server.comparison.gate import check, to_junit
     from cbench_server.comparison.quantities import Measures
 
     policies = _policies(args)
@@ -81,7 +79,7 @@ def gate(args: argparse.Namespace) -> int:
     measures = Measures(rows, baseline, run.spec.threshold)
     checks = [check(policy, measures) for policy in policies]
     if args.junit:
-        write_file(Path(args.junit), [to_junit(checks, f"{run.run_id}.{system}")])
+        write_file(args.junit, [to_junit(checks, f"{run.run_id}.{system}")])
     if args.output == "json":
         print_json([_plain(each) for each in checks])
     else:
@@ -90,7 +88,7 @@ def gate(args: argparse.Namespace) -> int:
 
 
 def _text(checks: list["Check"], run: "Run", system: str) -> str:
-    """Render the verdicts, one per line, and the sum of them."""
+    """Render the verdicts, one per line, and the overall verdict."""
     lines = [
         f"{each.verdict}: {printable(each.policy.text)}\n  {printable(each.explanation)}"
         for each in checks
@@ -106,12 +104,7 @@ def _text(checks: list["Check"], run: "Run", system: str) -> str:
 def _policies(args: argparse.Namespace) -> list[Policy]:
     texts = list(args.policies)
     for name in args.policy_files:
-        try:
-            texts += read_policies(Path(name).read_text("utf-8"), name)
-        except OSError as error:
-            raise UsageError(f"cannot read {name}: {error.strerror}.") from error
-        except UnicodeDecodeError as error:
-            raise UsageError(f"{name} is not UTF-8, at byte {error.start}.") from error
+        texts += read_policies(read_text(name), name)
     if not texts:
         raise UsageError(
             'nothing to check: pass --policy, such as "f1 at least 0.6", or --policy-file.'

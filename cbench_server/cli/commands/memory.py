@@ -1,4 +1,4 @@
-"""`cbench memory`, which is followed by `run`: evaluate memory systems on conversations."""
+"""`cbench memory run`: evaluate memory systems on conversations."""
 
 import argparse
 
@@ -53,6 +53,6 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def memory_run(args: argparse.Namespace) -> int:
-    """Do as `cbench run`, on conversations."""
+    """Do what `cbench run` does, on conversations."""
     args.datasets = args.datasets or ["locomo"]
     return run(args)

@@ -2,16 +2,13 @@
 
 import argparse
 
-from cbench_server.cli import options
-from cbench_server.cli.components import components, print_components
+from cbench_server.cli.components import add_listing, components, print_components
 from cbench_server.cli.exits import OK
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags of `cbench metrics`."""
-    parser.set_defaults(handler=metrics)
-    options.add_output(parser)
-    options.add_server_flags(parser)
+    add_listing(parser, metrics)
 
 
 def metrics(args: argparse.Namespace) -> int:

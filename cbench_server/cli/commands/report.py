@@ -1,10 +1,11 @@
-"""`cbench report`: a run as one page to open in a browser."""
+"""`cbench report`: write a run as one page to open in a browser."""
 
 import argparse
 
 from cbench_server.cli import options
 from cbench_server.cli.connect import connect
 from cbench_server.cli.exits import OK, UsageError
+from cbench_server.cli.files import STDOUT, write_stdout
 from cbench_server.cli.stored_runs import find_run, report_from
 
 
@@ -29,7 +30,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 def report(args: argparse.Namespace) -> int:
     """Write the page, and say where it is."""
-    from cbench_server.cli.output import STDOUT, page_name, write_page, write_stdout
+    from cbench_server.cli.output import page_name, write_page
     from cbench_server.reports.page import to_html
 
     with connect(args) as client:

@@ -1,4 +1,4 @@
-"""`cbench rescore`: the stored answers of a run, scored as a new run."""
+"""`cbench rescore`: score the stored answers of a run as a new run."""
 
 import argparse
 import sys
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from cbench_server.cli import options
 from cbench_server.cli.connect import connect
-from cbench_server.cli.judge import add_judge_flags, judge_evaluators
+from cbench_server.cli.judge import add_judge_flags
 from cbench_server.cli.stored_runs import find_run
 
 _EXAMPLES = """\
@@ -33,11 +33,13 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     scoring.add_argument(
         "--skip-bad-lines",
         action="store_true",
-        help="leave out the lines of that file that cannot be read, and say which",
+        help="leave out the lines of the --references that cannot be read, and say which",
     )
     add_judge_flags(parser)
     parser.add_argument(
-        "--model", default=options.DEFAULT_MODEL, help="the judge's model, unless it has one"
+        "--model",
+        default=options.DEFAULT_MODEL,
+        help=f"the model of a judge without --judge-model (default: {options.DEFAULT_MODEL})",
     )
     options.add_labels(parser, "a label shown with the new run; repeatable")
     options.add_run_output(parser)
@@ -46,9 +48,9 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 def rescore(args: argparse.Namespace) -> int:
     """Rescore a finished run as a new run, follow it, print it."""
-    from cbench_server.cli.follow import Interrupted, follow, sum_up_interruption
-    from cbench_server.cli.output import check_output, complain_of_failure, exit_code, print_run
-    from cbench_server.cli.spec import build_evaluators
+    from cbench_server.cli.follow import conclude
+    from cbench_server.cli.output import check_output
+    from cbench_server.cli.spec import evaluators_of
     from cbench_server.cli.uploads import upload
 
     if not args.imports:
@@ -59,24 +61,17 @@ def rescore(args: argparse.Namespace) -> int:
         parent = find_run(client, args.run)
         # Conversations have a different judge.
         args.kind = parent.spec.kind
-        evaluators = [
-            *build_evaluators(args.evaluators, args.evaluator_options),
-            *judge_evaluators(args),
-        ]
         references = ""
         if args.references:
             path = Path(args.references)
             sent = upload(client, path, None, skip_bad_lines=args.skip_bad_lines)
             references = str(sent["upload"])
         child = client.rescore(
-            parent.run_id, evaluators, references_upload=references, labels=dict(args.labels)
+            parent.run_id,
+            evaluators_of(args),
+            references_upload=references,
+            labels=dict(args.labels),
         )
         print(f"run {child.run_id} rescores {parent.run_id}", file=sys.stderr)
-        try:
-            events = client.watch(child.run_id, include_rows=False)
-            finished = follow(client, events, run_id=child.run_id, quiet=args.quiet)
-        except Interrupted as interruption:
-            return sum_up_interruption(interruption.run)
-        print_run(client, finished, args.output, with_rows=False)
-    complain_of_failure(finished, args.output)
-    return exit_code(finished)
+        events = client.watch(child.run_id, include_rows=False)
+        return conclude(client, events, args, run_id=child.run_id)

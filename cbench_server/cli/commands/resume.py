@@ -14,7 +14,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(handler=resume)
     options.add_run_id(parser)
     parser.add_argument(
-        "--detach", action="store_true", help="do not follow it; only with --server"
+        "--detach", action="store_true", help="do not follow the run; only with --server"
     )
     options.add_output(parser)
     options.add_quiet(parser)
@@ -23,8 +23,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 def resume(args: argparse.Namespace) -> int:
     """Continue a run, and follow it."""
-    from cbench_server.cli.follow import Interrupted, follow, sum_up_interruption
-    from cbench_server.cli.output import exit_code, print_run
+    from cbench_server.cli.follow import conclude
 
     if args.detach and not server_of(args):
         raise UsageError("--detach needs --server: a daemon inside this process ends with it.")
@@ -37,9 +36,4 @@ def resume(args: argparse.Namespace) -> int:
             return OK
         # Earlier events end with an earlier finish, which is not the one to wait for.
         events = client.watch(run_id, stopped.last_seq, include_rows=False)
-        try:
-            run = follow(client, events, run_id=run_id, quiet=args.quiet)
-        except Interrupted as interruption:
-            return sum_up_interruption(interruption.run)
-        print_run(client, run, args.output, with_rows=False)
-    return exit_code(run)
+        return conclude(client, events, args, run_id=run_id)

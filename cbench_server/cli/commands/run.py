@@ -1,4 +1,4 @@
-"""`cbench run`: evaluate, follow, print."""
+"""`cbench run`: evaluate systems on datasets."""
 
 import argparse
 import sys
@@ -13,14 +13,14 @@ from cbench_server.cli import options
 from cbench_server.cli.connect import connect, server_of, system_tls
 from cbench_server.cli.exits import UsageError
 from cbench_server.cli.judge import add_judge_flags
-from cbench_server.reports.grid import printable
+from cbench_server.texts.grid import printable
 
 if TYPE_CHECKING:
     from cbench_client import BenchClient
     from cbench_client._gen.cbench.v1 import bench_pb2
 
-# How long a daemon may be away before we stop asking for it; the run goes on without us.
-_PATIENCE = 600.0
+# How long a daemon may be unreachable before we give up; the run continues without us.
+_RECONNECT_S = 600.0
 _ASK_AGAIN_S = 0.5
 
 _EXAMPLES = """\
@@ -67,15 +67,9 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Evaluate, follow, print."""
-    from cbench_server.cli.follow import Interrupted, follow, sum_up_interruption
-    from cbench_server.cli.output import (
-        check_output,
-        complain_of_failure,
-        exit_code,
-        print_row,
-        print_run,
-    )
+    """Start a run, follow it and print it."""
+    from cbench_server.cli.follow import conclude
+    from cbench_server.cli.output import check_output
     from cbench_server.cli.spec import build_spec, check_systems
 
     if not args.imports:
@@ -90,18 +84,16 @@ def run(args: argparse.Namespace) -> int:
         check_output(args)
         datasets = [_dataset(client, args, text) for text in args.datasets]
         spec = build_spec(args, targets, datasets, tls)
-        rows_wanted = args.output == "jsonl"
-        events = _evaluate(client, spec, rows_wanted, args.wait or 0.0)
-        try:
-            finished = follow(
-                client, events, quiet=args.quiet, on_row=print_row if rows_wanted else None
-            )
-        except Interrupted as interruption:
-            return sum_up_interruption(interruption.run, targets.values())
-        if not rows_wanted:
-            print_run(client, finished, args.output)
-    complain_of_failure(finished, args.output)
-    return exit_code(finished)
+        streams_rows = args.output == "jsonl"
+        events = _evaluate(client, spec, streams_rows, args.wait or 0.0)
+        return conclude(
+            client,
+            events,
+            args,
+            streams_rows=streams_rows,
+            with_rows=True,
+            launched=targets.values(),
+        )
 
 
 def _evaluate(
@@ -114,7 +106,7 @@ def _evaluate(
     while True:
         try:
             yield from client.evaluate(
-                spec, request_id=request_id, include_rows=rows_wanted, reconnect_for=_PATIENCE
+                spec, request_id=request_id, include_rows=rows_wanted, reconnect_for=_RECONNECT_S
             )
             return
         except Refused as error:
@@ -143,7 +135,7 @@ def _dataset(client: "BenchClient", args: argparse.Namespace, text: str) -> dict
     }
     if not is_file(text, FILE_SUFFIXES):
         return {**registered_dataset(text, args.max_examples), **selection}
-    # What is chosen among all examples is chosen by the daemon, so it gets all of them.
+    # The daemon shuffles and filters, so it needs all examples.
     is_chosen_there = args.shuffle or args.where or args.question_types
     count = None if is_chosen_there else args.max_examples
     sent = upload(client, Path(text), count, skip_bad_lines=args.skip_bad_lines)
@@ -152,7 +144,7 @@ def _dataset(client: "BenchClient", args: argparse.Namespace, text: str) -> dict
 
 @contextmanager
 def _launched_systems(args: argparse.Namespace) -> Iterator[Callable[[], dict[int, str]]]:
-    """Start what --launch names; yield what waits for them, and gives targets by their place."""
+    """Start the systems of --launch; yield a function that waits for their targets, by place."""
     from cbench_server.cli.launch import launched
 
     places = {

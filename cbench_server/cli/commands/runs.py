@@ -1,4 +1,4 @@
-"""`cbench runs`, alone or followed by `list` or `delete`."""
+"""`cbench runs`: list stored runs, or delete some."""
 
 import argparse
 import sys
@@ -47,7 +47,7 @@ def _add_listing(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         type=positive_int,
         default=20,
-        help="at most this many (default: 20)",
+        help="list at most this many runs (default: 20)",
     )
     options.add_output(parser)
     options.add_server_flags(parser)
@@ -57,8 +57,8 @@ def list_runs(args: argparse.Namespace) -> int:
     """List runs, newest first."""
     from cbench_client._gen.cbench.v1 import bench_pb2
     from cbench_server.cli.screen import draw, print_json
-    from cbench_server.reports.grid import Grid
     from cbench_server.reports.json_report import run_to_dict
+    from cbench_server.texts.grid import Grid
 
     states = [bench_pb2.RunState.Value(f"RUN_STATE_{state.upper()}") for state in args.states]
     with connect(args) as client:

@@ -1,21 +1,22 @@
-"""`cbench score`: one pair, one evaluator."""
+"""`cbench score`: score one pair of examples with one evaluator."""
 
 import argparse
 import json
-import sys
-from pathlib import Path
 from typing import Any
 
 from cbench_server.cli import options
 from cbench_server.cli.connect import connect
 from cbench_server.cli.exits import OK, UsageError
+from cbench_server.cli.files import read_text
 from cbench_server.cli.screen import print_json
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags of `cbench score`."""
     parser.set_defaults(handler=score)
-    parser.add_argument("--evaluator", metavar="NAME", required=True, help="see: cbench evaluators")
+    parser.add_argument(
+        "--evaluator", metavar="NAME", required=True, help="an evaluator; see: cbench evaluators"
+    )
     options.add_evaluator_options(parser, "the evaluator")
     parser.add_argument("original", metavar="ORIGINAL", help="a JSON file, or - for stdin")
     parser.add_argument("processed", metavar="PROCESSED", help="a JSON file, or - for stdin")
@@ -43,17 +44,11 @@ def score(args: argparse.Namespace) -> int:
 def _read(path: str) -> dict[str, Any]:
     name = "stdin" if path == "-" else path
     try:
-        text = sys.stdin.read() if path == "-" else Path(path).read_text("utf-8")
-    except OSError as error:
-        raise UsageError(f"cannot read {name}: {error.strerror}.") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{name} is not UTF-8: {error.reason} at byte {error.start}.") from error
-    try:
-        example = json.loads(text)
+        example = json.loads(read_text(path))
     except json.JSONDecodeError as error:
         raise UsageError(
             f"{name}, line {error.lineno}, column {error.colno}: not JSON: {error.msg}."
         ) from error
     if not isinstance(example, dict):
-        raise UsageError(f"{name} holds no JSON object, but an example is one.")
+        raise UsageError(f"{name} is not a JSON object; write an example as {{...}}.")
     return example

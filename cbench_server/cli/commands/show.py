@@ -1,4 +1,4 @@
-"""`cbench show`: a run, its rows, or all there is about one example."""
+"""`cbench show`: show a run, its rows, or everything about one example."""
 
 import argparse
 from collections.abc import Iterator, Mapping
@@ -11,8 +11,8 @@ from cbench_server.cli.exits import OK, UsageError
 from cbench_server.cli.screen import draw, in_order, indented, print_json, render_fields
 from cbench_server.cli.stored_runs import check_system, find_run, full_rows_of, rows_of
 from cbench_server.cli.values import positive_int
-from cbench_server.reports import numbers
-from cbench_server.reports.grid import Grid, printable, printable_lines
+from cbench_server.texts import numbers
+from cbench_server.texts.grid import Grid, printable, printable_lines
 
 if TYPE_CHECKING:
     from cbench_client import BenchClient
@@ -110,7 +110,7 @@ def _show_example(client: "BenchClient", run: "Run", args: argparse.Namespace) -
 def _rows_of_example(
     client: "BenchClient", run: "Run", args: argparse.Namespace
 ) -> "Iterator[FullRow]":
-    """Find the rows of an example: looked for lightly, then read in full."""
+    """Find the rows of an example without their texts, then read those in full."""
     wanted = {
         _key(row)
         for row in rows_of(client, run.run_id, system=args.system)

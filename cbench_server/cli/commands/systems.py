@@ -1,15 +1,15 @@
-"""`cbench systems`: those of the daemon, or those that one process serves."""
+"""`cbench systems`: list the systems of the daemon, or those that one process serves."""
 
 import argparse
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from cbench_server.cli import options
-from cbench_server.cli.components import components, print_components
+from cbench_server.cli.components import add_listing, components, print_components
 from cbench_server.cli.connect import pem
 from cbench_server.cli.exits import OK, SYSTEM_ADVICE, CommandFailed, in_flags
 from cbench_server.cli.screen import draw, print_json
-from cbench_server.reports.grid import Grid
+from cbench_server.texts.grid import Grid
 
 if TYPE_CHECKING:
     from cbench_client.remote.description import SystemDescription
@@ -19,13 +19,11 @@ _HEADER = ("System", "Version", "Where", "What it does")
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags of `cbench systems`."""
-    parser.set_defaults(handler=systems)
     parser.add_argument(
-        "--system", metavar="TARGET", help="instead, ask the process at HOST:PORT what it serves"
+        "--system", metavar="TARGET", help="list what the process at HOST:PORT serves"
     )
-    options.add_system_tls(parser, "ask")
-    options.add_output(parser)
-    options.add_server_flags(parser)
+    options.add_system_tls(parser, "connect to the --system")
+    add_listing(parser, systems)
 
 
 def systems(args: argparse.Namespace) -> int:

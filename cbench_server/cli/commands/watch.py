@@ -21,25 +21,16 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 def watch(args: argparse.Namespace) -> int:
     """Follow a run; leaving it does not stop it."""
-    from cbench_server.cli.follow import follow
-    from cbench_server.cli.output import exit_code, print_row, print_run
+    from cbench_server.cli.follow import conclude
 
     with connect(args) as client:
         run_id = find_run(client, args.run).run_id
-        rows_wanted = args.output == "jsonl"
-        events = client.watch(run_id, include_rows=rows_wanted)
+        streams_rows = args.output == "jsonl"
+        events = client.watch(run_id, include_rows=streams_rows)
         try:
-            run = follow(
-                client,
-                events,
-                run_id=run_id,
-                quiet=args.quiet,
-                on_row=print_row if rows_wanted else None,
-                cancels=False,
+            return conclude(
+                client, events, args, run_id=run_id, streams_rows=streams_rows, cancels=False
             )
         except KeyboardInterrupt:
             print(f"the run continues; stop it with: cbench cancel {run_id}", file=sys.stderr)
             return INTERRUPTED
-        if not rows_wanted:
-            print_run(client, run, args.output, with_rows=False)
-    return exit_code(run)

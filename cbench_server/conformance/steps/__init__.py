@@ -1,4 +1,4 @@
-"""The language cases are written in: every word a step may use, one function for each `do`."""
+"""Operations that the steps of a case may name in `do`, one function each."""
 
 from cbench_server.conformance.steps import calls, gateway, program, server
 

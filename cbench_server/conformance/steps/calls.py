@@ -1,7 +1,8 @@
-"""The language cases are written in: one function for each `do`.
+"""Operations on calls and streams, and the register of all operations.
 
-Each takes the stage and its step, and returns facts, which the step's `expect`
-speaks of. To add a word, write a function and name the keys it reads.
+An operation takes the run of the case and the step, and may return facts, which
+the step's `expect` is compared with. To add one, write a function and name the
+keys it reads.
 """
 
 import asyncio
@@ -9,12 +10,12 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from cbench_server.conformance.case_run import Stage
+from cbench_server.conformance.case_run import CaseRun
 from cbench_server.conformance.messages import METHODS, Facts, request_for
 from cbench_server.conformance.outcomes import Broken, Pending
 from cbench_server.conformance.streamed import Streamed
 
-Operation = Callable[[Stage, dict[str, Any]], Awaitable[Facts]]
+Operation = Callable[[CaseRun, dict[str, Any]], Awaitable[Facts | None]]
 OPERATIONS: dict[str, Operation] = {}
 KEYS: dict[str, frozenset[str]] = {}
 
@@ -23,7 +24,7 @@ _CALL = "call_id timeout over as"
 
 
 def operation(name: str, keys: str = "") -> Callable[[Operation], Operation]:
-    """Register a function under the word for it, with the keys its steps may have."""
+    """Register a function as the operation `name`, with the keys its steps may have."""
 
     def register(function: Operation) -> Operation:
         OPERATIONS[name] = function
@@ -33,19 +34,19 @@ def operation(name: str, keys: str = "") -> Callable[[Operation], Operation]:
     return register
 
 
-async def _begin(stage: Stage, step: dict[str, Any]) -> Pending:
-    kind, over = step["do"], step.get("over", stage.case.over)
-    call_id = step.get("call_id", stage.call_id())
+async def _begin(run: CaseRun, step: dict[str, Any]) -> Pending:
+    kind, over = step["do"], step.get("over", run.case.over)
+    call_id = step.get("call_id", run.call_id())
     own_id = step.get("own_id", call_id)
     request = request_for(kind, step, own_id) if kind in METHODS else None
-    transport = await stage.transport(over, kind)
+    transport = await run.transport(over, kind)
     return await transport.begin(kind, request, call_id, step.get("timeout"))
 
 
-async def _call(stage: Stage, step: dict[str, Any]) -> Facts:
-    pending = await _begin(stage, step)
-    stage.pending.setdefault(step.get("as", "$done"), []).append(pending)
-    return {"reason": ""} if "as" in step else await pending.result
+async def _call(run: CaseRun, step: dict[str, Any]) -> Facts:
+    pending = await _begin(run, step)
+    run.pending.setdefault(step.get("as", "$done"), []).append(pending)
+    return {} if "as" in step else await pending.result
 
 
 operation("process", f"system id dataset fields options {_CALL}")(_call)
@@ -58,36 +59,35 @@ operation("unknown-work", _CALL)(_call)
 
 
 @operation("wait", "of")
-async def _wait(stage: Stage, step: dict[str, Any]) -> Facts:
-    (pending,) = stage.pending[step["of"]]
+async def _wait(run: CaseRun, step: dict[str, Any]) -> Facts:
+    (pending,) = run.pending[step["of"]]
     return await pending.result
 
 
 @operation("cancel", "of")
-async def _cancel(stage: Stage, step: dict[str, Any]) -> Facts:
-    for pending in stage.pending.pop(step["of"]):
+async def _cancel(run: CaseRun, step: dict[str, Any]) -> None:
+    for pending in run.pending.pop(step["of"]):
         await pending.cancel()
-    return {"reason": ""}
 
 
 @operation("burst", "count call as in_one_message")
-async def _burst(stage: Stage, step: dict[str, Any]) -> Facts:
+async def _burst(run: CaseRun, step: dict[str, Any]) -> Facts:
     call, count = step["call"], step["count"]
     if step.get("in_one_message"):
-        stream = stage.stream(call["do"], call["do"])
-        ids = [stage.call_id() for _ in range(count)]
+        stream = run.stream(call["do"], call["do"])
+        ids = [run.call_id() for _ in range(count)]
         requests = [(request_for(call["do"], call, each), each, None) for each in ids]
         pending = await stream.begin_all(requests)
     else:
-        pending = [await _begin(stage, call) for _ in range(count)]
+        pending = [await _begin(run, call) for _ in range(count)]
     name = step.get("as", "$done")
-    stage.pending.setdefault(name, []).extend(pending)
-    return {"reason": ""} if "as" in step else await _gathered(pending)
+    run.pending.setdefault(name, []).extend(pending)
+    return {} if "as" in step else await _gathered(pending)
 
 
 @operation("wait-all", "of")
-async def _wait_all(stage: Stage, step: dict[str, Any]) -> Facts:
-    return await _gathered(stage.pending[step["of"]])
+async def _wait_all(run: CaseRun, step: dict[str, Any]) -> Facts:
+    return await _gathered(run.pending[step["of"]])
 
 
 async def _gathered(pending: list[Pending]) -> Facts:
@@ -95,7 +95,6 @@ async def _gathered(pending: list[Pending]) -> Facts:
     reasons = Counter(each["reason"] or "ok" for each in outcomes)
     first = outcomes[0]
     return {
-        "reason": "",
         "reasons": dict(reasons),
         "distinct": len({repr(each) for each in outcomes}),
         "fields": first.get("fields"),
@@ -104,40 +103,38 @@ async def _gathered(pending: list[Pending]) -> Facts:
 
 
 @operation("probe", "key release over")
-async def _probe(stage: Stage, step: dict[str, Any]) -> Facts:
-    over = "attach" if stage.case.over == "attach" else "unary"
+async def _probe(run: CaseRun, step: dict[str, Any]) -> Facts:
+    over = "attach" if run.case.over == "attach" else "unary"
     call = {
         "do": "process",
         "system": "conformance-probe",
         "over": step.get("over", over),
         "fields": {
-            "key": step.get("key", stage.key),
+            "key": step.get("key", run.key),
             "release": step.get("release", False),
         },
     }
-    facts = await _call(stage, call)
+    facts = await _call(run, call)
     if facts["reason"]:
         raise Broken(f"the probe failed: {facts['reason']}: {facts.get('message')}")
-    return {"reason": "", **facts["fields"]}
+    return dict(facts["fields"])
 
 
-def _stream_of(stage: Stage, step: dict[str, Any]) -> Streamed:
-    kind = "score" if stage.case.area == "evaluator" else "process"
-    return stage.stream(step.get("of", kind), kind)
+def _stream_of(run: CaseRun, step: dict[str, Any]) -> Streamed:
+    kind = "score" if run.case.area == "evaluator" else "process"
+    return run.stream(step.get("of", kind), kind)
 
 
 @operation("half-close", "of")
-async def _half_close(stage: Stage, step: dict[str, Any]) -> Facts:
-    await _stream_of(stage, step).half_close()
-    return {"reason": ""}
+async def _half_close(run: CaseRun, step: dict[str, Any]) -> None:
+    await _stream_of(run, step).half_close()
 
 
 @operation("stream-end", "of")
-async def _stream_end(stage: Stage, step: dict[str, Any]) -> Facts:
-    stream = _stream_of(stage, step)
+async def _stream_end(run: CaseRun, step: dict[str, Any]) -> Facts:
+    stream = _stream_of(run, step)
     code = await asyncio.shield(stream.ended)
     return {
-        "reason": "",
         "code": code,
         "outcomes": stream.outcomes,
         "largest_batch": stream.largest_batch,
@@ -145,18 +142,15 @@ async def _stream_end(stage: Stage, step: dict[str, Any]) -> Facts:
 
 
 @operation("break-stream", "of")
-async def _break_stream(stage: Stage, step: dict[str, Any]) -> Facts:
-    _stream_of(stage, step).break_off()
-    return {"reason": ""}
+async def _break_stream(run: CaseRun, step: dict[str, Any]) -> None:
+    _stream_of(run, step).break_off()
 
 
 @operation("stream-cancel", "of call_id")
-async def _stream_cancel(stage: Stage, step: dict[str, Any]) -> Facts:
-    await _stream_of(stage, step).give_up(step["call_id"])
-    return {"reason": ""}
+async def _stream_cancel(run: CaseRun, step: dict[str, Any]) -> None:
+    await _stream_of(run, step).give_up(step["call_id"])
 
 
 @operation("stream-bytes", "of bytes")
-async def _stream_bytes(stage: Stage, step: dict[str, Any]) -> Facts:
-    await _stream_of(stage, step).write(step["bytes"])
-    return {"reason": ""}
+async def _stream_bytes(run: CaseRun, step: dict[str, Any]) -> None:
+    await _stream_of(run, step).write(step["bytes"])

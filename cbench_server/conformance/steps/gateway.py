@@ -1,4 +1,4 @@
-"""Words about attachments: what the suite does in the place of a daemon."""
+"""Operations on attachments, in which the suite takes the place of a daemon."""
 
 import asyncio
 from contextlib import suppress
@@ -7,7 +7,7 @@ from typing import Any, cast
 import grpc
 
 from cbench_client._gen.cbench.v1 import gateway_pb2
-from cbench_server.conformance.case_run import Stage
+from cbench_server.conformance.case_run import CaseRun
 from cbench_server.conformance.gateway import Gateway
 from cbench_server.conformance.messages import Facts, hello_facts
 from cbench_server.conformance.outcomes import Broken
@@ -18,17 +18,16 @@ _ABSENCE_S = 12.0
 
 
 @operation("gateway", "tls refuse")
-async def _gateway(stage: Stage, step: dict[str, Any]) -> Facts:
+async def _gateway(run: CaseRun, step: dict[str, Any]) -> None:
     files = None
     if step.get("tls"):
-        folder = await stage.house.certificates()
+        folder = await run.subject.certificates()
         files = (folder / "server.pem", folder / "server.key")
-    stage.gateway = Gateway(files)
-    stage.gateway.refusals = [_code(name) for name in step.get("refuse", ())]
-    await stage.gateway.start()
-    stage.target = stage.gateway.target
-    stage.on_end(stage.gateway.stop)
-    return {"reason": ""}
+    run.gateway = Gateway(files)
+    run.gateway.refusals = [_code(name) for name in step.get("refuse", ())]
+    await run.gateway.start()
+    run.target = run.gateway.target
+    run.on_end(run.gateway.stop)
 
 
 def _code(name: str) -> grpc.StatusCode:
@@ -36,72 +35,59 @@ def _code(name: str) -> grpc.StatusCode:
 
 
 @operation("attached")
-async def _attached(stage: Stage, step: dict[str, Any]) -> Facts:
-    assert stage.gateway is not None
-    assert stage.program is not None
-    stage.session = await stage.program.while_running(stage.gateway.next_session())
+async def _attached(run: CaseRun, step: dict[str, Any]) -> Facts:
+    assert run.program is not None
+    run.session = await run.program.while_running(run.gateway.next_session())
     return {
-        "reason": "",
-        "authorization": stage.session.authorization,
-        "attempts": stage.gateway.attempts,
-        **hello_facts(stage.session.hello),
+        "authorization": run.session.authorization,
+        "attempts": run.gateway.attempts,
+        **hello_facts(run.session.hello),
     }
 
 
 @operation("no-attachment")
-async def _no_attachment(stage: Stage, step: dict[str, Any]) -> Facts:
-    assert stage.gateway is not None
+async def _no_attachment(run: CaseRun, step: dict[str, Any]) -> None:
     with suppress(TimeoutError):
-        await asyncio.wait_for(stage.gateway.next_session(), _ABSENCE_S)
+        await asyncio.wait_for(run.gateway.next_session(), _ABSENCE_S)
         raise Broken("it attached")
-    return {"reason": ""}
 
 
 @operation("attempts")
-async def _attempts(stage: Stage, step: dict[str, Any]) -> Facts:
-    assert stage.gateway is not None
-    return {"reason": "", "attempts": stage.gateway.attempts}
+async def _attempts(run: CaseRun, step: dict[str, Any]) -> Facts:
+    return {"attempts": run.gateway.attempts}
 
 
 @operation("refuse", "codes")
-async def _refuse(stage: Stage, step: dict[str, Any]) -> Facts:
-    assert stage.gateway is not None
-    stage.gateway.refusals = [_code(name) for name in step["codes"]]
-    return {"reason": ""}
+async def _refuse(run: CaseRun, step: dict[str, Any]) -> None:
+    run.gateway.refusals = [_code(name) for name in step["codes"]]
 
 
 @operation("hang-up")
-async def _hang_up(stage: Stage, step: dict[str, Any]) -> Facts:
-    assert stage.session is not None
-    stage.session.break_off()
-    return {"reason": ""}
+async def _hang_up(run: CaseRun, step: dict[str, Any]) -> None:
+    assert run.session is not None
+    run.session.break_off()
 
 
 @operation("restart-gateway")
-async def _restart_gateway(stage: Stage, step: dict[str, Any]) -> Facts:
-    assert stage.gateway is not None
-    await stage.gateway.stop()
-    await stage.gateway.start()
-    return {"reason": ""}
+async def _restart_gateway(run: CaseRun, step: dict[str, Any]) -> None:
+    await run.gateway.stop()
+    await run.gateway.start()
 
 
 @operation("drain")
-async def _drain(stage: Stage, step: dict[str, Any]) -> Facts:
-    assert stage.session is not None
+async def _drain(run: CaseRun, step: dict[str, Any]) -> None:
+    assert run.session is not None
     drain = gateway_pb2.Drain(reason="the conformance suite drains")
-    stage.session.outgoing.put_nowait(gateway_pb2.AttachResponse(drain=drain))
-    return {"reason": ""}
+    run.session.outgoing.put_nowait(gateway_pb2.AttachResponse(drain=drain))
 
 
 @operation("drained")
-async def _drained(stage: Stage, step: dict[str, Any]) -> Facts:
-    assert stage.session is not None
-    await stage.session.drained.wait()
-    return {"reason": ""}
+async def _drained(run: CaseRun, step: dict[str, Any]) -> None:
+    assert run.session is not None
+    await run.session.drained.wait()
 
 
 @operation("session-end")
-async def _session_end(stage: Stage, step: dict[str, Any]) -> Facts:
-    assert stage.session is not None
-    await stage.session.ended.wait()
-    return {"reason": ""}
+async def _session_end(run: CaseRun, step: dict[str, Any]) -> None:
+    assert run.session is not None
+    await run.session.ended.wait()

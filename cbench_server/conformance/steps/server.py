@@ -1,4 +1,4 @@
-"""Words about what a process says of itself: descriptions, health, reflection."""
+"""Operations on what a process says about itself: descriptions, health, reflection."""
 
 import asyncio
 from typing import Any
@@ -9,11 +9,11 @@ from google.protobuf import descriptor_pb2
 from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2
 
-from cbench_server.conformance.case_run import Stage
+from cbench_server.conformance.case_run import CaseRun
 from cbench_server.conformance.messages import Facts, info_facts
 from cbench_server.conformance.outcomes import EOF, Broken
 from cbench_server.conformance.steps.calls import operation
-from cbench_server.conformance.target import SERVICES
+from cbench_server.conformance.subject import SERVICES
 
 _REFLECTION = (
     "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
@@ -22,15 +22,14 @@ _REFLECTION = (
 
 
 @operation("describe", "of")
-async def _describe(stage: Stage, step: dict[str, Any]) -> Facts:
+async def _describe(run: CaseRun, step: dict[str, Any]) -> Facts:
     service, message = SERVICES[step["of"]]
-    ask = stage.channel.unary_unary(f"/{service}/Describe")
+    ask = run.channel.unary_unary(f"/{service}/Describe")
     answer = message.FromString(await ask(b""))
     again = message.FromString(await ask(b""))
     infos = list(getattr(answer, "evaluators", None) or answer.systems)
     names = [info.name for info in infos]
     return {
-        "reason": "",
         "is_repeatable": answer == again,
         "sdk": answer.sdk,
         "names": sorted(names),
@@ -44,23 +43,23 @@ async def _describe(stage: Stage, step: dict[str, Any]) -> Facts:
 
 
 @operation("raw", "method bytes")
-async def _raw(stage: Stage, step: dict[str, Any]) -> Facts:
+async def _raw(run: CaseRun, step: dict[str, Any]) -> Facts:
     try:
-        await stage.channel.unary_unary(step["method"])(step["bytes"])
+        await run.channel.unary_unary(step["method"])(step["bytes"])
     except grpc.aio.AioRpcError as error:
-        return {"reason": "", "code": error.code().name}
-    return {"reason": "", "code": "OK"}
+        return {"code": error.code().name}
+    return {"code": "OK"}
 
 
 @operation("health", "service")
-async def _health(stage: Stage, step: dict[str, Any]) -> Facts:
-    check = stage.channel.unary_unary("/grpc.health.v1.Health/Check")
+async def _health(run: CaseRun, step: dict[str, Any]) -> Facts:
+    check = run.channel.unary_unary("/grpc.health.v1.Health/Check")
     request = health_pb2.HealthCheckRequest(service=step.get("service", ""))
     try:
         data = await check(request.SerializeToString())
     except grpc.aio.AioRpcError as error:
-        return {"reason": "", "status": error.code().name}
-    return {"reason": "", "status": _status(data)}
+        return {"status": error.code().name}
+    return {"status": _status(data)}
 
 
 def _status(data: bytes) -> str:
@@ -69,34 +68,32 @@ def _status(data: bytes) -> str:
 
 
 @operation("watch-health", "service as")
-async def _watch_health(stage: Stage, step: dict[str, Any]) -> Facts:
-    watch = stage.channel.unary_stream("/grpc.health.v1.Health/Watch")
+async def _watch_health(run: CaseRun, step: dict[str, Any]) -> None:
+    watch = run.channel.unary_stream("/grpc.health.v1.Health/Watch")
     request = health_pb2.HealthCheckRequest(service=step.get("service", ""))
-    stage.watches[step["as"]] = watch(request.SerializeToString())
-    return {"reason": ""}
+    run.watches[step["as"]] = watch(request.SerializeToString())
 
 
 @operation("next-health", "of")
-async def _next_health(stage: Stage, step: dict[str, Any]) -> Facts:
+async def _next_health(run: CaseRun, step: dict[str, Any]) -> Facts:
     try:
-        data = await stage.watches[step["of"]].read()
+        data = await run.watches[step["of"]].read()
     except grpc.aio.AioRpcError as error:
-        return {"reason": "", "status": error.code().name}
-    return {"reason": "", "status": "ENDED" if data is EOF else _status(data)}
+        return {"status": error.code().name}
+    return {"status": "ENDED" if data is EOF else _status(data)}
 
 
 @operation("reflection", "symbol")
-async def _reflection(stage: Stage, step: dict[str, Any]) -> Facts:
+async def _reflection(run: CaseRun, step: dict[str, Any]) -> Facts:
     request = reflection_pb2.ServerReflectionRequest(list_services="")
     if "symbol" in step:
         request = reflection_pb2.ServerReflectionRequest(file_containing_symbol=step["symbol"])
-    answer = await _reflect(stage, request.SerializeToString())
+    answer = await _reflect(run, request.SerializeToString())
     files = [
         descriptor_pb2.FileDescriptorProto.FromString(data)
         for data in answer.file_descriptor_response.file_descriptor_proto
     ]
     return {
-        "reason": "",
         "services": sorted(each.name for each in answer.list_services_response.service),
         "files": sorted(file.name for file in files),
         "methods": sorted(
@@ -109,9 +106,9 @@ async def _reflection(stage: Stage, step: dict[str, Any]) -> Facts:
     }
 
 
-async def _reflect(stage: Stage, request: bytes) -> reflection_pb2.ServerReflectionResponse:
+async def _reflect(run: CaseRun, request: bytes) -> reflection_pb2.ServerReflectionResponse:
     for method in _REFLECTION:
-        call = stage.channel.stream_stream(method)()
+        call = run.channel.stream_stream(method)()
         try:
             await call.write(request)
             await call.done_writing()

@@ -1,1 +1,1 @@
-"""Dataset families: where their rows are, and a mapping from a row to an example."""
+"""Dataset families: the place of their rows, and a mapping from a row to an example."""

@@ -1,10 +1,17 @@
 """Programming: write a function that passes its tests."""
 
+from functools import partial
+
 from cbench_server.datasets.hub.sources import Part, Row, by_config, each
 from cbench_server.datasets.record import hub_dataset
 from cbench_server.types import Example
 
-_EVALUATORS = ("answer-quality", "code-execution")
+_dataset = partial(
+    hub_dataset,
+    family="code",
+    evaluators=("answer-quality", "code-execution"),
+    primary_score="pass_at_1",
+)
 
 
 def _humaneval(row: Row, index: int) -> Example:
@@ -18,15 +25,12 @@ def _humaneval(row: Row, index: int) -> Example:
     }
 
 
-HUMANEVAL = hub_dataset(
+HUMANEVAL = _dataset(
     "humaneval",
     Part(repository="openai/openai_humaneval", config="openai_humaneval"),
     each(_humaneval),
     default_config="openai_humaneval",
     description="Python functions to complete from their signature and docstring.",
-    family="code",
-    evaluators=_EVALUATORS,
-    primary_score="pass_at_1",
     size=164,
     licence="MIT",
     citation="Chen et al. 2021, arXiv:2107.03374",
@@ -47,15 +51,12 @@ def _mbpp(row: Row, index: int) -> Example:
     }
 
 
-MBPP = hub_dataset(
+MBPP = _dataset(
     "mbpp",
     by_config("google-research-datasets/mbpp", ("sanitized", "full"), "test"),
     each(_mbpp),
     default_config="sanitized",
     description="Short Python tasks in a sentence, with three assertions each.",
-    family="code",
-    evaluators=_EVALUATORS,
-    primary_score="pass_at_1",
     size=257,
     licence="CC BY 4.0",
     citation="Austin et al. 2021, arXiv:2108.07732",

@@ -15,7 +15,7 @@ def references(values: Iterable[Any]) -> Example:
 
 
 def as_text(value: Any) -> str:
-    """Return a value as text, and nothing for null."""
+    """Return a value as text; null becomes the empty text."""
     return "" if value is None else str(value)
 
 
@@ -24,12 +24,15 @@ def render_choices(choices: Sequence[str]) -> str:
     return "  ".join(f"{letter}) {text}" for letter, text in zip(LETTERS, choices, strict=False))
 
 
-def choice(question: str, choices: Sequence[Any], right: int) -> Example | None:
-    """Give the fields of a multiple-choice example, or None if no choice is the right one."""
+def choice(
+    example_id: str | int, question: str, choices: Sequence[Any], right: int
+) -> Example | None:
+    """Make a multiple-choice example, or return None if no choice is the right one."""
     texts = [str(text) for text in choices][: len(LETTERS)]
     if not 0 <= right < len(texts):
         return None
     return {
+        "id": example_id,
         "context": f"{question}\n\n{render_choices(texts)}",
         "question": question,
         "answer": texts[right],
@@ -38,10 +41,16 @@ def choice(question: str, choices: Sequence[Any], right: int) -> Example | None:
     }
 
 
-def choice_on(context: str, question: str, choices: Sequence[Any], right: int) -> Example | None:
-    """Likewise, about a text: the choices stand with the question, out of a compressor's reach."""
-    fields = choice(question, choices, right)
-    return fields and {**fields, "context": context, "question": fields["context"]}
+def choice_on(
+    context: str, example_id: str | int, question: str, choices: Sequence[Any], right: int
+) -> Example | None:
+    """Make such an example about a text: the choices are in the question, not in the context,
+    so that a compressor cannot drop them.
+    """
+    example = choice(example_id, question, choices, right)
+    if example is None:
+        return None
+    return {**example, "context": context, "question": example["context"]}
 
 
 def records(table: Any) -> list[dict[str, Any]]:
@@ -53,5 +62,5 @@ def records(table: Any) -> list[dict[str, Any]]:
 
 
 def as_index(value: Any) -> int:
-    """Return a whole number that may come as text; -1 where a split keeps it to itself."""
+    """Return a whole number that may be given as text; -1 where a split does not publish it."""
     return -1 if value is None or value == "" else int(value)

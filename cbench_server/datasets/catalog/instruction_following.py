@@ -1,8 +1,12 @@
-"""Following instructions: checked by rules, or left to a judge."""
+"""Instruction following: checked by rules, or left to a judge."""
+
+from functools import partial
 
 from cbench_server.datasets.hub.sources import Part, Row, each
 from cbench_server.datasets.record import DEFAULT_REFERENCE_FIELDS, hub_dataset
 from cbench_server.types import Example
+
+_dataset = partial(hub_dataset, family="instruction-following")
 
 
 def _ifeval(row: Row, index: int) -> Example:
@@ -15,12 +19,11 @@ def _ifeval(row: Row, index: int) -> Example:
     }
 
 
-IFEVAL = hub_dataset(
+IFEVAL = _dataset(
     "ifeval",
     Part(repository="google/IFEval", split="train"),
     each(_ifeval),
     description="Prompts with instructions on form that a program can check.",
-    family="instruction-following",
     reference_fields=(*DEFAULT_REFERENCE_FIELDS, "kwargs"),
     evaluators=("answer-quality", "ifeval"),
     primary_score="ifeval_prompt_strict",
@@ -39,7 +42,7 @@ def _alpaca_eval(row: Row, index: int) -> Example:
     }
 
 
-ALPACA_EVAL = hub_dataset(
+ALPACA_EVAL = _dataset(
     "alpaca-eval",
     Part(
         repository="tatsu-lab/alpaca_eval",
@@ -50,7 +53,6 @@ ALPACA_EVAL = hub_dataset(
     each(_alpaca_eval),
     default_config="alpaca_eval",
     description="Open requests with a reference model's output; meant for --judge-url.",
-    family="instruction-following",
     official=False,
     size=805,
     licence="CC BY-NC 4.0",
@@ -70,12 +72,11 @@ def _mt_bench(row: Row, index: int) -> Example:
     }
 
 
-MT_BENCH = hub_dataset(
+MT_BENCH = _dataset(
     "mt-bench",
     Part(repository="HuggingFaceH4/mt_bench_prompts", split="train"),
     each(_mt_bench),
     description="Conversations of two turns without a gold answer; needs --judge-url.",
-    family="instruction-following",
     primary_score="judge_score",
     official=False,
     size=80,

@@ -1,6 +1,7 @@
 """Long contexts: tens of thousands of words with the answer somewhere in them."""
 
 from collections.abc import Iterator
+from functools import partial
 from hashlib import blake2b
 from typing import Any
 
@@ -8,6 +9,8 @@ from cbench_server.datasets.catalog.fields import LETTERS, choice_on, references
 from cbench_server.datasets.hub.sources import Access, Part, Row, each
 from cbench_server.datasets.record import hub_dataset
 from cbench_server.types import Example
+
+_dataset = partial(hub_dataset, family="long-context")
 
 _LONGBENCH_TASKS = (
     "narrativeqa",
@@ -43,7 +46,7 @@ def _longbench(row: Row, index: int) -> Example:
     }
 
 
-LONGBENCH = hub_dataset(
+LONGBENCH = _dataset(
     "longbench",
     {
         task: (
@@ -57,8 +60,7 @@ LONGBENCH = hub_dataset(
     },
     each(_longbench),
     default_config="hotpotqa",
-    description="21 long-context tasks in English and Chinese, one a config.",
-    family="long-context",
+    description="21 long-context tasks in English and Chinese, one per config.",
     official=False,
     size=200,
     licence="MIT",
@@ -69,18 +71,16 @@ LONGBENCH = hub_dataset(
 def _longbench_v2(row: Row, index: int) -> Example | None:
     choices = [row[f"choice_{letter}"] for letter in "ABCD"]
     right = LETTERS.find(row["answer"]) if row["answer"] else -1
-    fields = choice_on(row["context"], row["question"], choices, right)
-    return fields and {"id": index, **fields}
+    return choice_on(row["context"], index, row["question"], choices, right)
 
 
-LONGBENCH_V2 = hub_dataset(
+LONGBENCH_V2 = _dataset(
     "longbench-v2",
     Part(
         repository="THUDM/LongBench-v2", split="train", also=("zai-org/LongBench-v2/default/train",)
     ),
     each(_longbench_v2),
     description="Hard multiple choice on contexts of 8,000 to 2,000,000 words.",
-    family="long-context",
     evaluators=("answer-quality", "multiple-choice"),
     primary_score="mc_accuracy",
     size=503,
@@ -89,16 +89,28 @@ LONGBENCH_V2 = hub_dataset(
 )
 
 _INFINITEBENCH_TASKS = (
-    *("longbook_qa_eng", "longbook_qa_chn", "longbook_choice_eng", "longbook_sum_eng"),
-    *("longdialogue_qa_eng", "passkey", "number_string", "kv_retrieval"),
-    *("math_find", "math_calc", "code_run", "code_debug"),
+    "longbook_qa_eng",
+    "longbook_qa_chn",
+    "longbook_choice_eng",
+    "longbook_sum_eng",
+    "longdialogue_qa_eng",
+    "passkey",
+    "number_string",
+    "kv_retrieval",
+    "math_find",
+    "math_calc",
+    "code_run",
+    "code_debug",
 )
 
 
-# Some files begin with thousands of empty `options`, from which no type can be told.
+# Some files begin with thousands of empty `options`, which do not show their type.
 _INFINITEBENCH_SCHEMA = (
-    *(("id", "int64"), ("context", "string"), ("input", "string")),
-    *(("answer", "string[]"), ("options", "string[]")),
+    ("id", "int64"),
+    ("context", "string"),
+    ("input", "string"),
+    ("answer", "string[]"),
+    ("options", "string[]"),
 )
 
 
@@ -114,7 +126,7 @@ def _infinitebench(row: Row, index: int) -> Example:
     }
 
 
-INFINITEBENCH = hub_dataset(
+INFINITEBENCH = _dataset(
     "infinitebench",
     {
         task: (
@@ -130,8 +142,7 @@ INFINITEBENCH = hub_dataset(
     },
     each(_infinitebench),
     default_config="longbook_qa_eng",
-    description="Twelve tasks on contexts of more than 100,000 tokens, one a config.",
-    family="long-context",
+    description="Twelve tasks on contexts of more than 100,000 tokens, one per config.",
     official=False,
     size=351,
     licence="MIT",
@@ -164,7 +175,7 @@ def _nolima(rows: Iterator[Row], access: Access) -> Iterator[Example]:
 
 
 def _place(example_id: str, lines: int) -> int:
-    """Return the line to put the needle at: any, but always the same for an example."""
+    """Return the line for the needle: random, but always the same for an example."""
     digest = blake2b(example_id.encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") % (lines + 1)
 
@@ -176,7 +187,7 @@ def _filled(template: str, character: str, arguments: list[Any]) -> str:
     return text
 
 
-NOLIMA = hub_dataset(
+NOLIMA = _dataset(
     "nolima",
     {
         name: (Part(repository=_NOLIMA, config=name, file=f"needlesets/{name}.json"),)
@@ -186,7 +197,6 @@ NOLIMA = hub_dataset(
     text_folders=_HAYSTACKS,
     default_config="needle_set",
     description="A needle in a book that shares no words with the question about it.",
-    family="long-context",
     primary_score="contains",
     licence="Adobe Research License",
     citation="Modarressi et al. 2025, arXiv:2502.05167",

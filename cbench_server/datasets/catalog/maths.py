@@ -1,12 +1,19 @@
 """Mathematics: word problems and competition problems with one final answer."""
 
+from functools import partial
+
 from cbench_server.datasets.catalog.fields import as_text
 from cbench_server.datasets.hub.sources import Part, Row, by_config, each
 from cbench_server.datasets.record import hub_dataset
 from cbench_server.texts.boxes import last_boxes
 from cbench_server.types import Example
 
-_EVALUATORS = ("answer-quality", "math-equivalence")
+_dataset = partial(
+    hub_dataset,
+    family="maths",
+    evaluators=("answer-quality", "math-equivalence"),
+    primary_score="math_equiv",
+)
 
 
 def _gsm8k(row: Row, index: int) -> Example:
@@ -19,15 +26,12 @@ def _gsm8k(row: Row, index: int) -> Example:
     }
 
 
-GSM8K = hub_dataset(
+GSM8K = _dataset(
     "gsm8k",
     by_config("openai/gsm8k", ("main", "socratic"), "test"),
     each(_gsm8k),
     default_config="main",
     description="Grade school word problems in English.",
-    family="maths",
-    evaluators=_EVALUATORS,
-    primary_score="math_equiv",
     size=1319,
     licence="MIT",
     citation="Cobbe et al. 2021, arXiv:2110.14168",
@@ -43,7 +47,7 @@ def _mgsm(row: Row, index: int) -> Example:
     }
 
 
-MGSM = hub_dataset(
+MGSM = _dataset(
     "mgsm",
     by_config(
         "juletxara/mgsm",
@@ -53,9 +57,6 @@ MGSM = hub_dataset(
     each(_mgsm),
     default_config="en",
     description="Grade school word problems in eleven languages.",
-    family="maths",
-    evaluators=_EVALUATORS,
-    primary_score="math_equiv",
     size=250,
     licence="CC BY-SA 4.0",
     citation="Shi et al. 2022, arXiv:2210.03057",
@@ -79,13 +80,18 @@ def _boxed(solution: str) -> str:
 _MATH = by_config(
     "EleutherAI/hendrycks_math",
     (
-        *("algebra", "counting_and_probability", "geometry", "intermediate_algebra"),
-        *("number_theory", "prealgebra", "precalculus"),
+        "algebra",
+        "counting_and_probability",
+        "geometry",
+        "intermediate_algebra",
+        "number_theory",
+        "prealgebra",
+        "precalculus",
     ),
     "test",
 )
 
-MATH = hub_dataset(
+MATH = _dataset(
     "math",
     {
         "": tuple(part for (part,) in _MATH.values()),
@@ -94,9 +100,6 @@ MATH = hub_dataset(
     },
     each(_math),
     description="Competition problems of seven subjects; `math:500` is the usual sample.",
-    family="maths",
-    evaluators=_EVALUATORS,
-    primary_score="math_equiv",
     size=5000,
     licence="MIT",
     citation="Hendrycks et al. 2021, arXiv:2103.03874",

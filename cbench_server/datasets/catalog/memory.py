@@ -7,6 +7,7 @@ type, is_abstention) and, for systems without a memory, the transcript as `conte
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from hashlib import blake2b
 from typing import Any
 
@@ -15,12 +16,21 @@ from cbench_server.datasets.hub.sources import Part, Row, each
 from cbench_server.datasets.record import DEFAULT_REFERENCE_FIELDS, hub_dataset
 from cbench_server.types import Example
 
-_REFERENCE_FIELDS = (
-    *DEFAULT_REFERENCE_FIELDS,
-    *("qa_pairs", "question_id", "question_type", "is_abstention"),
+_dataset = partial(
+    hub_dataset,
+    family="memory",
+    reference_fields=(
+        *DEFAULT_REFERENCE_FIELDS,
+        "qa_pairs",
+        "question_id",
+        "question_type",
+        "is_abstention",
+    ),
+    evaluators=("answer-quality", "abstention"),
+    official=False,
 )
 
-# What LoCoMo's own scorer does with the codes fits these names: it splits the
+# Names that fit what LoCoMo's own scorer does with the codes: it splits the
 # answers of 1 at commas and tests 5 for an abstention.
 _LOCOMO_TYPES = {
     "1": "multi_hop",
@@ -29,8 +39,8 @@ _LOCOMO_TYPES = {
     "4": "single_hop",
     "5": "adversarial",
 }
-# A line that tells the time has a digit before its first colon, a speaker's name has not; but
-# so has the second line of "We meet\nat 3:30".
+# A line with the time has a digit before its first colon, and a speaker's name does not. But the
+# second line of "We meet\nat 3:30" has one, too.
 _LOCOMO_TIME = re.compile(r"^[^:]*\d:\d\d")
 _LOCOMO_LINE = re.compile(r"(Speaker_\d|[^\W\d][^:]{0,60}(?<!\d)): ?(.*)")
 _ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d")
@@ -80,8 +90,7 @@ def _locomo_pairs(row: Row) -> Iterator[Example]:
         row["questions"], row["answers"], row["category"], strict=True
     ):
         kind = _LOCOMO_TYPES.get(str(code), str(code))
-        # The answer to an adversarial question is that there is none; what the source may
-        # give is the trap.
+        # An adversarial question has no answer; one that the source gives is the trap.
         is_adversarial = kind == "adversarial"
         expected = "" if is_adversarial else as_text(answer).strip()
         if as_text(question).strip() and (expected or is_adversarial):
@@ -93,15 +102,11 @@ def _locomo_pairs(row: Row) -> Iterator[Example]:
             }
 
 
-LOCOMO = hub_dataset(
+LOCOMO = _dataset(
     "locomo",
     Part(repository="KhangPTT373/locomo_preprocess"),
     each(_locomo),
     description="Conversations of two friends over months, with about 200 questions each.",
-    family="memory",
-    reference_fields=_REFERENCE_FIELDS,
-    evaluators=("answer-quality", "abstention"),
-    official=False,
     licence="CC BY-NC 4.0",
     citation="Maharana et al. 2024, arXiv:2402.17753",
 )
@@ -117,7 +122,7 @@ def _longmemeval(row: Row, index: int) -> Example | None:
     is_abstention = str(row["question_id"]).endswith("_abs")
     about = {"question": question, "answer": answer}
     return {
-        "id": _telling_nothing(row["question_id"]) if is_abstention else row["question_id"],
+        "id": _neutral_id(row["question_id"]) if is_abstention else row["question_id"],
         "question_id": row["question_id"],
         "context": transcript(turns),
         **about,
@@ -129,10 +134,10 @@ def _longmemeval(row: Row, index: int) -> Example | None:
     }
 
 
-def _telling_nothing(question_id: str) -> str:
-    """Return an id like the others for a question whose own says that it has no answer.
+def _neutral_id(question_id: str) -> str:
+    """Return an id that does not show that the question has no answer, as the source's does.
 
-    Without the ending, some would be those of the questions they were made from.
+    Only dropping the ending would give some the id of the question they were made from.
     """
     before, underscore, _ = question_id.removesuffix("_abs").rpartition("_")
     return before + underscore + blake2b(question_id.encode(), digest_size=4).hexdigest()
@@ -143,9 +148,9 @@ def _longmemeval_turns(row: Row) -> Iterator[Example]:
     times = [iso_time(date) for date in row.get("haystack_dates") or [""] * len(sessions)]
     dated = [*zip(times, sessions, strict=True)]
     if all(_ISO.fullmatch(time) for time in times):
-        # One variant of the source has them in no order.
+        # One variant of the source does not order them.
         dated.sort(key=lambda pair: pair[0])
-    # Numbered: the source's own ids begin with "answer" where the answer is.
+    # Numbered, because the source's ids begin with "answer" where the answer is.
     for number, (time, session) in enumerate(dated, 1):
         for turn in session:
             if content := as_text(turn["content"]).strip():
@@ -157,7 +162,7 @@ def _longmemeval_turns(row: Row) -> Iterator[Example]:
                 }
 
 
-LONGMEMEVAL = hub_dataset(
+LONGMEMEVAL = _dataset(
     "longmemeval",
     {
         variant: (
@@ -172,10 +177,6 @@ LONGMEMEVAL = hub_dataset(
     each(_longmemeval),
     default_config="s",
     description="Questions about dozens of chats with an assistant, some without an answer.",
-    family="memory",
-    reference_fields=_REFERENCE_FIELDS,
-    evaluators=("answer-quality", "abstention"),
-    official=False,
     size=500,
     licence="MIT",
     citation="Wu et al. 2024, arXiv:2410.10813",
@@ -185,7 +186,7 @@ RECORDS = (LOCOMO, LONGMEMEVAL)
 
 
 def transcript(turns: Sequence[Mapping[str, Any]]) -> str:
-    """Render turns as text, a line each, with times and speakers as far as they are known."""
+    """Render turns as text, one per line, with times and speakers where they are known."""
     return "\n".join(
         f"{'[' + turn['time'] + '] ' if turn.get('time') else ''}"
         f"{turn.get('speaker') or turn['role']}: {turn['content']}"
@@ -194,7 +195,7 @@ def transcript(turns: Sequence[Mapping[str, Any]]) -> str:
 
 
 def iso_time(text: str) -> str:
-    """Return a time in ISO 8601, or the text where it is not one of the known forms."""
+    """Return a time in ISO 8601, or the text unchanged where its form is not known."""
     plain = re.sub(r"\s*\(\w+\)", "", text).strip()
     for form in ("%I:%M %p on %d %B, %Y", "%Y/%m/%d %H:%M"):
         try:

@@ -1,5 +1,6 @@
 """Multiple choice: a question and its choices are the context, one letter is the answer."""
 
+from functools import partial
 from hashlib import blake2b
 
 from cbench_server.datasets.catalog.fields import as_index, choice
@@ -8,23 +9,24 @@ from cbench_server.datasets.hub.sources import Part, Row, by_config, each
 from cbench_server.datasets.record import hub_dataset
 from cbench_server.types import Example
 
-_EVALUATORS = ("answer-quality", "multiple-choice")
+_dataset = partial(
+    hub_dataset,
+    family="multiple-choice",
+    evaluators=("answer-quality", "multiple-choice"),
+    primary_score="mc_accuracy",
+)
 
 
 def _mmlu(row: Row, index: int) -> Example | None:
-    fields = choice(row["question"], row["choices"], as_index(row["answer"]))
-    return fields and {"id": index, **fields}
+    return choice(index, row["question"], row["choices"], as_index(row["answer"]))
 
 
-MMLU = hub_dataset(
+MMLU = _dataset(
     "mmlu",
     by_config("cais/mmlu", ("all", *MMLU_SUBJECTS), "test"),
     each(_mmlu),
     default_config="all",
     description="Exam questions on 57 subjects, four choices each.",
-    family="multiple-choice",
-    evaluators=_EVALUATORS,
-    primary_score="mc_accuracy",
     size=14042,
     licence="MIT",
     citation="Hendrycks et al. 2021, arXiv:2009.03300",
@@ -32,18 +34,14 @@ MMLU = hub_dataset(
 
 
 def _mmlu_pro(row: Row, index: int) -> Example | None:
-    fields = choice(row["question"], row["options"], as_index(row["answer_index"]))
-    return fields and {"id": index, **fields}
+    return choice(index, row["question"], row["options"], as_index(row["answer_index"]))
 
 
-MMLU_PRO = hub_dataset(
+MMLU_PRO = _dataset(
     "mmlu-pro",
     Part(repository="TIGER-Lab/MMLU-Pro"),
     each(_mmlu_pro),
     description="Harder exam questions with up to ten choices.",
-    family="multiple-choice",
-    evaluators=_EVALUATORS,
-    primary_score="mc_accuracy",
     size=12032,
     licence="MIT",
     citation="Wang et al. 2024, arXiv:2406.01574",
@@ -53,19 +51,15 @@ MMLU_PRO = hub_dataset(
 def _arc(row: Row, index: int) -> Example | None:
     labels = row["choices"]["label"]
     right = labels.index(row["answerKey"]) if row["answerKey"] in labels else -1
-    fields = choice(row["question"], row["choices"]["text"], right)
-    return fields and {"id": row["id"], **fields}
+    return choice(row["id"], row["question"], row["choices"]["text"], right)
 
 
-ARC_CHALLENGE = hub_dataset(
+ARC_CHALLENGE = _dataset(
     "arc-challenge",
     Part(repository="allenai/ai2_arc", config="ARC-Challenge"),
     each(_arc),
     default_config="ARC-Challenge",
     description="School science questions that retrieval and co-occurrence get wrong.",
-    family="multiple-choice",
-    evaluators=_EVALUATORS,
-    primary_score="mc_accuracy",
     size=1172,
     licence="CC BY-SA 4.0",
     citation="Clark et al. 2018, arXiv:1803.05457",
@@ -76,24 +70,20 @@ def _gpqa(row: Row, index: int) -> Example | None:
     right = row["Correct Answer"].strip()
     wrong = [row[f"Incorrect Answer {number}"].strip() for number in (1, 2, 3)]
     choices = sorted([right, *wrong], key=lambda text: _order(index, text))
-    fields = choice(row["Question"], choices, choices.index(right))
-    return fields and {"id": index, **fields}
+    return choice(index, row["Question"], choices, choices.index(right))
 
 
 def _order(example_id: int, text: str) -> bytes:
-    """Shuffle the choices of each example the same way wherever and whenever it is loaded."""
+    """Return a sort key that shuffles the choices of an example the same way on every load."""
     return blake2b(f"{example_id}:{text}".encode(), digest_size=16).digest()
 
 
-GPQA = hub_dataset(
+GPQA = _dataset(
     "gpqa",
     by_config("Idavidrein/gpqa", ("gpqa_diamond", "gpqa_main", "gpqa_extended"), "train"),
     each(_gpqa),
     default_config="gpqa_diamond",
     description="Graduate questions in biology, physics and chemistry (gated on the hub).",
-    family="multiple-choice",
-    evaluators=_EVALUATORS,
-    primary_score="mc_accuracy",
     size=198,
     licence="CC BY 4.0",
     citation="Rein et al. 2023, arXiv:2311.12022",
@@ -101,19 +91,15 @@ GPQA = hub_dataset(
 
 
 def _hellaswag(row: Row, index: int) -> Example | None:
-    fields = choice(row["ctx"], row["endings"], as_index(row["label"]))
-    given = row.get("ind")
-    return fields and {"id": index if given is None else given, **fields}
+    example_id = index if row.get("ind") is None else row["ind"]
+    return choice(example_id, row["ctx"], row["endings"], as_index(row["label"]))
 
 
-HELLASWAG = hub_dataset(
+HELLASWAG = _dataset(
     "hellaswag",
     Part(repository="Rowan/hellaswag", split="validation"),
     each(_hellaswag),
     description="How an everyday scene goes on, among four endings.",
-    family="multiple-choice",
-    evaluators=_EVALUATORS,
-    primary_score="mc_accuracy",
     size=10042,
     licence="MIT",
     citation="Zellers et al. 2019, arXiv:1905.07830",
@@ -121,11 +107,11 @@ HELLASWAG = hub_dataset(
 
 
 def _winogrande(row: Row, index: int) -> Example | None:
-    fields = choice(row["sentence"], [row["option1"], row["option2"]], as_index(row["answer"]) - 1)
-    return fields and {"id": index, **fields}
+    options = [row["option1"], row["option2"]]
+    return choice(index, row["sentence"], options, as_index(row["answer"]) - 1)
 
 
-WINOGRANDE = hub_dataset(
+WINOGRANDE = _dataset(
     "winogrande",
     by_config(
         "allenai/winogrande",
@@ -135,9 +121,6 @@ WINOGRANDE = hub_dataset(
     each(_winogrande),
     default_config="winogrande_xl",
     description="Which of two names fills the blank of a sentence.",
-    family="multiple-choice",
-    evaluators=_EVALUATORS,
-    primary_score="mc_accuracy",
     size=1267,
     licence="CC BY",
     citation="Sakaguchi et al. 2020, arXiv:1907.10641",

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Iterator
+from functools import partial
 
 from cbench_server.datasets.catalog.fields import as_index
 from cbench_server.datasets.catalog.scrolls import scrolls_part, split_query
@@ -9,7 +10,13 @@ from cbench_server.datasets.hub.sources import Access, Part, Row, each
 from cbench_server.datasets.record import hub_dataset
 from cbench_server.types import Example
 
-_EVALUATORS = ("answer-quality", "nli-label-match")
+_dataset = partial(
+    hub_dataset,
+    family="nli",
+    evaluators=("answer-quality", "nli-label-match"),
+    primary_score="nli_accuracy",
+)
+
 _LEAD = "Does the contract entail, contradict, or not mention"
 
 
@@ -24,15 +31,12 @@ def _contract_nli(row: Row, index: int) -> Example:
     }
 
 
-CONTRACT_NLI = hub_dataset(
+CONTRACT_NLI = _dataset(
     "contract-nli",
     scrolls_part("contract_nli"),
     each(_contract_nli),
     default_config="contract_nli",
     description="Non-disclosure agreements and statements about them.",
-    family="nli",
-    evaluators=_EVALUATORS,
-    primary_score="nli_accuracy",
     size=1037,
     licence="CC BY 4.0",
     citation="Koreeda & Manning 2021, arXiv:2110.01799; Shaham et al. 2022, arXiv:2201.03533",
@@ -75,7 +79,7 @@ def _scifact_label(evidence: list[Row], cited: list[int]) -> str:
     return "NOT ENOUGH INFO"
 
 
-SCIFACT = hub_dataset(
+SCIFACT = _dataset(
     "scifact",
     Part(
         repository="allenai/scifact",
@@ -87,9 +91,6 @@ SCIFACT = hub_dataset(
     companions=(_CORPUS,),
     default_config="claims",
     description="Scientific claims and the abstracts they cite.",
-    family="nli",
-    evaluators=_EVALUATORS,
-    primary_score="nli_accuracy",
     official=False,
     size=300,
     licence="CC BY 4.0, abstracts ODC-By 1.0",

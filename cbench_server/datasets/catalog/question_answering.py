@@ -1,11 +1,14 @@
-"""Question answering: a text, or nothing but the question, and an answer in a few words."""
+"""Question answering: a text, or only the question, and an answer in a few words."""
 
 from collections.abc import Iterator
+from functools import partial
 
 from cbench_server.datasets.catalog.fields import as_text, choice_on, records, references
-from cbench_server.datasets.hub.sources import Access, Part, Row, each
+from cbench_server.datasets.hub.sources import Access, Part, Row, by_config, each
 from cbench_server.datasets.record import hub_dataset
 from cbench_server.types import Example
+
+_dataset = partial(hub_dataset, family="question-answering")
 
 
 def _hotpotqa(row: Row, index: int) -> Example:
@@ -27,13 +30,12 @@ def _hotpotqa_part(config: str) -> tuple[Part, ...]:
     return (part,)
 
 
-HOTPOTQA = hub_dataset(
+HOTPOTQA = _dataset(
     "hotpotqa",
     {name: _hotpotqa_part(name) for name in ("fullwiki", "distractor")},
     each(_hotpotqa),
     default_config="fullwiki",
     description="Questions that need two Wikipedia paragraphs, among distractors.",
-    family="question-answering",
     size=7405,
     licence="CC BY-SA 4.0",
     citation="Yang et al. 2018, arXiv:1809.09600",
@@ -50,7 +52,7 @@ def _musique(row: Row, index: int) -> Example:
     }
 
 
-MUSIQUE = hub_dataset(
+MUSIQUE = _dataset(
     "musique",
     Part(
         repository="bdsaglam/musique",
@@ -61,7 +63,6 @@ MUSIQUE = hub_dataset(
     each(_musique),
     default_config="answerable",
     description="Questions composed of two to four steps over twenty paragraphs.",
-    family="question-answering",
     size=2417,
     licence="CC BY 4.0",
     citation="Trivedi et al. 2022, arXiv:2108.00573",
@@ -73,7 +74,7 @@ def _natural_questions(row: Row, index: int) -> Example:
     return {"id": index, "context": question, "question": question, **references(row["answer"])}
 
 
-NATURAL_QUESTIONS = hub_dataset(
+NATURAL_QUESTIONS = _dataset(
     "natural-questions",
     Part(
         repository="google-research-datasets/nq_open",
@@ -83,7 +84,6 @@ NATURAL_QUESTIONS = hub_dataset(
     each(_natural_questions),
     default_config="nq_open",
     description="What people asked a search engine; no text is given, so nothing to compress.",
-    family="question-answering",
     primary_score="exact_match",
     size=3610,
     licence="CC BY-SA 3.0",
@@ -100,12 +100,11 @@ def _narrativeqa(row: Row, index: int) -> Example:
     }
 
 
-NARRATIVEQA = hub_dataset(
+NARRATIVEQA = _dataset(
     "narrativeqa",
     Part(repository="deepmind/narrativeqa"),
     each(_narrativeqa),
     description="Questions about books and films, answered from a summary of the plot.",
-    family="question-answering",
     official=False,
     size=10557,
     licence="Apache-2.0",
@@ -124,16 +123,16 @@ def _triviaqa(row: Row, index: int) -> Example:
     }
 
 
-TRIVIAQA = hub_dataset(
+TRIVIAQA = _dataset(
     "triviaqa",
-    {
-        name: (Part(repository="mandarjoshi/trivia_qa", config=name, split="validation"),)
-        for name in ("rc", "rc.web", "rc.wikipedia", "rc.nocontext", "unfiltered")
-    },
+    by_config(
+        "mandarjoshi/trivia_qa",
+        ("rc", "rc.web", "rc.wikipedia", "rc.nocontext", "unfiltered"),
+        "validation",
+    ),
     each(_triviaqa),
     default_config="rc",
     description="Trivia with the pages a web search found; the bare question where it found none.",
-    family="question-answering",
     licence="Apache-2.0",
     citation="Joshi et al. 2017, arXiv:1705.03551",
 )
@@ -144,12 +143,11 @@ def _frames(row: Row, index: int) -> Example:
     return {"id": index, "context": prompt, "question": prompt, "answer": row["Answer"]}
 
 
-FRAMES = hub_dataset(
+FRAMES = _dataset(
     "frames",
     Part(repository="google/frames-benchmark"),
     each(_frames),
     description="Questions over several Wikipedia articles, which are not given.",
-    family="question-answering",
     official=False,
     size=824,
     licence="Apache-2.0",
@@ -158,18 +156,15 @@ FRAMES = hub_dataset(
 
 
 def _quality(row: Row, index: int) -> Example | None:
-    fields = choice_on(
-        row["article"], row["question"], row["options"], int(row["gold_label"] or 0) - 1
-    )
-    return fields and {"id": index, **fields}
+    right = int(row["gold_label"] or 0) - 1
+    return choice_on(row["article"], index, row["question"], row["options"], right)
 
 
-QUALITY = hub_dataset(
+QUALITY = _dataset(
     "quality",
     Part(repository="tasksource/QuALITY", split="validation"),
     each(_quality),
     description="Multiple choice about stories and articles of 2,000 to 8,000 tokens.",
-    family="question-answering",
     evaluators=("answer-quality", "multiple-choice"),
     primary_score="mc_accuracy",
     size=2086,
@@ -210,12 +205,11 @@ def _qasper_answers(annotations: object) -> Iterator[str]:
             yield "Unanswerable"
 
 
-QASPER = hub_dataset(
+QASPER = _dataset(
     "qasper",
     Part(repository="allenai/qasper", split="validation", revision="refs/convert/parquet"),
     _qasper,
     description="Questions about whole NLP papers, asked by readers of the abstract.",
-    family="question-answering",
     official=False,
     size=1005,
     licence="CC BY 4.0",
@@ -229,13 +223,12 @@ def _truthfulqa(row: Row, index: int) -> Example:
     return {"id": index, "context": question, "question": question, **references(answers)}
 
 
-TRUTHFULQA = hub_dataset(
+TRUTHFULQA = _dataset(
     "truthfulqa",
     Part(repository="truthfulqa/truthful_qa", config="generation", split="validation"),
     each(_truthfulqa),
     default_config="generation",
     description="Questions that people often answer wrongly, from misconceptions.",
-    family="question-answering",
     official=False,
     size=817,
     licence="Apache-2.0",
@@ -252,18 +245,25 @@ def _drop(row: Row, index: int) -> Example:
     }
 
 
-DROP = hub_dataset(
+DROP = _dataset(
     "drop",
     Part(repository="ucinlp/drop", split="validation"),
     each(_drop),
     description="Passages with questions that need counting, sorting or arithmetic.",
-    family="question-answering",
     official=False,
     licence="CC BY-SA 4.0",
     citation="Dua et al. 2019, arXiv:1903.00161",
 )
 
 RECORDS = (
-    *(HOTPOTQA, MUSIQUE, NATURAL_QUESTIONS, NARRATIVEQA, TRIVIAQA),
-    *(FRAMES, QUALITY, QASPER, TRUTHFULQA, DROP),
+    HOTPOTQA,
+    MUSIQUE,
+    NATURAL_QUESTIONS,
+    NARRATIVEQA,
+    TRIVIAQA,
+    FRAMES,
+    QUALITY,
+    QASPER,
+    TRUTHFULQA,
+    DROP,
 )

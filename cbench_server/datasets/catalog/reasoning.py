@@ -54,7 +54,7 @@ BBH = hub_dataset(
     },
     each(_bbh),
     default_config="boolean_expressions",
-    description="27 tasks of BIG-Bench Hard, one a config.",
+    description="27 tasks of BIG-Bench Hard, one per config.",
     family="reasoning",
     primary_score="exact_match",
     size=250,

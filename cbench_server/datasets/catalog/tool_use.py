@@ -1,4 +1,4 @@
-"""Calling functions: the tools are given, the right call is the answer."""
+"""Tool use: the functions are given, the right call is the answer."""
 
 import json
 from collections.abc import Iterator
@@ -42,7 +42,7 @@ def _bfcl(rows: Iterator[Row], access: Access) -> Iterator[Example]:
 
 
 def _asked(conversation: Any) -> str:
-    """Return what is asked: the messages of all turns, system prompts first as they stand."""
+    """Return the messages of all turns in their order, system prompts included."""
     turns = conversation if isinstance(conversation, list) else []
     return "\n\n".join(message["content"] for turn in turns for message in turn)
 

@@ -1,1 +1,1 @@
-"""Datasets that come inside the package."""
+"""Datasets that come with the package."""

@@ -1,4 +1,4 @@
-"""The datasets that come inside the package, written for it: they need no network."""
+"""Datasets that come with the package and were written for it: they need no network."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -63,12 +63,9 @@ MINI_SUMMARIES = _embedded(
 
 
 def _choice(row: Example) -> Example:
-    question, choices, right = row["question"], row["choices"], LETTERS.index(row["answer"])
-    if "context" in row:
-        fields = choice_on(row["context"], question, choices, right)
-    else:
-        fields = choice(question, choices, right)
-    return {"id": row["id"], "kind": row["kind"], **(fields or {})}
+    asked = row["id"], row["question"], row["choices"], LETTERS.index(row["answer"])
+    example = choice_on(row["context"], *asked) if "context" in row else choice(*asked)
+    return {"id": row["id"], "kind": row["kind"], **(example or {})}
 
 
 MINI_CHOICE = _embedded(
@@ -82,7 +79,7 @@ MINI_CHOICE = _embedded(
 
 
 def _asked(row: Example) -> Example:
-    """Give a row that is all question: the text is context and question at once."""
+    """Map a row that is only a question: its text is both context and question."""
     text = row.get("context") or row["question"]
     return {**row, "context": text, "question": text}
 
@@ -109,7 +106,7 @@ _ENTAILMENT = "Does the text entail, contradict, or not mention the following st
 
 
 def _nli(row: Example) -> Example:
-    # A claim that a text SUPPORTS or REFUTES stands alone, as in the datasets with these labels.
+    # A claim that a text SUPPORTS or REFUTES is asked alone, as in the datasets with these labels.
     is_claim = row["label"].isupper()
     return {
         "id": row["id"],

@@ -1,4 +1,4 @@
-"""Filling a mirror from the hub, and checking later that it is still what was downloaded."""
+"""Downloads from the hub into a mirror, and a later check that its files are unchanged."""
 
 import gzip
 import json
@@ -18,10 +18,10 @@ DIGESTS = "SHA256SUMS"
 def download(
     source: HubSource, config: str, folder: Path, *, revision: str = "", limit: int | None = None
 ) -> Iterator[Path]:
-    """Copy what a config needs into a mirror, and yield each file once it is whole.
+    """Copy what a config needs into a mirror, and yield each file once it is complete.
 
-    A file that is there already is kept. `limit` is how many rows to copy of each part; files
-    that are read as they are come whole.
+    An existing file is kept. `limit` is the number of rows to copy of each part; a file that is
+    read as it is gets copied whole.
     """
     access = Access(source.name, None, revision)
     for part in (*source.parts[config], *source.companions):
@@ -49,7 +49,7 @@ def _download_part(access: Access, part: Part, folder: Path, limit: int | None) 
 
 
 def _kept(folder: Path, name: str, write: Callable[[Path], object]) -> Path:
-    """Write a file beside its place, note its digest, and move it there."""
+    """Write a temporary file, note its digest, and move it into place."""
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.part")
@@ -74,7 +74,7 @@ def read_digests(folder: Path) -> dict[str, str]:
 
 
 def check(folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield each file that was downloaded into a mirror, and what is wrong with it, or nothing."""
+    """Yield each downloaded file of a mirror and its fault; an empty text means that it is good."""
     known = read_digests(folder)
     if not known:
         raise BadDataset(f"{folder} has no {DIGESTS}; cbench datasets download writes it")

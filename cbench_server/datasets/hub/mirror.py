@@ -1,4 +1,4 @@
-"""The local mirror: `<org>/<name>/<config>/<split>` with one of a few endings, in one folder."""
+"""Local mirror: one folder with files `<org>/<name>/<config>/<split>` and one of a few endings."""
 
 import hashlib
 import itertools
@@ -28,11 +28,11 @@ def named_folder(data_dir: str | Path | None) -> Path | None:
 
 
 def mirror_folder(data_dir: str | Path | None) -> Path | None:
-    """Likewise, having made sure that it is there."""
+    """Return the mirror's folder, or raise BadDataset if it does not exist."""
     folder = named_folder(data_dir)
     if folder is not None and not folder.is_dir():
         raise BadDataset(
-            f"the data directory {folder} is not there; check --data-dir and {VARIABLE}"
+            f"the data directory {folder} does not exist; check --data-dir and {VARIABLE}"
         )
     return folder
 
@@ -58,7 +58,7 @@ def text_names(home: Path) -> list[str]:
 
 
 def iterate_mirrored(path: Path, *, skip_bad_lines: bool = False) -> Iterator[Example]:
-    """Iterate the rows of a file of the mirror; lines that are skipped are named in the log."""
+    """Iterate the rows of a file of the mirror; the log names skipped lines."""
     iterate = iterate_file if path.name.endswith(SUFFIXES) else iterate_json
     count = itertools.count(1)
 

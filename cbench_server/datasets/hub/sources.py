@@ -20,8 +20,8 @@ class Part:
     """Rows of one split: where the hub has them, and where a mirror may have them.
 
     In a mirror they are at `<repository>/<config>/<split>`, with `default` for no config, or
-    at one of the stems in `also`: other copies, or another split, which stands in only while
-    nobody asks for one.
+    at one of the stems in `also`: other copies, or another split, which is used only if no
+    split was asked for.
     """
 
     repository: str
@@ -32,7 +32,7 @@ class Part:
     url: str = ""
     """How the hub keeps the rows, if not as a dataset; see `stream.stream_rows`."""
     schema: tuple[tuple[str, str], ...] = ()
-    """The columns at `url` and their types, where they cannot be told from the first rows."""
+    """The columns at `url` and their types, where the first rows do not show them."""
     revision: str = ""
     also: tuple[str, ...] = ()
     is_optional: bool = False
@@ -40,12 +40,12 @@ class Part:
 
     @property
     def stems(self) -> tuple[str, ...]:
-        """Where a mirror may have it, without the ending."""
+        """Its places in a mirror, without the ending."""
         return (f"{self.repository}/{self.config or 'default'}/{self.split}", *self.also)
 
     @property
     def path(self) -> str:
-        """Where a mirror has the file that is read as it is; empty if there is none."""
+        """The place in a mirror of the file that is read as it is; empty if there is none."""
         return f"{self.repository}/{self.file}" if self.file else ""
 
     def of_split(self, split: str) -> "Part":
@@ -59,7 +59,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Reaches parts for one reading of a dataset."""
+    """Access to the parts of a dataset while it is read once."""
 
     dataset: str
     folder: Path | None
@@ -82,9 +82,8 @@ class Access:
         return self._explained(rows, part)
 
     def text_file(self, repository: str, folders: tuple[str, ...]) -> tuple[str, Path]:
-        """Return the first text file, by name, of the first of the folders that has one.
-
-        With its path in the repository, and where it is on this machine.
+        """Return the first text file, by name, of the first folder that has one: its path in the
+        repository, and on this machine.
         """
         if self.folder is not None and not self.revision and self._is_mirrored(repository):
             home = self.folder / repository
@@ -118,7 +117,7 @@ class Access:
 
     @contextmanager
     def _explaining(self, part: Part) -> Iterator[None]:
-        """Say what to do when the hub does not give a part."""
+        """Turn errors of the hub into one that names the way out."""
         try:
             yield
         except BadDataset:
@@ -128,12 +127,12 @@ class Access:
             wanted = part.path or f"{part.stems[0]}.jsonl"
             where = self.folder or "DIR"
             how = "" if self.folder else " and pass --data-dir DIR"
-            other = "" if part.file else f" ({', '.join(mirror.SUFFIXES[1:])} will do as well)"
+            other = "" if part.file else f" (or {', '.join(mirror.SUFFIXES[1:])})"
             reason = str(error).strip().partition("\n")[0] or "no reason given"
             raise BadDataset(
-                f'dataset "{self.dataset}": the hub does not give {part.repository} '
+                f'dataset "{self.dataset}": the hub did not deliver {part.repository} '
                 f"({type(error).__name__}: {reason:.300}). "
-                f"To do without it, put its rows at {where}/{wanted}{other}{how}."
+                f"To work without the hub, put its rows at {where}/{wanted}{other}{how}."
             ) from error
 
 
@@ -149,9 +148,9 @@ class HubSource:
     parts: Mapping[str, tuple[Part, ...]]
     mapping: Mapper
     companions: tuple[Part, ...] = ()
-    """What the mapping reads besides, whatever the config."""
+    """Parts that the mapping also reads, for every config."""
     text_folders: tuple[str, ...] = ()
-    """Where, in the repository, a text is that the mapping reads besides."""
+    """Folders of the repository with a text that the mapping also reads."""
 
     def load(
         self,
@@ -162,7 +161,7 @@ class HubSource:
         data_dir: str | Path | None = None,
         skip_bad_lines: bool = False,
     ) -> Iterator[Example]:
-        """Iterate the examples; what is wrong with the arguments is said before the first."""
+        """Iterate the examples; wrong arguments raise before the first one."""
         parts = self._of_split(config, split)
         access = Access(self.name, mirror.mirror_folder(data_dir), revision, skip_bad_lines)
         rows = itertools.chain.from_iterable(access.rows(part) for part in parts)
@@ -176,8 +175,8 @@ class HubSource:
                 count += 1
         except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
             raise BadDataset(
-                f'dataset "{self.name}", after {count} examples: a row is not of the form its '
-                f"source is known for ({type(error).__name__}: {error!s:.200})"
+                f'dataset "{self.name}", after {count} examples: a row does not have the '
+                f"expected form ({type(error).__name__}: {error!s:.200})"
             ) from error
 
     def is_mirrored(self, config: str, data_dir: str | Path | None) -> bool:
@@ -193,9 +192,9 @@ class HubSource:
         revision: str = "",
         data_dir: str | Path | None = None,
     ) -> dict[str, Any]:
-        """Say what `load` reads with these arguments: files by digest, or a revision of the hub.
+        """Return what `load` reads with these arguments: files by digest, or a revision of the hub.
 
-        The revision is as asked for where the hub does not answer.
+        If the hub does not answer, the revision is the one asked for.
         """
         parts = self._of_split(config, split)
         folder = mirror.mirror_folder(data_dir)
@@ -207,7 +206,7 @@ class HubSource:
         return {"revision": stream.resolved_revision(parts[0].repository, asked), "files": {}}
 
     def _mirrored(self, parts: tuple[Part, ...], folder: Path) -> list[Path]:
-        """Return the files of a mirror that hold the parts; none if one is missing."""
+        """Return the files of a mirror that hold the parts; an empty list if one is missing."""
         found = []
         for part in (*parts, *self.companions):
             if (path := mirror.find(folder, part.stems, part.path)) is not None:

@@ -8,7 +8,7 @@ from cbench_server.datasets.readers.json_file import iterate_json
 from cbench_server.datasets.readers.parquet_file import plain
 from cbench_server.types import Example
 
-_PATIENCE_S = 10.0
+_TIMEOUT_S = 10.0
 
 
 def stream_rows(
@@ -54,10 +54,10 @@ def _features(schema: tuple[tuple[str, str], ...]) -> Any:
 
 
 def _hush() -> None:
-    """Keep the hub's library from telling of every retry; our error says how it ended."""
+    """Keep the hub's library from logging every retry; our error says how it ended."""
     from huggingface_hub.utils import logging
 
-    logging.set_verbosity_error()  # type: ignore[no-untyped-call] # the library leaves it out
+    logging.set_verbosity_error()  # type: ignore[no-untyped-call] # the library has no type for it
 
 
 def file_rows(repository: str, name: str, revision: str) -> Iterator[Example]:
@@ -66,7 +66,7 @@ def file_rows(repository: str, name: str, revision: str) -> Iterator[Example]:
 
 
 def fetch(repository: str, name: str, revision: str) -> Path:
-    """Return where a file of a repository is on this machine, fetched at most once."""
+    """Return the local path of a file of a repository; it is fetched at most once."""
     from huggingface_hub import hf_hub_download
 
     _hush()
@@ -82,13 +82,13 @@ def file_names(repository: str, revision: str) -> list[str]:
 
 
 def resolved_revision(repository: str, revision: str) -> str:
-    """Return the commit a revision stands for now, or the revision where the hub does not say."""
+    """Return the commit a revision stands for, or the revision itself if the hub does not say."""
     from huggingface_hub import HfApi
 
     try:
-        info = HfApi().dataset_info(repository, revision=revision or None, timeout=_PATIENCE_S)
+        info = HfApi().dataset_info(repository, revision=revision or None, timeout=_TIMEOUT_S)
     except Exception:
-        # The library lets those of its HTTP client through, whichever that is. Whoever reads
-        # the rows next is told what is wrong.
+        # The library also passes on the errors of its HTTP client. Reading the rows, which
+        # comes next, reports what is wrong.
         return revision
     return info.sha or revision

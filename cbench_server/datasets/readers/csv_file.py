@@ -1,4 +1,4 @@
-"""CSV: a header row, then one example a row; cells stay the text they are."""
+"""CSV: a header row, then one example per row; cells stay text."""
 
 import csv
 from collections.abc import Iterator
@@ -54,7 +54,7 @@ def _read_header(path: Path, rows: Iterator[list[str]]) -> list[str]:
     except (csv.Error, ValueError) as error:
         raise BadDataset(f"{path}, header row: {error}") from error
     if repeated := [name for name in header if header.count(name) > 1]:
-        raise BadDataset(f'{path}, header row: the column "{repeated[0]}" stands there twice')
+        raise BadDataset(f'{path}, header row: the column "{repeated[0]}" occurs twice; rename one')
     return header
 
 

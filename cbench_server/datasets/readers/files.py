@@ -1,4 +1,4 @@
-"""Examples from a local file: .jsonl, .jsonl.gz, .csv or .parquet, one at a time."""
+"""Local files of examples: .jsonl, .jsonl.gz, .csv or .parquet, read one at a time."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -37,10 +37,10 @@ def iterate_file(
         raise BadDataset(f"{path} is a directory; name one file in it ({', '.join(FILE_SUFFIXES)})")
     if reader is None:
         raise BadDataset(
-            f"cannot tell the format of {path}; its name must end in {', '.join(FILE_SUFFIXES)}"
+            f"the format of {path} is not known; its name must end in {', '.join(FILE_SUFFIXES)}"
         )
     if not path.exists():
-        raise BadDataset(f"no file {path}; check the path")
+        raise BadDataset(f"{path} does not exist; check the path")
     return _readable(path, reader(path, BadLines(path, skip_bad_lines, on_bad_line)))
 
 

@@ -1,4 +1,4 @@
-"""A .json file as its publisher keeps it: one array of objects, or an object a line."""
+"""JSON files of publishers: one array of objects, or one object per line."""
 
 import itertools
 import json
@@ -23,7 +23,7 @@ def iterate_json(
 ) -> Iterator[Example]:
     """Iterate the objects of a file, holding one of them (and as much again) in memory.
 
-    Only lines can be skipped: after a fault in an array nobody knows where the next object begins.
+    Only lines can be skipped: after a fault in an array, the start of the next object is unknown.
     """
     try:
         with path.open(encoding="utf-8-sig") as stream:

@@ -1,4 +1,4 @@
-"""JSON lines, plain or gzipped: one object a line, UTF-8, blank lines skipped."""
+"""JSON lines, plain or gzipped: one object per line, UTF-8, blank lines skipped."""
 
 import gzip
 import json
@@ -51,7 +51,7 @@ def decode_value(text: bytes) -> Any:
     except (msgspec.DecodeError, ValueError, RecursionError):
         # The json module accepts NaN and Infinity, which the wire can carry,
         # and gives the better reason for what it refuses.
-        return _decode_patiently(text)
+        return _decode_slowly(text)
 
 
 _JSON_NAMES = {
@@ -64,7 +64,7 @@ _JSON_NAMES = {
 }
 
 
-def _decode_patiently(text: bytes) -> Any:
+def _decode_slowly(text: bytes) -> Any:
     try:
         value = json.loads(text.decode("utf-8"))
         # Text with half a surrogate pair cannot be stored or sent as UTF-8.

@@ -1,4 +1,4 @@
-"""The lines of a file as bytes, and what happens to a line that cannot be used."""
+"""Lines of a file as bytes, and the handling of a line that cannot be used."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -15,7 +15,7 @@ _ROWS_AT_A_TIME = 32
 
 
 def iterate_parquet(path: Path, bad_lines: BadLines) -> Iterator[Example]:
-    """Iterate the rows of a .parquet file; it has no lines, so it is good or bad as a whole."""
+    """Iterate the rows of a .parquet file; it has no lines to skip."""
     # Imported here because it takes a third of a second and most runs never need it.
     import pyarrow
     from pyarrow import parquet

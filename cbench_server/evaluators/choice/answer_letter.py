@@ -22,12 +22,12 @@ _LATEX_TEXT = re.compile(r"\\(?:text(?:bf|it|rm)?|math(?:bf|it|rm)|mbox|bf|rm)\s
 _EMPHASISED = re.compile(
     r"(\*{1,3}|__)\s{0,3}\(?([A-Za-z])\)?(?=[.:)]?\s{0,3}\1|[.:)]\s[^*_\n]{0,200}\1)"
 )
-# "A: (B)", as in a list of questions and answers; the A is no letter of ours.
+# "A: (B)", as in a list of questions and answers; that A is not a choice.
 _ANSWER_HEAD = re.compile(rf"\s*A:\s{{1,9}}(?=[(\[{MARK}]?[A-Z]\b)")
 _MARKUP = re.compile(r"\*+|__|`+|\$+|\\[()\[\]]|\\,")
 _LOOK_BACK = 120
 _LOOK_AHEAD = 300
-# Nobody settles on a letter in the middle of a very long text.
+# No response settles on a letter in the middle of a very long text.
 _HEAD = 2_000
 _TAIL = 8_000
 

@@ -3,36 +3,26 @@
 import string
 
 from cbench_server.evaluators.choice.answer_letter import extract_choice, offered
-from cbench_server.evaluators.inputs import ScoreInfo, response_text
-from cbench_server.types import Assessment, Example, Placement, Scores
+from cbench_server.evaluators.inputs import ExplainingEvaluator, ScoreInfo
+from cbench_server.types import Assessment, Example
 
 _UNKNOWN_CHOICES = 10
 
 
-class MultipleChoiceAccuracy:
+class MultipleChoiceAccuracy(ExplainingEvaluator):
     """Gives `mc_accuracy`: 1.0 for the right letter, else 0.0."""
 
     name = "multiple-choice"
-    version = "1"
     description = "Whether the letter the response settles on is the correct one."
-    placement: Placement = "inline"
-    reads = "response"
     required_fields = ("correct_letter",)
     score_infos = (ScoreInfo("mc_accuracy", "1.0 if the response settles on the correct letter."),)
-
-    def __init__(self, *, strip_thinking: bool = True) -> None:
-        self.options = {"strip_thinking": strip_thinking}
-        self._strip_thinking = strip_thinking
-
-    def score(self, original: Example, processed: Example) -> Scores:
-        return self.assess(original, processed).scores
 
     def assess(self, original: Example, processed: Example) -> Assessment:
         """Score a pair; the details say which letter was read, and how."""
         correct = original.get("correct_letter")
         if correct is None:
             return Assessment({})
-        text = response_text(processed, strip=self._strip_thinking)
+        text = self.response(processed)
         options = offered(original.get("choices"))
         count = min(len(options) or _UNKNOWN_CHOICES, len(string.ascii_uppercase))
         choice = extract_choice(text, string.ascii_uppercase[:count], options)

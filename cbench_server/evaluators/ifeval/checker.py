@@ -1,4 +1,4 @@
-"""The evaluator: each instruction of a row by the table's rule and by the paper's."""
+"""The IFEval checker: each instruction of a row by the table's rule and by the paper's."""
 
 import re
 from collections.abc import Callable
@@ -6,8 +6,8 @@ from collections.abc import Callable
 from cbench_server.evaluators.ifeval.official_rules import OFFICIAL_RULES, Rule
 from cbench_server.evaluators.ifeval.parameters import Parameters, parameters_of
 from cbench_server.evaluators.ifeval.table_rules import TABLE_RULES
-from cbench_server.evaluators.inputs import ScoreInfo, response_text
-from cbench_server.types import Assessment, Example, Placement, Scores
+from cbench_server.evaluators.inputs import ExplainingEvaluator, ScoreInfo
+from cbench_server.types import Assessment, Example, Placement
 
 # The paper's name for what the table calls number_bullet_points.
 _OFFICIAL_NAMES = {
@@ -16,7 +16,7 @@ _OFFICIAL_NAMES = {
 
 _KNOWN = TABLE_RULES.keys() | OFFICIAL_RULES.keys()
 
-# What a parameter of the wrong kind, or a keyword that is no regular expression, may raise.
+# What a parameter of the wrong kind, or a keyword that is not a regular expression, may raise.
 _UNCHECKABLE = (
     ArithmeticError,
     AttributeError,
@@ -29,15 +29,13 @@ _UNCHECKABLE = (
 )
 
 
-class IFEvalChecker:
+class IFEvalChecker(ExplainingEvaluator):
     """Gives two scores by the table of 19 instructions, and four by the rules of the paper."""
 
     name = "ifeval"
-    version = "1"
     description = "Which of the row's instructions the response follows, as IFEval checks them."
     # Half a second of imports, then milliseconds for every language detection.
     placement: Placement = "worker"
-    reads = "response"
     required_fields = ("instruction_id_list",)
     score_infos = (
         ScoreInfo("ifeval_strict", "1.0 if every instruction passes the table's check."),
@@ -48,19 +46,12 @@ class IFEvalChecker:
         ScoreInfo("ifeval_inst_loose", "The same for the best of eight readings (paper)."),
     )
 
-    def __init__(self, *, strip_thinking: bool = True) -> None:
-        self.options = {"strip_thinking": strip_thinking}
-        self._strip_thinking = strip_thinking
-
-    def score(self, original: Example, processed: Example) -> Scores:
-        return self.assess(original, processed).scores
-
     def assess(self, original: Example, processed: Example) -> Assessment:
         """Score the response; details name the instructions that failed, and count the rest."""
         instructions = original.get("instruction_id_list")
         if not isinstance(instructions, list | tuple):
             return Assessment({})
-        text = response_text(processed, strip=self._strip_thinking)
+        text = self.response(processed)
         return check([str(one) for one in instructions], original.get("kwargs"), text)
 
 
@@ -110,7 +101,7 @@ def loose_readings(text: str) -> list[str]:
 
 
 def _is_followed(rule: Rule | None, text: str, asked: Parameters) -> bool:
-    # An instruction nobody knows, or one that asks for nothing, is not held against a response.
+    # An unknown instruction, or one that asks for nothing, is not held against a response.
     if rule is None or any(asked.get(name) in (None, "", [], ()) for name in rule.needs):
         return True
     return bool(text.strip()) and _holds(rule.follows, text, asked)

@@ -36,7 +36,7 @@ def _factory() -> Any:
         profiles = sorted(folder.iterdir(), key=lambda profile: profile.name)
         factory = DetectorFactory()
         factory.load_json_profile([profile.read_text("utf-8") for profile in profiles])
-    except Exception as error:  # whatever an incomplete installation raises
+    except Exception as error:  # what an incomplete installation raises
         raise EvaluatorBroken(f"langdetect cannot be used: {error}") from error
     factory.set_seed(_SEED)
     return factory

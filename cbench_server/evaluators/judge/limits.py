@@ -15,7 +15,7 @@ _MILLION = 1_000_000
 
 
 class Pace:
-    """Spaces requests to one model evenly, whichever threads and event loops they come from."""
+    """Spaces requests to one model evenly, from all threads and event loops."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -2,34 +2,25 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from cbench_server.errors import CbenchError
 from cbench_server.evaluators.inputs import ScoreInfo, reference_text, response_text
-from cbench_server.evaluators.judge.judge import Judge
-from cbench_server.evaluators.judge.packs import pack_named
+from cbench_server.evaluators.judge.evaluator import JudgeEvaluator
+from cbench_server.evaluators.judge.packs import VerdictKind
 from cbench_server.evaluators.judge.prompt import Section
-from cbench_server.evaluators.judge.settings import JudgeSettings
 from cbench_server.evaluators.judge.verdicts import parse_rating
-from cbench_server.models.blocking import run_blocking
-from cbench_server.types import Assessment, Example, Placement, Scores
+from cbench_server.types import Assessment, Example, Scores
 
 
 @dataclass(eq=False, repr=False)
-class LLMJudge(JudgeSettings):
+class LLMJudge(JudgeEvaluator):
     """Gives `judge_score`: a model's rating from 1 to 5, scaled to 0 to 1.
 
     With `repeats`, the median rating counts. The arguments are those of JudgeSettings.
     """
 
     name = "llm-judge"
-    version = "1"
     description = "A model's rating of the response from 1 to 5, scaled to 0 to 1."
-    placement: ClassVar[Placement] = "io"
-    asks_model = True
-    # Each request has its timeout; waiting for a turn under `rpm` is not a failure, however long.
-    patience = None
-    reads = "response"
     required_fields = ("question",)
     score_infos = (
         ScoreInfo("judge_score", "The rating, from 0.0 for 1 to 1.0 for 5."),
@@ -41,17 +32,9 @@ class LLMJudge(JudgeSettings):
     retry_base_delay: float = field(default=1.0, kw_only=True)
     pack: str = field(default="correctness", kw_only=True)
 
-    def __post_init__(self, api_key: str | None) -> None:
-        super().__post_init__(api_key)
-        self._judge = Judge(self, api_key, pack_named(self.pack, "rating"), parse_rating)
-        self.version = f"{type(self).version}+{self.pack}.{self._judge.pack.digest}"
-
-    def score(self, original: Example, processed: Example) -> Scores:
-        """Do as `assess` does, and wait; a judge that fails scores 0.0."""
-        try:
-            return run_blocking(self.assess(original, processed)).scores
-        except CbenchError:
-            return {"judge_score": 0.0}
+    kind: ClassVar[VerdictKind] = "rating"
+    parse: ClassVar[Any] = staticmethod(parse_rating)
+    failed: ClassVar[Scores] = {"judge_score": 0.0}
 
     async def assess(self, original: Example, processed: Example) -> Assessment:
         """Have the response rated; raises EvaluatorBroken if the judge gives no rating."""
@@ -62,7 +45,7 @@ class LLMJudge(JudgeSettings):
             return Assessment({})
         response = response_text(processed, strip=self.strip_thinking)
         if not response.strip():
-            return Assessment({"judge_score": 0.0}, {"reason": "the response is empty"})
+            return Assessment({**self.failed}, {"reason": "the response is empty"})
         sections: list[Section] = [("QUESTION", str(question))]
         reference = reference_text(original)
         if reference and self._judge.pack.shows_reference:
@@ -73,10 +56,6 @@ class LLMJudge(JudgeSettings):
         if len(opinion.verdicts) > 1:
             scores["judge_agreement"] = opinion.agreement
         return Assessment(scores, {"verdict": rating, **self._judge.describe(opinion)})
-
-    async def close_connections(self) -> None:
-        """Close the connections of the running loop; a later call opens new ones."""
-        await self._judge.close_connections()
 
 
 def _median(ratings: Sequence[float]) -> float:

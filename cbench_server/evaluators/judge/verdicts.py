@@ -16,7 +16,7 @@ _SCALE = re.compile(
     r"|^\s*out\s+of\s+(?:5|five)\b|\b(?:5|five)[-\s]point\b",
     re.IGNORECASE,
 )
-# A number that counts something ("2 errors") is no rating.
+# A number that counts something ("2 errors") is not a rating.
 _BY_ITSELF = re.compile(
     rf"{_NUMBER}(?=\s*(?:$|[^\w\s]|\n|(?:stars?|points?|because|since|overall|here|for|as)\b))"
 )
@@ -29,7 +29,7 @@ def parse_rating(reply: str) -> float | None:
     """Return the rating from 1 to 5 that the reply states; None if it states none, or several.
 
     The number meant counts, not the first one: "Out of 5, I give 2" is 2,
-    "4.5/5" is 4.5, and "10" is no rating.
+    "4.5/5" is 4.5, and "10" is not a rating.
     """
     text = _SCALE.sub(" ", _MARKUP.sub("", reply)).strip()
     if _UNDECIDED.search(text.partition("\n")[0]):

@@ -215,7 +215,7 @@ def _equated(text: str) -> Answer | None:
     """Take what the last line comes to: "4 + 5 = 9 points in 40 minutes" is 9."""
     line = text.rpartition("\n")[2]
     parts = _EQUALS.split(line)
-    # A formula of its own is taken whole: it may be an equation.
+    # A separate formula is taken whole: it may be an equation.
     if len(parts) == 1 or last_span(line) is not None:
         return None
     right = unwrapped(parts[-1].strip().strip("*_`"))

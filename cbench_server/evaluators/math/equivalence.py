@@ -2,38 +2,29 @@
 
 from itertools import product
 
-from cbench_server.evaluators.inputs import ScoreInfo, expected_answers, response_text
+from cbench_server.evaluators.inputs import ExplainingEvaluator, ScoreInfo, expected_answers
 from cbench_server.evaluators.math.answers import final_answer, reference_answer
 from cbench_server.evaluators.math.comparison import equivalent
-from cbench_server.types import Assessment, Example, Placement, Scores
+from cbench_server.types import Assessment, Example, Placement
 
 _SHOWN = 200
 
 
-class MathEquivalence:
+class MathEquivalence(ExplainingEvaluator):
     """Gives `math_equiv`: 1.0 if the final answer equals one of the references, else 0.0."""
 
     name = "math-equivalence"
-    version = "1"
     description = "Whether the response's final answer is mathematically equal to the answer."
     placement: Placement = "worker"
-    reads = "response"
     required_fields = ("answer",)
     score_infos = (ScoreInfo("math_equiv", "1.0 if the answers are mathematically equal."),)
-
-    def __init__(self, *, strip_thinking: bool = True) -> None:
-        self.options = {"strip_thinking": strip_thinking}
-        self._strip_thinking = strip_thinking
-
-    def score(self, original: Example, processed: Example) -> Scores:
-        return self.assess(original, processed).scores
 
     def assess(self, original: Example, processed: Example) -> Assessment:
         """Score, and tell what was compared and how it was decided."""
         expected = expected_answers(original)
         if not expected:
             return Assessment({})
-        text = response_text(processed, strip=self._strip_thinking)
+        text = self.response(processed)
         return _assessment(expected, text.strip())
 
 

@@ -1,9 +1,8 @@
 """Symbolic comparison with math-verify: a program that is told two answers and says if they agree.
 
-It is run as a script by program.py, never imported by the process that
-scores: what it reads may keep it busy for ever, exhaust its memory or crash it.
-Each request and reply is a 4-byte length, big-endian, and that many bytes of
-JSON. Beyond its limit of processor time the kernel ends the program.
+It is started by program.py, never imported by the process that scores: what
+it reads may keep it busy without end, exhaust its memory or crash it. Requests
+and replies are JSON. Beyond its limit of processor time the kernel ends it.
 """
 
 import json
@@ -15,11 +14,13 @@ import signal
 import sys
 from contextlib import suppress
 from fractions import Fraction
-from typing import Any, BinaryIO
+from typing import Any
 
 import sympy
 from math_verify import LatexExtractionConfig, parse, verify
 from sympy.core.cache import clear_cache
+
+from cbench_server.scoring.programs import serve, take_pipes
 
 _MEMORY = 2 * 1024**3
 _RECURSION = 2_000
@@ -29,45 +30,38 @@ _DECIMAL = re.compile(r"-?\d*\.\d+")
 
 
 def main() -> None:
-    """Answer requests until there are no more."""
-    requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    os.dup2(os.open(os.devnull, os.O_RDWR), 0)
-    os.dup2(2, 1)
+    """Compare until standard input closes."""
+    # What the libraries have to say of hostile answers is of no use.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    pipes = take_pipes()
     _limit(resource.RLIMIT_CORE, 0)
     _limit(resource.RLIMIT_AS, _MEMORY)
     sys.setrecursionlimit(_RECURSION)
     sys.set_int_max_str_digits(20_000)
     logging.disable()
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
-    # The first formula builds the parser's tables, on nobody's time.
+    # The first formula builds the parser's tables, before any time is counted.
     _equal("x^2", "\\frac{1}{2}")
-    while (request := _read(requests)) is not None:
-        gold, given, seconds = request
-        signal.setitimer(signal.ITIMER_PROF, seconds)
-        try:
-            reply = {"equal": _equal(gold, given), "reason": ""}
-        except Exception as error:
-            reply = {"equal": False, "reason": type(error).__name__}
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        # What was compared before must make no difference to the time this takes.
-        clear_cache()
-        body = json.dumps(reply).encode()
-        replies.write(len(body).to_bytes(4, "big") + body)
-        replies.flush()
+    serve(pipes, _answer)
+
+
+def _answer(body: bytes) -> bytes:
+    gold, given, seconds = json.loads(body)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        reply = {"equal": _equal(gold, given), "reason": ""}
+    except Exception as error:
+        reply = {"equal": False, "reason": type(error).__name__}
+    signal.setitimer(signal.ITIMER_PROF, 0)
+    # What was compared before must make no difference to the time this takes.
+    clear_cache()
+    return json.dumps(reply).encode()
 
 
 def _limit(what: int, soft: int) -> None:
     # Not every kernel knows every limit; the one on time is what counts.
     with suppress(ValueError, OSError):
         resource.setrlimit(what, (soft, resource.getrlimit(what)[1]))
-
-
-def _read(requests: BinaryIO) -> list[Any] | None:
-    header = requests.read(4)
-    if len(header) < 4:
-        return None
-    request: list[Any] = json.loads(requests.read(int.from_bytes(header, "big")))
-    return request
 
 
 def _equal(gold: str, given: str) -> bool:

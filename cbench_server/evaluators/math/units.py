@@ -55,7 +55,7 @@ def canonical_unit(text: str, *, after_percent: bool = False) -> str | None:
     """Name the unit that follows a number.
 
     Empty where there is none or one we do not tell apart; None where the text
-    is no unit, but part of an expression.
+    is not a unit but part of an expression.
     """
     stripped = text.strip().rstrip(".")
     if not stripped:

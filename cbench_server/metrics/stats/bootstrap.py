@@ -1,9 +1,11 @@
 """Resampling: what else might have come out, had other examples been drawn."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import lru_cache
 from statistics import NormalDist
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cbench_server.metrics.stats.estimate import Estimate
 from cbench_server.metrics.stats.intervals import Codes, Floats, t95
@@ -17,26 +19,35 @@ _AT_ONCE = 100
 
 def resample(columns: Floats, seed: int = 0) -> Floats:
     """Draw rows with replacement, as many as there are, and sum each column; 2,000 times."""
-    draw = np.random.default_rng(seed)
-    columns = _in_blocks(columns, draw)
-    return np.concatenate([weights @ columns for weights in _weights(len(columns), draw)])
+    columns = _in_blocks(columns, seed)
+    weights = _weights(len(columns), seed)
+    parts = np.split(weights, range(_AT_ONCE, RESAMPLES, _AT_ONCE))
+    return np.concatenate([part.astype(np.float64) @ columns for part in parts])
 
 
-def _in_blocks(columns: Floats, draw: np.random.Generator) -> Floats:
+def _in_blocks(columns: Floats, seed: int) -> Floats:
     if len(columns) <= _BLOCKS:
         return columns
-    block = draw.permutation(len(columns)) % _BLOCKS
+    # Another stream than that of the weights, which are the same for all long runs.
+    block = np.random.default_rng((seed, 1)).permutation(len(columns)) % _BLOCKS
     return np.stack([np.bincount(block, column, _BLOCKS) for column in columns.T], axis=1)
 
 
-def _weights(count: int, draw: np.random.Generator) -> Iterator[Floats]:
-    """Yield how often each of `count` things is drawn, for some resamples at a time."""
+# At most 4 MB each. Drawing them takes ten times as long as using them.
+@lru_cache(maxsize=2)
+def _weights(count: int, seed: int) -> NDArray[np.uint8]:
+    """Return how often each of `count` things is drawn, in every resample.
+
+    A byte is enough: that one of many is drawn 256 times does not happen.
+    """
+    draw = np.random.default_rng(seed)
+    weights = np.empty((RESAMPLES, count), np.uint8)
     for first in range(0, RESAMPLES, _AT_ONCE):
-        rows = min(_AT_ONCE, RESAMPLES - first)
-        drawn = draw.integers(0, count, (rows, count))
-        drawn += np.arange(rows)[:, None] * count
-        counted = np.bincount(drawn.ravel(), minlength=rows * count)
-        yield counted.reshape(rows, count).astype(np.float64)
+        some = weights[first : first + _AT_ONCE]
+        drawn = draw.integers(0, count, some.shape)
+        drawn += np.arange(len(some))[:, None] * count
+        some[:] = np.bincount(drawn.ravel(), minlength=some.size).reshape(some.shape)
+    return weights
 
 
 def sums_by_cluster(columns: list[Floats], clusters: Codes | None) -> Floats:
@@ -47,7 +58,7 @@ def sums_by_cluster(columns: list[Floats], clusters: Codes | None) -> Floats:
 
 
 def bootstrap(columns: Floats, statistic: Callable[[Floats], Floats], seed: int = 0) -> Estimate:
-    """Estimate a statistic of column sums, such as a ratio; one line of `columns` a cluster.
+    """Estimate a statistic of column sums, such as a ratio; one line of `columns` per cluster.
 
     `statistic` takes lines of sums and gives a number for each. The interval
     is by percentiles, which are widened as Student's t is for few clusters.

@@ -1,4 +1,4 @@
-"""A number and how far it can be trusted."""
+"""Estimate: a number, and how far it can be trusted."""
 
 from dataclasses import dataclass, replace
 

@@ -177,14 +177,14 @@ type RunSpec struct {
 	Reader *ModelRef `protobuf:"bytes,12,opt,name=reader,proto3" json:"reader,omitempty"`
 	// The score that metrics read. Empty means each row's primary score.
 	ScoreField string `protobuf:"bytes,13,opt,name=score_field,json=scoreField,proto3" json:"score_field,omitempty"`
-	// The score from which a row passes. Unset means 0.7.
+	// The lowest score with which a row passes. Unset means 0.7.
 	Threshold *float64 `protobuf:"fixed64,14,opt,name=threshold,proto3,oneof" json:"threshold,omitempty"`
 	// How tokens are counted: `cl100k_base` (also if empty), `o200k_base` or
 	// `whitespace`.
 	Tokenizer string `protobuf:"bytes,15,opt,name=tokenizer,proto3" json:"tokenizer,omitempty"`
 	// The fields whose tokens are counted. Empty means every text field.
 	TextFields []string `protobuf:"bytes,16,rep,name=text_fields,json=textFields,proto3" json:"text_fields,omitempty"`
-	// Seeds whatever is random in the run. Unset means 0.
+	// The seed for everything random in the run. Unset means 0.
 	Seed *int64 `protobuf:"varint,17,opt,name=seed,proto3,oneof" json:"seed,omitempty"`
 	// Whether an answer the store already holds for the same system version,
 	// example and options is used instead of calling the system.
@@ -1048,7 +1048,7 @@ func (x *EvaluateRequest) GetOmitRows() bool {
 // Steps of a run.
 type EvaluateResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What happened, in order. Whatever is ready travels together.
+	// What happened, in order. Events that are ready are sent together.
 	Events        []*RunEvent `protobuf:"bytes,1,rep,name=events,proto3" json:"events,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1167,7 +1167,7 @@ func (x *WatchRunRequest) GetIncludeProcessed() bool {
 // Steps of a run.
 type WatchRunResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What happened, in order. Whatever is ready travels together.
+	// What happened, in order. Events that are ready are sent together.
 	Events        []*RunEvent `protobuf:"bytes,1,rep,name=events,proto3" json:"events,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1589,7 +1589,7 @@ type Run struct {
 	Failure *Failure `protobuf:"bytes,8,opt,name=failure,proto3" json:"failure,omitempty"`
 	// What it waits for, in RUN_STATE_WAITING.
 	WaitingReason string `protobuf:"bytes,9,opt,name=waiting_reason,json=waitingReason,proto3" json:"waiting_reason,omitempty"`
-	// The run whose outputs this one scored again. Empty for other runs.
+	// The run whose outputs this one rescored. Empty for other runs.
 	ParentRunId string `protobuf:"bytes,10,opt,name=parent_run_id,json=parentRunId,proto3" json:"parent_run_id,omitempty"`
 	// Everything needed to repeat the run: versions, system descriptions,
 	// dataset revisions and digests, evaluator settings.
@@ -2611,7 +2611,7 @@ func (x *CancelRunResponse) GetRun() *Run {
 	return nil
 }
 
-// A run to take up again.
+// A run to resume.
 type ResumeRunRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Which run.
@@ -2657,7 +2657,7 @@ func (x *ResumeRunRequest) GetRunId() string {
 	return ""
 }
 
-// The run, on its way again.
+// The run, in progress again.
 type ResumeRunResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The run.
@@ -2786,7 +2786,7 @@ func (*DeleteRunResponse) Descriptor() ([]byte, []int) {
 	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{30}
 }
 
-// A run to score again.
+// A run to rescore.
 type RescoreRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Whose outputs to score.

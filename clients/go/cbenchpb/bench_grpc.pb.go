@@ -36,7 +36,7 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// The daemon: runs evaluations and remembers them.
+// The daemon: runs evaluations and stores them.
 type BenchClient interface {
 	// Starts a run and follows it to its end.
 	//
@@ -62,8 +62,8 @@ type BenchClient interface {
 	//
 	// Cancelling a finished run changes nothing and returns it as it is.
 	CancelRun(ctx context.Context, in *CancelRunRequest, opts ...grpc.CallOption) (*CancelRunResponse, error)
-	// Takes a cancelled or failed run up again where it stopped. Its sequence
-	// goes on, and rows it has are not made again.
+	// Resumes a cancelled or failed run where it stopped. Its sequence goes on,
+	// and rows that it already has are kept.
 	//
 	// Returns FAILED_PRECONDITION for a run that succeeded; resuming one that is
 	// already in progress changes nothing.
@@ -71,8 +71,8 @@ type BenchClient interface {
 	// Deletes a finished run with its rows and examples. Deleting a run that
 	// does not exist succeeds. Returns FAILED_PRECONDITION while it is running.
 	DeleteRun(ctx context.Context, in *DeleteRunRequest, opts ...grpc.CallOption) (*DeleteRunResponse, error)
-	// Scores the stored outputs of a run again, as a run of its own, without
-	// calling any system.
+	// Rescores the stored outputs of a finished run as a new run, without calling
+	// any system.
 	Rescore(ctx context.Context, in *RescoreRequest, opts ...grpc.CallOption) (*RescoreResponse, error)
 	// Stores examples under their digest, for `DatasetRef.upload`.
 	UploadExamples(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[UploadExamplesRequest, UploadExamplesResponse], error)
@@ -223,7 +223,7 @@ func (c *benchClient) ListComponents(ctx context.Context, in *ListComponentsRequ
 // All implementations must embed UnimplementedBenchServer
 // for forward compatibility.
 //
-// The daemon: runs evaluations and remembers them.
+// The daemon: runs evaluations and stores them.
 type BenchServer interface {
 	// Starts a run and follows it to its end.
 	//
@@ -249,8 +249,8 @@ type BenchServer interface {
 	//
 	// Cancelling a finished run changes nothing and returns it as it is.
 	CancelRun(context.Context, *CancelRunRequest) (*CancelRunResponse, error)
-	// Takes a cancelled or failed run up again where it stopped. Its sequence
-	// goes on, and rows it has are not made again.
+	// Resumes a cancelled or failed run where it stopped. Its sequence goes on,
+	// and rows that it already has are kept.
 	//
 	// Returns FAILED_PRECONDITION for a run that succeeded; resuming one that is
 	// already in progress changes nothing.
@@ -258,8 +258,8 @@ type BenchServer interface {
 	// Deletes a finished run with its rows and examples. Deleting a run that
 	// does not exist succeeds. Returns FAILED_PRECONDITION while it is running.
 	DeleteRun(context.Context, *DeleteRunRequest) (*DeleteRunResponse, error)
-	// Scores the stored outputs of a run again, as a run of its own, without
-	// calling any system.
+	// Rescores the stored outputs of a finished run as a new run, without calling
+	// any system.
 	Rescore(context.Context, *RescoreRequest) (*RescoreResponse, error)
 	// Stores examples under their digest, for `DatasetRef.upload`.
 	UploadExamples(grpc.ClientStreamingServer[UploadExamplesRequest, UploadExamplesResponse]) error

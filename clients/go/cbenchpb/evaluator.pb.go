@@ -125,7 +125,7 @@ type EvaluatorInfo struct {
 	Scores []*ScoreInfo `protobuf:"bytes,3,rep,name=scores,proto3" json:"scores,omitempty"`
 	// The fields it reads from the original example.
 	RequiredFields []string `protobuf:"bytes,4,rep,name=required_fields,json=requiredFields,proto3" json:"required_fields,omitempty"`
-	// Changes whenever equal pairs may score differently.
+	// Changes when equal pairs may score differently.
 	Version string `protobuf:"bytes,5,opt,name=version,proto3" json:"version,omitempty"`
 	// How many calls may be in flight at once. Unset means the daemon decides.
 	MaxConcurrency *int32 `protobuf:"varint,6,opt,name=max_concurrency,json=maxConcurrency,proto3,oneof" json:"max_concurrency,omitempty"`
@@ -419,7 +419,7 @@ func (x *ScoreResponse) GetDetails() map[string]*Value {
 // Pairs to score over a stream.
 type ScoreStreamRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Calls to start. Whatever is ready travels together.
+	// Calls to start. Those that are ready are sent together.
 	Calls []*ScoreCall `protobuf:"bytes,1,rep,name=calls,proto3" json:"calls,omitempty"`
 	// Calls to give up; no reply to them is expected.
 	CancelCallIds []string `protobuf:"bytes,2,rep,name=cancel_call_ids,json=cancelCallIds,proto3" json:"cancel_call_ids,omitempty"`

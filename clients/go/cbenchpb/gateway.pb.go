@@ -89,9 +89,9 @@ func (x *AttachRequest) GetDrain() *Drain {
 // A message from the daemon. Its parts are read in field order.
 type AttachResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The attachment stands. In the first message, and only there.
+	// The attachment is accepted. In the first message, and only there.
 	Welcome *Welcome `protobuf:"bytes,1,opt,name=welcome,proto3" json:"welcome,omitempty"`
-	// Work to do. Whatever is ready travels together.
+	// Work to do. Calls that are ready are sent together.
 	Calls []*Call `protobuf:"bytes,2,rep,name=calls,proto3" json:"calls,omitempty"`
 	// Calls to give up; no result is expected.
 	CancelCallIds []string `protobuf:"bytes,3,rep,name=cancel_call_ids,json=cancelCallIds,proto3" json:"cancel_call_ids,omitempty"`
@@ -243,7 +243,7 @@ func (x *Hello) GetMemorySystems() []*SystemInfo {
 	return nil
 }
 
-// The attachment stands.
+// The attachment is accepted.
 type Welcome struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Names this attachment in logs.

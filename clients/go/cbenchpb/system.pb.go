@@ -172,7 +172,7 @@ type SystemInfo struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// What rows and reports show. Not empty, at most 200 characters, no `/`.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// The version under test, in whatever form its author uses.
+	// The version under test, in the form its author uses.
 	Version string `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`
 	// One sentence for `cbench systems`.
 	Description string `protobuf:"bytes,3,opt,name=description,proto3" json:"description,omitempty"`
@@ -483,8 +483,8 @@ func (x *Usage) GetTotalTokens() int64 {
 
 // Calls sent to a streaming system.
 //
-// Whatever is ready travels together, up to about 1 MB; one call alone never
-// waits for others.
+// Calls that are ready are sent together, up to about 1 MB; a call never waits
+// for others.
 type ProcessStreamRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Calls to start.

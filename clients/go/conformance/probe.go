@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// defaultHold is how long a hold lasts where nobody says.
+// defaultHold is how long a hold lasts by default.
 const defaultHold = 60_000
 
 // counters are what happened under one key.
@@ -50,7 +50,7 @@ func (p *probe) read(key string) map[string]any {
 	}
 }
 
-// hold waits until the key is released, the time has passed, or nobody waits any more.
+// hold waits until the key is released, the time has passed, or the caller has given up.
 func (p *probe) hold(ctx context.Context, key string, milliseconds int64) (string, error) {
 	p.mu.Lock()
 	held := p.of(key)

@@ -28,7 +28,7 @@ export function probe(key) {
   return probes.get(key);
 }
 
-/** Wait until the key is released, or the time is up, or nobody waits any more. */
+/** Wait until the key is released, or the time is up, or the caller has given up. */
 export async function hold(key, signal, milliseconds = 60_000) {
   const seen = probe(key);
   seen.started += 1;

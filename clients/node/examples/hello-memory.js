@@ -23,5 +23,5 @@ class LastMention {
   }
 }
 
-// The class, not an object: each conversation gets an object of its own.
+// The class, not an object: each conversation gets its own object.
 await serve(LastMention);

@@ -70,7 +70,7 @@ export function extract(context, question, ratio = 0.3, radius = 20) {
   return join(context, words, [...kept].sort((one, other) => one - other));
 }
 
-/** Cut the kept words out of the text, with whatever stands between neighbours. */
+/** Cut the kept words out of the text, with the text between neighbours. */
 function join(context, words, kept) {
   const pieces = [];
   for (const place of kept) {

@@ -13,7 +13,7 @@ import {
   type ProcessResponse,
   type SystemInfo,
 } from "./gen/cbench/v1/system.js";
-import type { Adapter } from "./limits.js";
+import type { Adapter } from "./offer.js";
 import { asNumber, decodeTurn, encodeProcessed, encodeTurn, type Turn } from "./messages.js";
 import {
   aboutOf,
@@ -24,7 +24,7 @@ import {
   statedLimit,
   systemName,
   type About,
-} from "./offers.js";
+} from "./about.js";
 import { decodeFields, encodeFields, type Fields } from "./values.js";
 
 type MaybePromise<T> = T | Promise<T>;

@@ -1,4 +1,4 @@
-/** Offer JavaScript objects to a daemon that cannot dial this process, by dialling it. */
+/** Attachments: objects offered to a daemon that cannot dial this process, by dialling it. */
 
 import { status } from "@grpc/grpc-js";
 
@@ -6,8 +6,8 @@ import { asBytes, checkToken, headers, openClient, type Connection } from "./cha
 import { NotServable, Refused, Unreachable } from "./errors.js";
 import type { AttachResponse } from "./gen/cbench/v1/gateway.js";
 import { Host, type HostOptions, type Offered } from "./host.js";
-import { QUEUE_FACTOR } from "./limits.js";
-import { messageOf } from "./offers.js";
+import { QUEUE_FACTOR } from "./offer.js";
+import { messageOf } from "./about.js";
 import { Session } from "./session.js";
 import { GRACE_MS, untilSignalled, within } from "./signals.js";
 import { isStatus } from "./status.js";
@@ -67,7 +67,7 @@ export class Attachment {
         throw new Unreachable(`never attached to ${this.server}`);
       }),
     ]);
-    // Whoever waits for one of the two need not watch the other.
+    // A caller that awaits one of the two need not watch the other.
     this.attached.catch(() => {});
     this.ended.catch(() => {});
   }
@@ -117,7 +117,7 @@ export class Attachment {
     }
   }
 
-  /** Throw `Refused` if trying again is of no use, else say what happened. */
+  /** Throw `Refused` if trying again cannot help, else say what happened. */
   #judge(error: unknown): void {
     if (error instanceof Refused) throw error;
     const code = isStatus(error) ? error.code : status.UNAVAILABLE;
@@ -157,7 +157,7 @@ function inFlight(totalLimit: number, asked: number | undefined): number {
  * Attach until SIGINT or SIGTERM, then finish the calls in progress and return.
  *
  * A broken connection is renewed for as long as it takes. Throws `Refused`
- * when the daemon will not have it.
+ * if the daemon refuses it.
  */
 export async function attach(
   offered: Offered | readonly Offered[],

@@ -1,4 +1,4 @@
-/** Drive a daemon from JavaScript: start runs, follow them, read their rows. */
+/** A client of a daemon: it starts runs, follows them and reads their rows. */
 
 import { randomUUID } from "node:crypto";
 
@@ -8,7 +8,7 @@ import type { Assessment } from "./adapters.js";
 import { asBytes, headers, openClient, type Connection } from "./channel.js";
 import { Refused, type ClientError } from "./errors.js";
 import { encodeExample, type Example } from "./example.js";
-import { follow } from "./following.js";
+import { follow } from "./follow.js";
 import {
   CancelRunRequest,
   CancelRunResponse,
@@ -44,7 +44,7 @@ import { decodeFields, encodeFields } from "./values.js";
 
 const BENCH = "cbench.v1.Bench";
 const UPLOAD_BYTES = 1024 * 1024;
-/** How long a first contact that breaks off, unlike one that finds nobody, is tried again. */
+/** How long a first contact that breaks off, unlike one that finds no daemon, is tried again. */
 const FIRST_CONTACT_MS = 10_000;
 
 /** A message type, as the generated code has it. */
@@ -57,7 +57,7 @@ interface Codec<T> {
 export interface FollowOptions {
   /** Whether rows are among the events; true by default. */
   includeRows?: boolean;
-  /** How long the daemon may be away; by default for ever. */
+  /** How long the daemon may be away; by default without limit. */
   reconnectForMs?: number;
 }
 
@@ -85,7 +85,7 @@ export class BenchClient {
   #hasAnswered = false;
   #isClosed = false;
 
-  /** `timeoutMs`, half a minute by default, bounds single requests; following has no end of its own. */
+  /** `timeoutMs`, half a minute by default, bounds single requests; following has no limit. */
   constructor(target = "127.0.0.1:50051", options: Connection & { timeoutMs?: number } = {}) {
     this.target = target;
     this.#timeoutMs = options.timeoutMs ?? 30_000;
@@ -178,7 +178,7 @@ export class BenchClient {
     await this.#call("DeleteRun", DeleteRunRequest, { runId }, DeleteRunResponse);
   }
 
-  /** Score the stored outputs of a run again, as a run of its own. */
+  /** Rescore a finished run as a new run. */
   async rescore(
     runId: string,
     evaluators: readonly EvaluatorRef[] = [],

@@ -12,7 +12,7 @@ export interface Call {
   readonly callId: string;
   /** The settings of this run, such as a target rate. */
   readonly options: Fields;
-  /** Aborted when nobody waits for the answer any more: cancelled, or overdue. */
+  /** Aborted when the caller no longer waits for the answer: cancelled, or overdue. */
   readonly signal: AbortSignal;
   /** Milliseconds left, not below zero; undefined means no limit. */
   readonly remainingMs: number | undefined;
@@ -57,7 +57,7 @@ export class CurrentCall implements MemoryCall {
     return this.#deadline === undefined ? undefined : Math.max(0, this.#deadline - performance.now());
   }
 
-  /** Why nobody waits any more, if so. */
+  /** Why the caller no longer waits, if so. */
   get abandoned(): RemoteFailure | undefined {
     return this.#abandoned;
   }
@@ -121,7 +121,7 @@ export class Job {
     this.#onDone(this, outcome);
   }
 
-  /** Give the call up because nobody waits for it. */
+  /** Give up the call because the caller no longer waits for it. */
   cancel(): void {
     this.#abandon("the caller gave up", "CANCELLED");
   }

@@ -44,7 +44,7 @@ export interface Tls {
 
 /** How to reach a daemon. */
 export interface Connection {
-  /** `true`, or certificates of your own. */
+  /** `true`, or your own certificates. */
   tls?: Tls | boolean;
   /** The bearer token the daemon wants. */
   token?: string;

@@ -1,9 +1,9 @@
 /**
- * What can go wrong at this end of the wire.
+ * Errors at this end of the wire.
  *
  * ClientError
  * ├── Unencodable      a value that cannot cross the wire without loss
- * ├── Unreachable      nobody answers, or not in our protocol
+ * ├── Unreachable      no daemon answers, or not in our protocol
  * ├── RemoteFailure    one call got no result, and why
  * ├── Refused          the daemon declined the request; `reason` says why
  * ├── NotServable      an object lacks what it needs to be served
@@ -31,7 +31,7 @@ export class Unencodable extends ClientError {
   }
 }
 
-/** Nobody answers at that address, or what answers is not what was expected. */
+/** Nothing answers at that address, or not what was expected. */
 export class Unreachable extends ClientError {
   constructor(message: string) {
     super(message, "UNREACHABLE");

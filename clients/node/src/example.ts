@@ -68,7 +68,7 @@ export function fieldsOf(value: unknown): Map<string, unknown> | undefined {
   return entries && new Map(entries);
 }
 
-/** Encode an example; `id` and `dataset` travel in fields of their own. */
+/** Encode an example; `id` and `dataset` have their own fields. */
 export function encodeExample(example: Example | Record<string, unknown>): Message {
   const fields = fieldsOf(example);
   if (fields === undefined) throw new Unencodable("an example is an object with named fields.");

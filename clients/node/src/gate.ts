@@ -11,7 +11,7 @@ export class Gate {
   #isExclusive = false;
   #waiting: Waiter[] = [];
 
-  /** Whether nobody is inside or waiting. */
+  /** Whether no call is inside or waiting. */
   get isIdle(): boolean {
     return this.#inside === 0 && this.#waiting.length === 0;
   }

@@ -5,6 +5,8 @@
  * `Host`, and put the outcomes back.
  */
 
+import { createRequire } from "node:module";
+
 import { EvaluatorAdapter, SystemAdapter, type Evaluator, type System } from "./adapters.js";
 import { Job, type CurrentCall, type Done, type Kind } from "./calls.js";
 import { NotServable, RemoteFailure } from "./errors.js";
@@ -12,11 +14,12 @@ import type { EvaluatorDescribeResponse } from "./gen/cbench/v1/evaluator.js";
 import type { Hello } from "./gen/cbench/v1/gateway.js";
 import type { MemorySystemDescribeResponse } from "./gen/cbench/v1/memory.js";
 import type { SystemDescribeResponse } from "./gen/cbench/v1/system.js";
-import { Offer, type Adapter } from "./limits.js";
+import { Offer, type Adapter } from "./offer.js";
 import { MemoryAdapter, type MemoryFactory, type MemorySystem } from "./memory.js";
-import { isClass, kindOf, offers } from "./offers.js";
+import { isClass, kindOf, offers } from "./about.js";
 
-const SDK = "cbench-node/0.1.0";
+const { version } = createRequire(import.meta.url)("../package.json") as { version: string };
+const SDK = `cbench-node/${version}`;
 
 /** Anything that can be served; a function is a system named like the function. */
 export type Offered = System | System["process"] | MemorySystem | MemoryFactory | Evaluator;

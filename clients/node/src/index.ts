@@ -31,7 +31,7 @@ export { Example } from "./example.js";
 export type { HostOptions, Offered } from "./host.js";
 export type { Answered, Ingested, MemoryFactory, MemorySystem } from "./memory.js";
 export type { Turn, Usage } from "./messages.js";
-export type { About } from "./offers.js";
+export type { About } from "./about.js";
 export type { Progress, Row, Run, RunEvent, RunState, Summary } from "./runs.js";
 export { serve, Server, type ServeOptions, type ServerTls } from "./server.js";
 export type { DatasetRef, EvaluatorRef, MetricRef, ModelRef, RunSpec, SystemRef } from "./spec.js";

@@ -2,7 +2,7 @@
  * Calls that came over one stream, and their outcomes on the way back over it.
  *
  * Outcomes are serialised one by one and joined as bytes, which is what
- * protobuf does with a repeated field anyway: a message takes whatever is ready
+ * protobuf does with a repeated field anyway: a message takes what is ready
  * without ever waiting for more.
  *
  * A stream that brings more calls than its system can queue is not read on, so
@@ -23,7 +23,7 @@ import { millisecondsOf } from "./messages.js";
 const BATCH_BYTES = 1_000_000;
 /** What may wait to be written before no more is read from the same peer. */
 const BACKLOG_BYTES = 16 * BATCH_BYTES;
-const PATIENCE_MS = 1_000;
+const ROOM_WAIT_MS = 1_000;
 const FRAME_BYTES = 64;
 
 /** A call as it came: what it is, and how long it has. */
@@ -64,10 +64,10 @@ export class Lane {
   }
 
   /**
-   * Start a call. False means there is no room for it and `isPatient` asked to
+   * Start a call. False means there is no room for it and `mayWait` asked to
    * be told; every other refusal is the outcome.
    */
-  start(asked: Asked, isPatient = false): boolean {
+  start(asked: Asked, mayWait = false): boolean {
     const { kind, request, callId, timeout } = asked;
     const call = new CurrentCall(callId, timeout && millisecondsOf(timeout));
     try {
@@ -76,18 +76,18 @@ export class Lane {
       if (callId) this.#byId.set(callId, job);
     } catch (error) {
       if (!(error instanceof RemoteFailure)) throw error;
-      if (isPatient && error.reason === "RESOURCE_EXHAUSTED") return false;
+      if (mayWait && error.reason === "RESOURCE_EXHAUSTED") return false;
       this.fail(asked, error);
     }
     return true;
   }
 
-  /** Start calls in order, waiting for room; after a wait in vain the rest gets none. */
+  /** Start calls in order, waiting for room; if no room comes, the rest gets none. */
   async startAll(calls: readonly Asked[]): Promise<void> {
     let hasRoom = true;
     for (const asked of calls) {
       if (this.start(asked, hasRoom)) continue;
-      hasRoom = await this.#host.find(asked.kind, asked.request).room(PATIENCE_MS);
+      hasRoom = await this.#host.find(asked.kind, asked.request).room(ROOM_WAIT_MS);
       this.start(asked);
     }
   }
@@ -99,7 +99,7 @@ export class Lane {
     }
   }
 
-  /** Give up a call; it gets no outcome. An unknown one is no mistake. */
+  /** Give up a call; it gets no outcome. An unknown one is ignored. */
   cancel(callId: string): void {
     const job = this.#byId.get(callId);
     if (job === undefined) return;

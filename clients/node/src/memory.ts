@@ -26,7 +26,7 @@ import type {
   ResetResponse,
 } from "./gen/cbench/v1/memory.js";
 import type { SystemInfo } from "./gen/cbench/v1/system.js";
-import type { Adapter } from "./limits.js";
+import type { Adapter } from "./offer.js";
 import { asNumber, decodeTurn, durationOf, encodeUsage, type Turn, type Usage } from "./messages.js";
 import {
   aboutOf,
@@ -38,7 +38,7 @@ import {
   statedLimit,
   systemName,
   type About,
-} from "./offers.js";
+} from "./about.js";
 import { asInteger, encodeFields, inRange, wellFormed } from "./values.js";
 
 type MaybePromise<T> = T | Promise<T>;

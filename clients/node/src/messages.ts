@@ -26,7 +26,7 @@ export function emptyMessage<T>(type: { decode(data: Uint8Array): T }): T {
   return type.decode(new Uint8Array());
 }
 
-/** One turn of a conversation; any further keys are fields of its own. */
+/** One turn of a conversation; any further keys are its fields. */
 export interface Turn {
   /** Who speaks, as a model sees it: `user` or `assistant`. */
   role: string;

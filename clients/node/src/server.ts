@@ -1,4 +1,4 @@
-/** Serve JavaScript objects over gRPC, in one line. */
+/** Servers: JavaScript objects served over gRPC, in one line. */
 
 import { createHash, timingSafeEqual } from "node:crypto";
 import { existsSync, unlinkSync, writeSync } from "node:fs";
@@ -20,7 +20,7 @@ import { addressOf, isLoopback, SIZES } from "./channel.js";
 import { CannotServe } from "./errors.js";
 import { descriptors } from "./gen/descriptors.js";
 import { Host, type HostOptions, type Offered } from "./host.js";
-import { messageOf } from "./offers.js";
+import { messageOf } from "./about.js";
 import { Services } from "./services.js";
 import { GRACE_MS, untilSignalled, within } from "./signals.js";
 
@@ -99,8 +99,8 @@ export class Server {
   /** Take no more calls, finish those in progress within the grace, and end. */
   async stop({ graceMs = GRACE_MS }: { graceMs?: number } = {}): Promise<void> {
     this.#report("NOT_SERVING");
-    // Health is answered until the last call is, so that nobody takes a
-    // draining server for a dead one.
+    // Health is answered until the last call is, so that a draining
+    // server is not taken for a dead one.
     if (!(await within(graceMs, this.#services.drain()))) {
       console.error("calls in progress did not end in time and are given up");
     }
@@ -118,8 +118,8 @@ export class Server {
  * Serve until SIGINT or SIGTERM, then finish the calls in progress and return.
  *
  * On port 0, or with `CBENCH_HANDSHAKE=1` in the environment, one line on
- * stdout says where: `cbench|1|tcp|127.0.0.1:40123`. From then on whatever is
- * printed goes to stderr, because nobody may be reading stdout any more.
+ * stdout says where: `cbench|1|tcp|127.0.0.1:40123`. From then on all that is
+ * printed goes to stderr, because stdout may no longer be read.
  */
 export async function serve(
   offered: Offered | readonly Offered[],

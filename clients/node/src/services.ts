@@ -1,5 +1,5 @@
 /**
- * The gRPC methods of a served process: decode, hand to the host, encode.
+ * gRPC methods of a served process: decode, hand to the host, encode.
  *
  * Messages arrive as bytes and are decoded here, so that one which is not what
  * it should be gets a status of ours.
@@ -44,8 +44,8 @@ import {
 import { shuttingDown, type Host } from "./host.js";
 import { Lane, tooLarge, type Asked, type EncodeOutcome } from "./lane.js";
 import { decodeMessage, emptyMessage, encodeFailure } from "./messages.js";
-import { messageOf } from "./offers.js";
-import { consume } from "./reading.js";
+import { messageOf } from "./about.js";
+import { consume } from "./stream.js";
 import { statusOf } from "./status.js";
 
 interface Codec<T> {
@@ -247,20 +247,14 @@ function scoreBatch(data: Buffer): Batch {
   return { calls: asked, cancelCallIds };
 }
 
+function resultOf<Response>(outcome: Response | RemoteFailure) {
+  return outcome instanceof RemoteFailure
+    ? { $case: "failure" as const, value: encodeFailure(outcome) }
+    : { $case: "response" as const, value: outcome };
+}
+
 const processOutcome: EncodeOutcome = (callId, _, outcome) =>
-  ProcessOutcome.encode({
-    callId,
-    result:
-      outcome instanceof RemoteFailure
-        ? { $case: "failure", value: encodeFailure(outcome) }
-        : { $case: "response", value: outcome as ProcessResponse },
-  }).finish();
+  ProcessOutcome.encode({ callId, result: resultOf(outcome as ProcessResponse | RemoteFailure) }).finish();
 
 const scoreOutcome: EncodeOutcome = (callId, _, outcome) =>
-  ScoreOutcome.encode({
-    callId,
-    result:
-      outcome instanceof RemoteFailure
-        ? { $case: "failure", value: encodeFailure(outcome) }
-        : { $case: "response", value: outcome as ScoreResponse },
-  }).finish();
+  ScoreOutcome.encode({ callId, result: resultOf(outcome as ScoreResponse | RemoteFailure) }).finish();

@@ -7,8 +7,8 @@ import { AttachRequest, AttachResponse, CallResult, type Call } from "./gen/cben
 import { shuttingDown, type Host } from "./host.js";
 import { Lane, type EncodeOutcome } from "./lane.js";
 import { decodeMessage, emptyMessage, encodeFailure } from "./messages.js";
-import { messageOf } from "./offers.js";
-import { consume } from "./reading.js";
+import { messageOf } from "./about.js";
+import { consume } from "./stream.js";
 
 const RESULTS_FIELD = 2;
 

@@ -1,4 +1,4 @@
-/** A process that serves: ended by signals, and kept alive by nothing less. */
+/** Signals that end a process which serves, and the only things that end it. */
 
 import { inspect } from "node:util";
 

@@ -109,13 +109,13 @@ export interface RunSpec {
   reader?: ModelRef;
   /** The score that metrics read. */
   scoreField?: string;
-  /** The score from which a row passes; by default 0.7. */
+  /** The lowest score with which a row passes; by default 0.7. */
   threshold?: number;
   /** How tokens are counted. */
   tokenizer?: string;
   /** The fields whose tokens are counted; by default every text field. */
   textFields?: readonly string[];
-  /** Seeds whatever is random in the run. */
+  /** The seed for everything random in the run. */
   seed?: number | bigint;
   /** Whether stored answers are used instead of calling the system. */
   reuse?: boolean;
@@ -125,6 +125,10 @@ export interface RunSpec {
   replaceEvaluators?: boolean;
   /** Reference fields in addition to those the datasets declare. */
   referenceFields?: readonly string[];
+  /** The most tokens of remembered text per question; only in memory runs. */
+  queryBudget?: number | bigint;
+  /** Only questions of these types, such as `temporal`; only in memory runs. */
+  questionTypes?: readonly string[];
 }
 
 type Reader = (value: unknown, path: string) => unknown;
@@ -280,6 +284,8 @@ const spec = shape(bench.RunSpec, {
   waitTimeoutMs: span,
   replaceEvaluators: flag,
   referenceFields: list(text),
+  queryBudget: long,
+  questionTypes: list(text),
 });
 
 /** Encode what to evaluate. Throws `InvalidSpec`, naming the field. */

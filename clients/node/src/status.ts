@@ -60,7 +60,7 @@ export function isLost(error: ServiceError): boolean {
   return LOST.has(error.code) || (isBroken && BROKEN.test(error.details));
 }
 
-/** Whether nobody was there to be connected to. */
+/** Whether there was nothing to connect to. */
 export function findsNobody(error: ServiceError): boolean {
   return /No connection established|ECONNREFUSED|ENOENT|resol/i.test(error.details);
 }

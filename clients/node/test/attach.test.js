@@ -7,7 +7,7 @@ import { attach, Attachment, NotServable, Refused } from "cbench-client";
 
 import { AttachRequest, AttachResponse } from "../dist/gen/cbench/v1/gateway.js";
 import { encodeExample } from "../dist/example.js";
-import { bytes, pb, until } from "./support/wire.js";
+import { bytes, heldAddress, pb, until } from "./support/wire.js";
 
 const echo = { name: "echo", process: (example) => example.with({ response: "r" }) };
 const nothing = (type) => type.decode(new Uint8Array());
@@ -88,7 +88,7 @@ test("work it does not know, and more than it announced, is refused", async (t) 
 test("a broken attachment aborts its calls and is renewed", async (t) => {
   let signal;
   const slow = { name: "slow", process: (_, call) => new Promise(() => (signal = call.signal)) };
-  const gateway = await new Gateway().start(t);
+  const gateway = await new Gateway().start(t, undefined, await heldAddress(t));
   const attachment = new Attachment(slow, { server: gateway.address });
   t.after(() => attachment.stop({ graceMs: 10 }));
   await attachment.attached;

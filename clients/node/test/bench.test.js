@@ -114,7 +114,7 @@ test("a refusal carries the daemon's reason, and is not tried again", async (t) 
   });
 });
 
-test("nobody listening is said in a sentence", async (t) => {
+test("a daemon that is not there is reported in a sentence", async (t) => {
   const client = new BenchClient("127.0.0.1:1", { timeoutMs: 5_000 });
   t.after(() => client.close());
   await assert.rejects(client.get("r1"), (error) => error instanceof Unreachable && /nothing listens at 127\.0\.0\.1:1/.test(error.message));
@@ -148,12 +148,30 @@ test("a spec is encoded field by field", () => {
     labels: { a: "b" },
     kind: "memory",
     seed: 2n ** 62n,
+    queryBudget: 800,
+    questionTypes: ["temporal"],
   });
   const decoded = pb.RunSpec.decode(pb.RunSpec.encode(message).finish());
   assert.deepEqual(decoded.systems.map(({ location }) => location.$case), ["target", "proxy"]);
   assert.deepEqual(decoded.systems[0].options.get("rate").kind, { $case: "doubleValue", value: 0.5 });
   assert.deepEqual(decoded.rowTimeout, { seconds: 1n, nanos: 5e8 });
   assert.deepEqual([decoded.kind, decoded.seed, decoded.datasets[0].maxExamples], [2, 2n ** 62n, 5n]);
+  assert.deepEqual([decoded.queryBudget, decoded.questionTypes], [800n, ["temporal"]]);
+});
+
+test("a spec takes every field of the contract", () => {
+  const renamed = { rowTimeout: "rowTimeoutMs", waitTimeout: "waitTimeoutMs" };
+  const fields = (type) => Object.keys(nothing(type)).map((name) => renamed[name] ?? name).sort();
+  const known = (spec) => {
+    try {
+      encodeSpec(spec);
+    } catch (error) {
+      return error.message.match(/Known: (.*)\.$/)[1].split(", ").sort();
+    }
+  };
+  assert.deepEqual(known({ unknown: 1 }), fields(pb.RunSpec));
+  assert.deepEqual(known({ datasets: [{ unknown: 1 }] }), fields(pb.DatasetRef));
+  assert.deepEqual(known({ reader: { unknown: 1 } }), fields(pb.ModelRef));
 });
 
 for (const [fields, words] of [

@@ -6,7 +6,7 @@ import { dirname } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-import { until, Wire } from "./support/wire.js";
+import { heldAddress, until, Wire } from "./support/wire.js";
 
 /** Start a program that serves, and end it with the test. */
 async function started(t, source, { args = [], env = {} } = {}) {
@@ -21,7 +21,7 @@ async function started(t, source, { args = [], env = {} } = {}) {
   return program;
 }
 
-test("on port 0 the handshake is the only line on stdout, whatever user code prints", async (t) => {
+test("on port 0 the handshake is the only line on stdout, even if user code prints", async (t) => {
   const source = `await serve({ name: "loud", process: (e) => { console.log("hello"); process.stdout.write("x\\n"); return e; } });`;
   const program = await started(t, source);
   await until(() => program.out.length > 0);
@@ -59,17 +59,15 @@ test("an error thrown outside of any call is printed and ends nothing", async (t
   await wire.process({ a: 2 });
 });
 
-test("with a port of its own the handshake comes only if it is asked for", async (t) => {
+test("with a given port the handshake comes only if it is asked for", async (t) => {
   const source = `const address = process.argv[1];
     await serve({ name: "echo", process: (example) => example }, { address });`;
-  const first = await started(t, source, { args: ["127.0.0.1:0"] });
-  first.child.kill("SIGTERM");
-  await first.exit;
-  const quiet = await started(t, source, { args: [first.address], env: { CBENCH_HANDSHAKE: "" } });
+  const address = await heldAddress(t);
+  const quiet = await started(t, source, { args: [address], env: { CBENCH_HANDSHAKE: "" } });
   quiet.child.kill("SIGTERM");
   await quiet.exit;
   assert.deepEqual(quiet.out, []);
-  const asked = await started(t, source, { args: [first.address], env: { CBENCH_HANDSHAKE: "1" } });
+  const asked = await started(t, source, { args: [address], env: { CBENCH_HANDSHAKE: "1" } });
   await until(() => asked.out.length > 0);
-  assert.deepEqual(asked.out, [`cbench|1|tcp|${first.address}`]);
+  assert.deepEqual(asked.out, [`cbench|1|tcp|${address}`]);
 });

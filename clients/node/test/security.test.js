@@ -26,7 +26,7 @@ function selfSigned(name) {
   return { cert: readFileSync(cert), key: readFileSync(key) };
 }
 
-test("a token is demanded of everybody, except to ask for health", async (t) => {
+test("a token is required for everything but health", async (t) => {
   const { server, wire } = await served(t, echo, { token: "secret" });
   for (const client of [wire, new Wire(t, server.address, undefined, "guess")]) {
     const error = await client.process({}).catch((thrown) => thrown);

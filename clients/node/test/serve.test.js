@@ -114,7 +114,7 @@ test("an unknown name is answered with the names that are served", async (t) => 
   assert.equal(unnamed.code, status.INVALID_ARGUMENT);
 });
 
-test("bytes that are no message are refused, as is a value of no kind", async (t) => {
+test("bytes that are not a message are refused, as is a value of no kind", async (t) => {
   const { wire } = await served(t, echo);
   const garbled = await wire.raw("/cbench.v1.System/Process", bytes([0xff, 0xff])).catch((thrown) => thrown);
   assert.equal(garbled.code, status.INVALID_ARGUMENT);

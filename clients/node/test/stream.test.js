@@ -31,7 +31,7 @@ test("outcomes come as they are ready, in any order, and half-close ends the str
   assert.equal(stream.status.code, status.OK);
 });
 
-test("a cancelled call is aborted and gets no outcome, and an unknown id is no mistake", async (t) => {
+test("a cancelled call is aborted and gets no outcome, and an unknown id is ignored", async (t) => {
   const { system, seen } = gated(8);
   const { wire } = await served(t, system);
   const stream = wire.stream();

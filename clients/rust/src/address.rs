@@ -1,4 +1,4 @@
-//! Where to listen and whom to dial: `host:port` or `unix:/path`.
+//! Addresses to listen on or to dial: `host:port` or `unix:/path`.
 
 use std::net::IpAddr;
 

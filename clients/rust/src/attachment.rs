@@ -1,4 +1,4 @@
-//! Attaching: offering to a daemon that cannot dial this process, by dialling it.
+//! Attachments: components offered to a daemon that cannot dial this process, by dialling it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use crate::channel::{Dial, reason_of, short};
 use crate::error::{Error, Result};
 use crate::host::{Host, Offers};
 use crate::offer::QUEUE_FACTOR;
-use crate::running::{block_on, signalled};
+use crate::runtime::{block_on, signalled};
 use crate::server::GRACE;
 use crate::session::Session;
 use crate::tls::Tls;
@@ -68,8 +68,8 @@ impl Attachment {
     }
 
     /// Stays attached until SIGINT or SIGTERM, finishes the calls in progress,
-    /// and returns; fails when the daemon will not have it. Blocks, on a
-    /// runtime of its own.
+    /// and returns; fails if the daemon refuses it. Blocks, on its own
+    /// runtime.
     pub fn attach(self) -> Result<()> {
         block_on(self.run())
     }
@@ -90,7 +90,7 @@ impl Attachment {
         if self.max_in_flight == Some(0) {
             return Err(Error::NotServable("max_in_flight is 0; it must be at least 1.".into()));
         }
-        // Whatever is wrong with the target is wrong for ever.
+        // A wrong target stays wrong.
         self.dial.connection()?;
         let total = host.total_limit();
         let wanted = self.max_in_flight.map_or(total.min(MAX_IN_FLIGHT), |limit| limit as usize);
@@ -177,7 +177,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// Fails if trying again is of no use, else says what happened.
+    /// Fails if trying again cannot help, else says what happened.
     fn judge(&self, status: &Status) -> Result<()> {
         let (server, names) = (&self.dial.target, self.host.names());
         let is_final = match status.code() {

@@ -1,4 +1,4 @@
-//! Driving a daemon: start runs, follow them, read their rows.
+//! A client of a daemon: it starts runs, follows them and reads their rows.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,7 @@ use crate::convert;
 use crate::error::Result;
 use crate::evaluator::Assessment;
 use crate::example::Example;
-use crate::following::Events;
+use crate::follow::Events;
 use crate::pb;
 use crate::pb::bench_client::BenchClient;
 use crate::pb::evaluator_client::EvaluatorClient;
@@ -41,7 +41,7 @@ impl BenchBuilder {
         self
     }
 
-    /// Bounds single requests, 30 s by default; following a run has no end of its own.
+    /// Bounds single requests, 30 s by default; following a run has no limit.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
@@ -156,7 +156,7 @@ impl Bench {
         Ok(())
     }
 
-    /// Scores the stored outputs of a run again, as a run of its own. An empty
+    /// Rescores a finished run as a new run. An empty
     /// `request_id` is filled in.
     pub async fn rescore(&self, mut request: pb::RescoreRequest) -> Result<pb::Run> {
         if request.request_id.is_empty() {

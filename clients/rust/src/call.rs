@@ -1,4 +1,4 @@
-//! What user code may know about the call it answers.
+//! The call that user code answers, and what it may know about it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,9 +9,9 @@ use tokio_util::sync::CancellationToken;
 use crate::value::{Fields, Value};
 
 /// The call being answered: its id, its options, its deadline, and whether
-/// anybody still waits for the answer.
+/// the caller still waits for the answer.
 ///
-/// When nobody does, asynchronous code is dropped at its next `await`.
+/// When it no longer does, asynchronous code is dropped at its next `await`.
 /// Nothing can interrupt a thread, so long synchronous work looks at
 /// [`is_cancelled`](Call::is_cancelled) now and then. A call occupies one of
 /// the places that `max_concurrency` gives until its last clone is dropped.
@@ -50,12 +50,12 @@ impl Call {
         self.deadline().map(|at| at.saturating_duration_since(Instant::now()))
     }
 
-    /// Whether nobody waits for the answer any more.
+    /// Whether the caller no longer waits for the answer.
     pub fn is_cancelled(&self) -> bool {
         self.0.ticket.gone.is_cancelled()
     }
 
-    /// Waits until nobody waits for the answer any more.
+    /// Waits until the caller no longer waits for the answer.
     pub async fn cancelled(&self) {
         self.0.ticket.gone.cancelled().await;
     }

@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
 fn bits() -> u64 {
-    // Each state is seeded anew from the system's randomness.
+    // Each state is freshly seeded from the system's randomness.
     RandomState::new().hash_one(0)
 }
 

@@ -52,7 +52,7 @@ impl Dial {
             }
         };
         let endpoint = Endpoint::from_shared(uri).map_err(|error| {
-            Error::Unreachable(format!("\"{}\" is no address: {error}.", self.target))
+            Error::Unreachable(format!("\"{}\" is not an address to dial: {error}.", self.target))
         })?;
         let endpoint = endpoint
             .connect_timeout(Duration::from_secs(5))
@@ -74,7 +74,7 @@ impl Dial {
         }
     }
 
-    /// Says why a call failed: nobody there, or a refusal.
+    /// Says why a call failed: no daemon there, or a refusal.
     pub fn explain(&self, status: &Status) -> Error {
         let target = &self.target;
         let details = short(status);
@@ -115,12 +115,12 @@ pub(crate) fn is_lost(status: &Status) -> bool {
     }
 }
 
-/// Whether nobody was there to begin with.
+/// Whether there was nothing to connect to.
 pub(crate) fn finds_nobody(status: &Status) -> bool {
     chain(status).any(|cause| cause.is::<tonic::ConnectError>())
 }
 
-/// The text of a status, or what caused it where it has none of its own.
+/// The text of a status, or of its cause where it has none.
 pub(crate) fn short(status: &Status) -> String {
     match (status.message(), status.source()) {
         ("" | "transport error" | "tcp connect error", Some(cause)) => causes(cause),

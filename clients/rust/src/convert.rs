@@ -106,7 +106,7 @@ fn value_from_proto(message: pb::Value, path: &dyn Fn() -> String) -> Result<Val
     }
 }
 
-/// Encodes an example; `id` and `dataset` travel in fields of their own.
+/// Encodes an example; `id` and `dataset` have their own fields.
 pub(crate) fn example_to_proto(example: Example) -> Result<pb::Example> {
     let mut fields = example.into_fields();
     let id = match fields.remove("id") {

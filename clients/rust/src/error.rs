@@ -1,4 +1,4 @@
-//! What can go wrong at this end of the wire.
+//! Errors at this end of the wire.
 
 use std::fmt;
 
@@ -26,7 +26,7 @@ pub enum Error {
     /// A value cannot cross the wire without loss.
     #[error("{0}")]
     Unencodable(String),
-    /// Nobody answers at that address, or what answers is not what was expected.
+    /// Nothing answers at that address, or not what was expected.
     #[error("{0}")]
     Unreachable(String),
     /// The daemon declined a request.

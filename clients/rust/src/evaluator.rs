@@ -1,4 +1,4 @@
-//! Evaluators: what scores.
+//! Evaluators, which score.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -97,7 +97,7 @@ impl IntoResult<Assessment> for Assessment {
     }
 }
 
-/// Makes an evaluator of a synchronous function, which is called on threads of its own.
+/// Makes an evaluator of a synchronous function, which is called on separate threads.
 ///
 /// It may return an `Assessment`, or a `Result` with any error.
 pub fn evaluator<F, R>(info: impl Into<Info>, function: F) -> impl Evaluator

@@ -12,7 +12,7 @@ use crate::trace;
 ///
 /// Any error converts into a failure with the reason `EXCEPTION` and a stack
 /// trace, so `?` just works in user code; for that to be possible, a `Failure`
-/// is no `std::error::Error` itself.
+/// is not itself a `std::error::Error`.
 ///
 /// ```
 /// use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What is offered, held by name: what serving and attaching share.
+//! Offers by name: the part that servers and attachments share.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -126,7 +126,7 @@ pub(crate) struct Host {
     pub evaluators: Vec<pb::EvaluatorInfo>,
     /// Cancelled when no more calls are taken.
     pub draining: CancellationToken,
-    /// Cancelled when nobody waits for the calls in progress any more.
+    /// Cancelled when the calls in progress are given up.
     pub given_up: CancellationToken,
 }
 

@@ -1,4 +1,4 @@
-//! What a system, memory system or evaluator says of itself.
+//! Descriptions that a system, memory system or evaluator gives of itself.
 
 use crate::error::{Error, Result};
 use crate::pb;

@@ -25,7 +25,7 @@ use crate::work::{Reply, Work};
 const BATCH_BYTES: usize = 1_000_000;
 /// What may wait to be written before no more is read from the same peer.
 const BACKLOG_BYTES: usize = 16 * BATCH_BYTES;
-const PATIENCE: Duration = Duration::from_secs(1);
+const ROOM_WAIT: Duration = Duration::from_secs(1);
 
 /// A message for one outcome.
 pub(crate) trait Outcome: Message + Sized + 'static {
@@ -77,21 +77,21 @@ impl<O: Outcome> Lane<O> {
         self.open = None;
     }
 
-    /// Is cancelled when nobody reads the outcomes any more.
+    /// Is cancelled when the outcomes are no longer read.
     pub fn peer_is_gone(&self) -> CancellationToken {
         self.shared.peer_is_gone.clone()
     }
 
     /// Starts a call, or answers that it cannot be.
     ///
-    /// Returns false after a wait for room in vain: the rest of the same
+    /// Returns false if it waited and no room came: the rest of the same
     /// message need not wait again.
     pub async fn start(
         &self,
         work: Work,
         call_id: String,
         timeout: Option<prost_types::Duration>,
-        is_patient: bool,
+        may_wait: bool,
     ) -> bool {
         let origin = work.kind().origin();
         let Some(outcomes) = self.open.clone() else {
@@ -106,8 +106,8 @@ impl<O: Outcome> Lane<O> {
             }
         };
         let mut admitted = accepted.offer.admit();
-        if admitted.is_none() && is_patient {
-            admitted = accepted.offer.admit_within(PATIENCE).await;
+        if admitted.is_none() && may_wait {
+            admitted = accepted.offer.admit_within(ROOM_WAIT).await;
         }
         let Some(admitted) = admitted else {
             self.fail(call_id, &accepted.offer.full(), origin);
@@ -134,7 +134,7 @@ impl<O: Outcome> Lane<O> {
         true
     }
 
-    /// Gives a call up; it gets no outcome. An unknown one is no mistake.
+    /// Gives up a call; it gets no outcome. An unknown one is ignored.
     pub fn cancel(&self, call_id: &str) {
         if let Some(caller) = self.shared.calls().remove(call_id) {
             caller.cancel();
@@ -168,7 +168,7 @@ impl Shared {
 
     fn put<O: Message>(&self, outcomes: &mpsc::UnboundedSender<O>, message: O) {
         self.backlog.fetch_add(message.encoded_len(), Ordering::AcqRel);
-        // Nobody to tell: the peer is gone.
+        // The peer is gone.
         let _ = outcomes.send(message);
     }
 }
@@ -189,7 +189,7 @@ impl Drop for Held {
     }
 }
 
-/// Outcomes as they become ready: each item takes whatever there is, up to
+/// Outcomes as they become ready: each item takes all there are, up to
 /// about 1 MB, and never waits for more. Ends when the lane is dropped and
 /// every call it held is answered.
 pub(crate) struct Batches<O> {

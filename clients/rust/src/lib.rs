@@ -14,7 +14,7 @@
 //! }
 //! ```
 //!
-//! [`serve`] and [`attach`] block and make a runtime of their own. [`Server`] and
+//! [`serve`] and [`attach`] block and make their own runtime. [`Server`] and
 //! [`Attachment`] have all that can be set, and asynchronous forms; [`Bench`]
 //! drives a daemon.
 
@@ -30,14 +30,14 @@ mod error;
 mod evaluator;
 mod example;
 mod failure;
-mod following;
+mod follow;
 mod host;
 mod info;
 mod lane;
 mod memory;
 mod offer;
 mod outcomes;
-mod running;
+mod runtime;
 mod server;
 mod services;
 mod session;
@@ -68,7 +68,7 @@ pub use error::{Error, Result};
 pub use evaluator::{Assessment, Evaluator, evaluator};
 pub use example::{Example, ExampleId};
 pub use failure::Failure;
-pub use following::Events;
+pub use follow::Events;
 pub use host::Offers;
 pub use info::Info;
 pub use memory::{Answer, Ingested, MemorySystem, Question};

@@ -1,4 +1,4 @@
-//! How many calls one served object has at once, how many wait, and which are in flight.
+//! An offer: one served object, its calls at once, those that wait, and those in flight.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,7 +16,7 @@ use crate::work::{Kind, Reply, Served, Work};
 
 /// Calls that may wait, as a multiple of those that may run.
 pub(crate) const QUEUE_FACTOR: usize = 4;
-/// Calls that run at once where nobody says.
+/// Calls that run at once by default.
 const DEFAULT_CONCURRENCY: usize = 64;
 /// The largest message, minus what frames a result in it.
 const MAX_RESULT: usize = crate::channel::MAX_MESSAGE_BYTES - 64;
@@ -53,9 +53,9 @@ impl Offer {
     }
 
     /// Waits for room, but not for long.
-    pub async fn admit_within(&self, patience: Duration) -> Option<OwnedSemaphorePermit> {
+    pub async fn admit_within(&self, limit: Duration) -> Option<OwnedSemaphorePermit> {
         let waiting = self.room.clone().acquire_owned();
-        tokio::time::timeout(patience, waiting).await.ok()?.ok()
+        tokio::time::timeout(limit, waiting).await.ok()?.ok()
     }
 
     /// Says that there is no room.
@@ -78,7 +78,7 @@ impl Offer {
         Ok(Claim { offer: self.clone(), id: id.to_string() })
     }
 
-    /// Answers a call that was taken in. `caller` is cancelled when nobody waits any more.
+    /// Answers a call that was taken in. `caller` is cancelled when it no longer waits.
     ///
     /// The outcome and the end of user code are two things: a cancelled or
     /// overdue call has its outcome at once, while a thread may run on.
@@ -109,7 +109,7 @@ impl Offer {
         let place = self.places.clone().acquire_owned().await;
         ticket.places.extend(place);
         let user_code = Caught(self.served.clone().answer(work, ticket));
-        // A task of its own: user code that never yields must not delay its own deadline.
+        // A separate task: user code that never yields must not delay its own deadline.
         let running = AbortOnDropHandle::new(tokio::spawn(user_code));
         running.await.unwrap_or_else(|_| Err(Failure::shutting_down()))
     }

@@ -1,4 +1,4 @@
-//! The messages in which streams carry the outcome of one call.
+//! Messages in which streams carry the outcome of one call.
 
 use crate::lane::Outcome;
 use crate::pb;
@@ -32,7 +32,7 @@ impl Outcome for pb::ScoreOutcome {
     }
 }
 
-/// One outcome on an attachment is a message of its own; `AttachRequest`s merge.
+/// One outcome on an attachment is one message; `AttachRequest`s merge.
 impl Outcome for pb::AttachRequest {
     fn of(call_id: String, result: Result<Reply, pb::Failure>) -> Self {
         use pb::call_result::Result as Kind;

@@ -1,4 +1,4 @@
-//! Serving: a process that a daemon dials.
+//! Servers: processes that a daemon dials.
 
 use std::env;
 use std::io::{self, Write};
@@ -19,7 +19,7 @@ use crate::channel::{CONNECTION_WINDOW, MAX_MESSAGE_BYTES, STREAM_WINDOW};
 use crate::error::{Error, Result};
 use crate::host::{Host, Offers};
 use crate::pb;
-use crate::running::{block_on, leave_stdout, signalled};
+use crate::runtime::{block_on, leave_stdout, signalled};
 use crate::services::Services;
 use crate::tls::{ServerTls, TokenCheck};
 
@@ -95,8 +95,8 @@ impl Server {
     /// Serves until SIGINT or SIGTERM, finishes the calls in progress, and returns.
     ///
     /// On port 0, or with `CBENCH_HANDSHAKE=1` in the environment, one line on
-    /// stdout says where: `cbench|1|tcp|127.0.0.1:40123`. From then on whatever
-    /// is printed goes to stderr. Blocks, on a runtime of its own.
+    /// stdout says where: `cbench|1|tcp|127.0.0.1:40123`. From then on all that
+    /// is printed goes to stderr. Blocks, on its own runtime.
     pub fn serve(self) -> Result<()> {
         block_on(self.run())
     }
@@ -127,7 +127,7 @@ impl Server {
         let mut builder = tonic::transport::Server::builder()
             .initial_stream_window_size(STREAM_WINDOW)
             .initial_connection_window_size(CONNECTION_WINDOW)
-            // A caller that vanished without a word holds no place for ever.
+            // A caller that vanished without a word must not keep its place.
             .http2_keepalive_interval(Some(Duration::from_secs(30)));
         if let Some(tls) = &self.tls {
             builder = builder.tls_config(tls.config()).map_err(|error| {
@@ -180,14 +180,14 @@ impl RunningServer {
 
     /// Takes no more calls, finishes those in progress within `grace`, and ends.
     pub async fn stop(mut self, grace: Duration) {
-        // First, so that whoever sees NOT_SERVING finds it to be true.
+        // First, so that NOT_SERVING is true when it is seen.
         self.host.draining.cancel();
         for name in &self.names {
             self.health.set_service_status(*name, ServingStatus::NotServing).await;
         }
         self.calls.close();
-        // Health is answered until the last call is, so that nobody takes a
-        // draining server for a dead one.
+        // Health is answered until the last call is, so that a draining
+        // server is not taken for a dead one.
         if tokio::time::timeout(grace, self.calls.wait()).await.is_err() {
             eprintln!("calls in progress did not end in time and are given up");
         }
@@ -256,7 +256,7 @@ fn shake_hands(address: &str) {
         Address::Tcp { .. } => format!("tcp|{address}"),
     };
     let mut stdout = io::stdout();
-    // Whoever started this process and does not listen needs no handshake.
+    // A parent process that does not read needs no handshake.
     let _ = writeln!(stdout, "cbench|{PROTOCOL_MAJOR}|{place}").and_then(|()| stdout.flush());
     leave_stdout();
 }
@@ -289,7 +289,7 @@ fn unix_socket(address: &str, path: &str) -> Result<tokio_stream::wrappers::Unix
             "{address} is taken by another server. Stop it, or choose another path."
         )));
     }
-    // What a server that is no more has left behind.
+    // Left behind by a server that has ended.
     let _ = std::fs::remove_file(path);
     let listener =
         tokio::net::UnixListener::bind(path).map_err(|error| cannot_listen(address, &error))?;

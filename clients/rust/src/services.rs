@@ -1,4 +1,4 @@
-//! The gRPC methods of a served process: decode, hand to the host, encode.
+//! gRPC methods of a served process: decode, hand to the host, encode.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -96,9 +96,9 @@ async fn read<M, O: Outcome>(
             Ok(None) => return None,
             Err(status) => return Some(Failure::invalid(status.message())),
         };
-        let mut is_patient = true;
+        let mut may_wait = true;
         for (work, call_id, timeout) in asked.calls {
-            is_patient &= lane.start(work, call_id, timeout, is_patient).await;
+            may_wait &= lane.start(work, call_id, timeout, may_wait).await;
         }
         for call_id in asked.cancelled {
             lane.cancel(&call_id);

@@ -1,4 +1,4 @@
-//! Short ways to write a run's specification.
+//! Run specifications, written briefly.
 //!
 //! ```
 //! use cbench_client::pb::{DatasetRef, RunSpec, SystemRef};

@@ -1,4 +1,4 @@
-//! Systems: what is benchmarked.
+//! Systems, which are benchmarked.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ use crate::work::{Answer, Reply, Served, Work, misdirected, unencodable, unreada
 /// }
 /// ```
 ///
-/// Work that keeps a processor busy for long belongs on a thread of its own:
+/// Work that keeps a processor busy for long belongs on a separate thread:
 /// use [`system`], or `tokio::task::spawn_blocking` with a clone of the call.
 pub trait System: Send + Sync + 'static {
     /// Says what it is called, and more. Asked once.
@@ -42,7 +42,7 @@ pub trait System: Send + Sync + 'static {
 
     /// Transforms one example. What is returned is scored and counted, whole.
     ///
-    /// The future is dropped when nobody waits for the answer any more.
+    /// The future is dropped when the caller no longer waits for the answer.
     fn process(
         &self,
         example: Example,
@@ -80,7 +80,7 @@ impl<T, E: Into<Failure>> IntoResult<T> for Result<T, E> {
     }
 }
 
-/// Makes a system of a synchronous function, which is called on threads of its own.
+/// Makes a system of a synchronous function, which is called on separate threads.
 ///
 /// It may return an `Example`, or a `Result` with any error.
 pub fn system<F, R>(info: impl Into<Info>, function: F) -> impl System

@@ -1,4 +1,4 @@
-//! What a call cost.
+//! Usage: the cost of a call.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The kinds of calls, and their results.
+//! Kinds of calls, and their results.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -97,7 +97,7 @@ impl Reply {
     }
 }
 
-/// What answering gives, whoever answers.
+/// The answer of any component.
 pub(crate) type Answer = Pin<Box<dyn Future<Output = Result<Reply, Failure>> + Send>>;
 
 /// A user's object, ready to answer.

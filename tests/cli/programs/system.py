@@ -58,6 +58,6 @@ if __name__ == "__main__":
     if kind == "both":
         serve([Answering(), Failing()])
     elif kind == "stuck":
-        serve(Stuck(Path(sys.argv[2])))
+        serve(Stuck(Path(sys.argv[2])), *sys.argv[3:])
     else:
         serve({"answering": Answering, "failing": Failing}[kind]())

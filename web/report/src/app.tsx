@@ -6,7 +6,7 @@ import { type Head, type Index, readIndex } from "./data";
 import { Example } from "./example";
 import { count } from "./numbers";
 import { Rows } from "./rows";
-import { type Filter, NO_FILTER } from "./selecting";
+import { type Filter, NO_FILTER } from "./filter";
 import { SystemTable } from "./tables";
 import { Failures, StageTable } from "./trouble";
 

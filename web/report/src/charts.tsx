@@ -34,7 +34,7 @@ function fit(margin: number): (name: string) => string {
   return (name) => short(name, Math.max(6, Math.floor((margin - 12) / 7.2)));
 }
 
-/** How often each value was scored, one strip a system, on one scale. */
+/** How often each value was scored, one strip per system, on one scale. */
 export function Distributions({ head }: { head: Head }) {
   const [chosen, setChosen] = useState(0);
   const shown = head.distributions[chosen];
@@ -114,7 +114,7 @@ function Histogram({ head, shown }: { head: Head; shown: Distribution }) {
   return <Chart draw={draw} label={`Distribution of ${shown.score} by system`} />;
 }
 
-/** How many rows scored 1, and how many 0: what a score without anything between needs. */
+/** How many rows scored 1, and how many 0: all that a 0/1 score needs. */
 function shares(head: Head, shown: Distribution, width: number): Element {
   const systems = Object.keys(shown.systems);
   const margin = marginFor(systems, width);

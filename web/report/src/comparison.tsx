@@ -49,7 +49,7 @@ export function Pairs({
   );
 }
 
-/** The difference and its interval beside zero, in favour of the system that the sentence praises. */
+/** The difference and its interval around zero, in favour of the system that the sentence calls better. */
 function Whisker({ head, pair, scale }: { head: Head; pair: Pair; scale: number }) {
   const isTurned = pair.claimed && (pair.value ?? 0) < 0;
   const at = (value: number | null) => `${50 + (46 * (isTurned ? -1 : 1) * (value ?? 0)) / scale}%`;
@@ -126,7 +126,7 @@ function PairNumbers({ head, pair, find }: { head: Head; pair: Pair; find: (data
   );
 }
 
-/** Quality against what it costs; the line joins the systems that nothing beats at both. */
+/** Quality against what it costs; the line joins the systems that none beats on both. */
 export function Fronts({ head, fronts }: { head: Head; fronts: Front[] }) {
   const [chosen, setChosen] = useState(0);
   const front = fronts[chosen];
@@ -172,8 +172,8 @@ export function Fronts({ head, fronts }: { head: Head; fronts: Front[] }) {
         </table>
       </div>
       <p class="note">
-        Front 1 are the systems that no other beats at both. Probability is how often a system is among them when the{" "}
-        {count(front.examples)} examples are drawn anew.
+        Front 1 has the systems that no other system beats on both. Probability is how often a system is among them when
+        the {count(front.examples)} examples are resampled.
       </p>
     </>
   );
@@ -190,7 +190,7 @@ function frontChart(head: Head, front: Front, width: number): Element {
   const costs = points.map(({ cost }) => cost.value as number);
   const isLog = Math.min(...costs) > 0 && Math.max(...costs) / Math.min(...costs) > 50;
   const along = (cost: number) => (isLog ? Math.log(cost / Math.min(...costs)) : cost);
-  // A name beside a point at the right border would be cut off there.
+  // A name next to a point at the right border would be cut off there.
   const isRight = ({ cost }: FrontPoint) => along(cost.value as number) > 0.6 * along(Math.max(...costs));
   const x = (point: FrontPoint) => point.cost.value;
   const y = (point: FrontPoint) => point.quality.value;

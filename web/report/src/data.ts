@@ -1,5 +1,5 @@
-// What Python wrote into the page. Every text in it came from elsewhere and is
-// only ever shown as a text node.
+// The data that Python wrote into the page. Its texts come from elsewhere and are
+// only shown as text nodes.
 
 /** Characters, 1 if they are JSON, and how many were cut off. */
 export type Text = [string, number, number];
@@ -175,7 +175,7 @@ async function record<T>(kind: string, starts: number[], place: number): Promise
   const number = starts.findLastIndex((start) => start <= place);
   const id = `${kind}-${number}`;
   const chunk = chunks.get(id) ?? unpack<unknown[]>(id);
-  // The one used last goes to the end, and the front is let go.
+  // The chunk used last moves to the end; the one at the front is dropped.
   chunks.delete(id);
   chunks.set(id, chunk);
   if (chunks.size > CHUNKS_KEPT) chunks.delete(chunks.keys().next().value as string);

@@ -9,7 +9,7 @@ import { Cut, Fields, Prose, listed } from "./texts";
 const STAGES = ["queue", "system", "reader", "scoring"];
 const ASKED = ["question", "prompt", "instruction", "query", "premise", "hypothesis", "choices"];
 
-/** One row with all there is about it, over the page. */
+/** One row with everything about it, in a dialog over the page. */
 export function Example({
   head,
   index,

@@ -1,4 +1,4 @@
-// Numbers of single rows, worded as Python words those of the summary.
+// Numbers of single rows, formatted as Python formats those of the summary.
 
 export function count(value: number): string {
   return value.toLocaleString("en");

@@ -3,7 +3,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Head, Index } from "./data";
 import { System } from "./system";
 import { count, score, seconds } from "./numbers";
-import { type Filter, type Order, type SortKey, matching, searchable, sorted } from "./selecting";
+import { type Filter, type Order, type SortKey, matching, searchable, sorted } from "./filter";
 
 const ROW_HEIGHT = 56;
 const TITLES_HEIGHT = 30;
@@ -28,7 +28,7 @@ export function Rows({
     () => sorted(index, matching(head, index, haystack, filter), order),
     [head, index, haystack, filter, order],
   );
-  // Compressors say nothing, and a column of nothing helps nobody.
+  // Compressors return no response; an empty column would only take space.
   const isSilent = useMemo(() => index.rows.said.every((said) => !said), [index]);
   const sort = (key: SortKey) =>
     setOrder({ key, down: order.key === key ? !order.down : key !== "example" && key !== "system" });
@@ -144,7 +144,7 @@ function Choice({
   );
 }
 
-/** Draws only the rows that are in sight, and a few beside them. */
+/** Draws only the rows that are visible, and a few above and below. */
 function Window({
   head,
   index,
@@ -156,7 +156,7 @@ function Window({
   index: Index;
   listed: number[];
   open: (row: number) => void;
-  /** What stays at the top. */
+  /** The header, which stays at the top. */
   children: ComponentChildren;
 }) {
   const place = useRef<HTMLDivElement>(null);

@@ -83,7 +83,7 @@ function ariaSort(order: Order | null, column: number): "ascending" | "descendin
   return order.down ? "descending" : "ascending";
 }
 
-/** Sorts numbers as such and what has no value last. */
+/** Sorts by value, with missing values last. */
 function compare(a: Cell[], b: Cell[], { column, down }: Order): number {
   const [left, right] = [a[column], b[column]].map((cell) => cell?.value ?? number(cell?.text));
   if (left === undefined || right === undefined) {

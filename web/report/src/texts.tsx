@@ -37,7 +37,7 @@ export function Cut({ text: [, , cut] }: { text: Text }) {
   return cut > 0 ? <p class="cut">{count(cut)} more characters are not in this page.</p> : null;
 }
 
-/** Short values beside their names, long ones below. */
+/** Short values next to their names, long ones below. */
 export function Fields({ texts }: { texts: Texts }) {
   return (
     <dl class="fields">
@@ -58,7 +58,7 @@ function isLong(text: Text): boolean {
   return items ? items.join("").length > 120 : text[0].length > 60 || text[0].includes("\n");
 }
 
-/** Highlights wherever one of the words wanted occurs, whatever its case. */
+/** Highlights every occurrence of the wanted words, in any case. */
 function marked(characters: string, wanted: string[]): ComponentChildren {
   const patterns = wanted.filter((word) => word.trim().length > 1).map(escape);
   if (patterns.length === 0) return characters;

@@ -1,6 +1,6 @@
 import type { Head } from "./data";
 import { count } from "./numbers";
-import type { Filter } from "./selecting";
+import type { Filter } from "./filter";
 import { System } from "./system";
 
 /** Percentiles of every stage, as numbers. */

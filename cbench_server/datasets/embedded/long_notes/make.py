@@ -1,4 +1,4 @@
-"""Write the embedded dataset long-notes from the templates beside this file.
+"""Generator of the embedded dataset long-notes, from the templates beside this file.
 
 A template file holds one kind of document: a header, one opening, a pool of
 entries and a closing, with the questions each of them can answer. A document
@@ -83,7 +83,7 @@ def read_vocabulary() -> dict[str, list[str]]:
 
 
 class Filler:
-    """Fills the slots of one document, each with a value of its own."""
+    """Fills the slots of one document, each with a different value."""
 
     def __init__(self, seed: str, vocabulary: dict[str, list[str]], step: str) -> None:
         # Of all methods, only random() promises the same numbers in every Python.
@@ -189,14 +189,14 @@ def normalise(text: str) -> str:
 
 
 def answerable(context: str, questions: list[Question], third: int) -> list[Question]:
-    """Keep the questions whose answer stands once in the context, and in that third of it."""
+    """Keep the questions whose answer occurs once in the context, and in that third of it."""
     plain = normalise(context)
     kept = []
     for question in questions:
         answer, *others = question.references
         is_there = context.count(answer) == 1 and plain.count(normalise(answer)) == 1
         if is_there and context.index(answer) * 3 // len(context) == third:
-            # An alternative that stands elsewhere too would count as kept when the answer is lost.
+            # An alternative that also occurs elsewhere would count as kept when the answer is lost.
             sound = [other for other in others if plain.count(normalise(other)) <= 1]
             kept.append(Question(question.text, [answer, *sound]))
     return kept
@@ -215,7 +215,7 @@ def examples() -> Iterator[dict[str, object]]:
             context, questions = draft(template, filler)
             number += 1
             fitting = answerable(context, questions, number % 3)
-            # Documents of one kind ask after different things as long as they can.
+            # Documents of one kind ask about different things as long as they can.
             fresh = [q for q in fitting if q.text not in asked] or fitting
             chosen = fresh[filler.between(0, len(fresh) - 1)]
             asked.add(chosen.text)

@@ -1,5 +1,8 @@
 // A bare gRPC client for tests: real sockets, the protocol's own messages.
 
+import { once } from "node:events";
+import { connect, createServer } from "node:net";
+
 import { Client, credentials, Metadata } from "@grpc/grpc-js";
 
 import { Server } from "cbench-client";
@@ -45,6 +48,25 @@ export async function until(holds) {
     if (Date.now() > end) throw new Error(`never happened: ${holds}`);
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
+}
+
+/**
+ * An address for one test, at which nobody listens but who is told of it.
+ *
+ * A freed port is given to the next who asks, and tests run beside one another. A connection to
+ * ourselves keeps this one: servers may listen at its near end, and nobody else is given it.
+ */
+export async function heldAddress(test) {
+  const far = createServer().listen(0, "127.0.0.1");
+  await once(far, "listening");
+  const near = connect({ port: far.address().port, host: "127.0.0.1", localAddress: "127.0.0.1" });
+  const [[accepted]] = await Promise.all([once(far, "connection"), once(near, "connect")]);
+  test.after(() => {
+    near.destroy();
+    accepted.destroy();
+    far.close();
+  });
+  return `127.0.0.1:${near.localPort}`;
 }
 
 /** Calls to one server. */

@@ -13,6 +13,7 @@ from cbench_client._gen.cbench.v1 import bench_pb2 as pb
 from cbench_client._gen.cbench.v1 import bench_pb2_grpc, evaluator_pb2, evaluator_pb2_grpc
 from cbench_client.bench.spec import InvalidSpec
 from cbench_client.messages.convert import example_from_proto, fields_to_proto
+from tests.fixtures.ports import held_port
 
 ROWS = 40
 SPEC = {"systems": [{"target": "h:1"}], "datasets": [{"name": "short-qa"}]}
@@ -45,7 +46,7 @@ class Daemon(bench_pb2_grpc.BenchServicer, evaluator_pb2_grpc.EvaluatorServicer)
         self.examples: list[dict[str, Any]] = []
         self.message_sizes: list[int] = []
         self._server: grpc.Server | None = None
-        self.port = 0
+        self.port = held_port()
 
     def start(self) -> None:
         self._stopped.clear()
@@ -53,7 +54,7 @@ class Daemon(bench_pb2_grpc.BenchServicer, evaluator_pb2_grpc.EvaluatorServicer)
         self._server = grpc.server(ThreadPoolExecutor(8), options=options)
         bench_pb2_grpc.add_BenchServicer_to_server(self, self._server)
         evaluator_pb2_grpc.add_EvaluatorServicer_to_server(self, self._server)
-        self.port = self._server.add_insecure_port(f"127.0.0.1:{self.port}")
+        self._server.add_insecure_port(self.target)
         self._server.start()
 
     def stop(self) -> None:

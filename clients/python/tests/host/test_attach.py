@@ -23,6 +23,7 @@ from cbench_client.host.attachment import Attachment
 from cbench_client.host.calls import current_call
 from cbench_client.host.offers import NotServable
 from cbench_client.messages import convert
+from tests.fixtures.ports import held_port
 
 PATIENCE_S = 20.0
 
@@ -90,18 +91,18 @@ class Daemon:
         self.address = address
 
 
-async def started(gateway: Gateway, address: str = "127.0.0.1:0") -> tuple[Any, str]:
+async def started(gateway: Gateway, address: str) -> Any:
     server = grpc.aio.server()
     add_GatewayServicer_to_server(gateway, server)  # type: ignore[no-untyped-call]
-    port = server.add_insecure_port(address)
+    server.add_insecure_port(address)
     await server.start()
-    return server, f"127.0.0.1:{port}"
+    return server
 
 
 @pytest.fixture
 async def daemon() -> AsyncIterator[Daemon]:
-    gateway = Gateway()
-    server, address = await started(gateway)
+    gateway, address = Gateway(), f"127.0.0.1:{held_port()}"
+    server = await started(gateway, address)
     yield Daemon(gateway, address)
     await server.stop(0)
 
@@ -261,12 +262,12 @@ async def test_a_dropped_connection_is_renewed_and_its_call_asked_again(daemon: 
 
 
 async def test_a_daemon_that_restarts_is_attached_to_again() -> None:
-    gateway = Gateway()
-    server, address = await started(gateway)
+    gateway, address = Gateway(), f"127.0.0.1:{held_port()}"
+    server = await started(gateway, address)
     attachment = Attachment(Echo(), address).start()
     await gateway.session()
     await server.stop(0)
-    server, _ = await started(gateway, address)
+    server = await started(gateway, address)
     session = await gateway.session()
     await session.send(calls=[call("after")])
     result = await session.result()

@@ -21,6 +21,7 @@ from cbench_client._gen.cbench.v1.system_pb2_grpc import SystemStub
 from cbench_client.host.server import CannotServe, Server
 from cbench_client.messages import convert
 from cbench_client.remote.channel import Tls, open_channel
+from tests.fixtures.certificates import make_certificates
 
 PROGRAM = """
 import sys, time
@@ -151,17 +152,7 @@ async def test_a_token_is_demanded_everywhere_but_for_health() -> None:
 
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("tls")
-    for name in ("server", "client"):
-        subprocess.run(
-            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
-            + ["-nodes", "-days", "2", "-subj", "/CN=localhost"]
-            + ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
-            + ["-keyout", f"{folder}/{name}.key", "-out", f"{folder}/{name}.crt"],
-            check=True,
-            capture_output=True,
-        )
-    return folder
+    return make_certificates(tmp_path_factory.mktemp("tls"), "server", "client")
 
 
 async def called(address: str, tls: Tls | None) -> grpc.StatusCode:

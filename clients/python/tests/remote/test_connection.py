@@ -13,6 +13,7 @@ from cbench_client._gen.cbench.v1 import system_pb2 as pb
 from cbench_client.errors import RemoteFailure, Unencodable
 from cbench_client.messages.convert import processed_to_proto
 from cbench_client.remote.connection import ProcessReply, SystemConnection
+from tests.fixtures.ports import held_port
 
 Handler = Callable[..., Any]
 
@@ -48,7 +49,7 @@ async def echo_stream(requests: AsyncIterator[bytes], context: Any) -> AsyncIter
 
 
 class Peer:
-    """A server on port 0 whose System methods deal in bytes, so that it can lie."""
+    """A server whose System methods deal in bytes, so that it can lie."""
 
     def __init__(self) -> None:
         self.process: Handler = echo_process
@@ -61,7 +62,7 @@ class Peer:
         ).SerializeToString()
         self.converse: Handler | None = None
         self.server: Any = None
-        self.port = 0
+        self.port = held_port()
 
     async def start(self, *extra: Callable[[Any], None]) -> None:
         async def describe(data: bytes, context: Any) -> bytes:
@@ -94,7 +95,7 @@ class Peer:
         self.server.add_generic_rpc_handlers([service])
         for add in extra:
             add(self.server)
-        self.port = self.server.add_insecure_port(f"127.0.0.1:{self.port}")
+        self.server.add_insecure_port(self.target)
         await self.server.start()
 
     async def stop(self) -> None:

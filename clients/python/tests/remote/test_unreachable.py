@@ -19,6 +19,7 @@ from cbench_client.bench.client import BenchClient
 from cbench_client.errors import Unreachable
 from cbench_client.remote.channel import InsecureToken, Tls, address_of, is_loopback, open_channel
 from cbench_client.remote.connection import SystemConnection
+from tests.fixtures.ports import held_port
 
 DESCRIBED = pb.SystemDescribeResponse(systems=[pb.SystemInfo(name="echo")]).SerializeToString()
 
@@ -109,13 +110,6 @@ async def serve() -> AsyncIterator[Serve]:
 
 
 @pytest.fixture
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-@pytest.fixture
 def talker() -> Iterator[Callable[[bytes | None], str]]:
     """Start listeners that greet with some bytes and hang up, or with None say nothing."""
     listeners: list[socket.socket] = []
@@ -158,8 +152,8 @@ def http_server() -> Iterator[str]:
     server.server_close()
 
 
-async def test_nothing_listens(free_port: int) -> None:
-    target = f"127.0.0.1:{free_port}"
+async def test_nothing_listens() -> None:
+    target = f"127.0.0.1:{held_port()}"
     text = await refusal(target)
     assert text.startswith(f"nothing listens at {target}.")
     assert "Start it" in text
@@ -293,9 +287,7 @@ async def test_a_server_that_fails_to_describe_is_quoted_in_one_line(serve: Serv
     assert "INTERNAL: it broke" in await refusal(await serve(failing))
 
 
-async def test_the_bench_client_uses_the_same_words(
-    serve: Serve, http_server: str, free_port: int
-) -> None:
+async def test_the_bench_client_uses_the_same_words(serve: Serve, http_server: str) -> None:
     def words(target: str, **security: Any) -> str:
         with BenchClient(target, **security) as client, pytest.raises(Unreachable) as caught:
             client.get("some-run")
@@ -305,7 +297,7 @@ async def test_the_bench_client_uses_the_same_words(
         return sentence(caught.value)
 
     assert "HTTP/1 server" in await asyncio.to_thread(words, http_server)
-    assert "nothing listens" in await asyncio.to_thread(words, f"127.0.0.1:{free_port}")
+    assert "nothing listens" in await asyncio.to_thread(words, f"127.0.0.1:{held_port()}")
     assert "does not speak TLS" in await asyncio.to_thread(words, await serve(), tls=True)
     assert "does not serve cbench.v1.Bench" in await asyncio.to_thread(words, await serve())
 

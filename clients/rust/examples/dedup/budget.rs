@@ -34,7 +34,7 @@ pub fn fill(sentences: &[&str], places: &[usize], question: &str, budget: usize)
             kept.push(place);
             spent += cost;
         } else if weight == 0.0 {
-            // What nobody asked for is cut off at the end, not picked by length.
+            // Without a question the text is cut off at the end, not picked by length.
             break;
         }
     }

@@ -232,7 +232,7 @@ pub struct EvaluatorInfo {
     /// The fields it reads from the original example.
     #[prost(string, repeated, tag = "4")]
     pub required_fields: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Changes whenever equal pairs may score differently.
+    /// Changes when equal pairs may score differently.
     #[prost(string, tag = "5")]
     pub version: ::prost::alloc::string::String,
     /// How many calls may be in flight at once. Unset means the daemon decides.
@@ -307,7 +307,7 @@ pub mod score_response {
 /// Pairs to score over a stream.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ScoreStreamRequest {
-    /// Calls to start. Whatever is ready travels together.
+    /// Calls to start. Those that are ready are sent together.
     #[prost(message, repeated, tag = "1")]
     pub calls: ::prost::alloc::vec::Vec<ScoreCall>,
     /// Calls to give up; no reply to them is expected.
@@ -857,7 +857,7 @@ pub struct SystemInfo {
     /// What rows and reports show. Not empty, at most 200 characters, no `/`.
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
-    /// The version under test, in whatever form its author uses.
+    /// The version under test, in the form its author uses.
     #[prost(string, tag = "2")]
     pub version: ::prost::alloc::string::String,
     /// One sentence for `cbench systems`.
@@ -933,8 +933,8 @@ pub struct Usage {
 }
 /// Calls sent to a streaming system.
 ///
-/// Whatever is ready travels together, up to about 1 MB; one call alone never
-/// waits for others.
+/// Calls that are ready are sent together, up to about 1 MB; a call never waits
+/// for others.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ProcessStreamRequest {
     /// Calls to start.
@@ -1666,7 +1666,7 @@ pub struct RunSpec {
     /// The score that metrics read. Empty means each row's primary score.
     #[prost(string, tag = "13")]
     pub score_field: ::prost::alloc::string::String,
-    /// The score from which a row passes. Unset means 0.7.
+    /// The lowest score with which a row passes. Unset means 0.7.
     #[prost(double, optional, tag = "14")]
     pub threshold: ::core::option::Option<f64>,
     /// How tokens are counted: `cl100k_base` (also if empty), `o200k_base` or
@@ -1676,7 +1676,7 @@ pub struct RunSpec {
     /// The fields whose tokens are counted. Empty means every text field.
     #[prost(string, repeated, tag = "16")]
     pub text_fields: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Seeds whatever is random in the run. Unset means 0.
+    /// The seed for everything random in the run. Unset means 0.
     #[prost(int64, optional, tag = "17")]
     pub seed: ::core::option::Option<i64>,
     /// Whether an answer the store already holds for the same system version,
@@ -1873,7 +1873,7 @@ pub struct EvaluateRequest {
 /// Steps of a run.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct EvaluateResponse {
-    /// What happened, in order. Whatever is ready travels together.
+    /// What happened, in order. Events that are ready are sent together.
     #[prost(message, repeated, tag = "1")]
     pub events: ::prost::alloc::vec::Vec<RunEvent>,
 }
@@ -1896,7 +1896,7 @@ pub struct WatchRunRequest {
 /// Steps of a run.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct WatchRunResponse {
-    /// What happened, in order. Whatever is ready travels together.
+    /// What happened, in order. Events that are ready are sent together.
     #[prost(message, repeated, tag = "1")]
     pub events: ::prost::alloc::vec::Vec<RunEvent>,
 }
@@ -2008,7 +2008,7 @@ pub struct Run {
     /// What it waits for, in RUN_STATE_WAITING.
     #[prost(string, tag = "9")]
     pub waiting_reason: ::prost::alloc::string::String,
-    /// The run whose outputs this one scored again. Empty for other runs.
+    /// The run whose outputs this one rescored. Empty for other runs.
     #[prost(string, tag = "10")]
     pub parent_run_id: ::prost::alloc::string::String,
     /// Everything needed to repeat the run: versions, system descriptions,
@@ -2250,14 +2250,14 @@ pub struct CancelRunResponse {
     #[prost(message, optional, tag = "1")]
     pub run: ::core::option::Option<Run>,
 }
-/// A run to take up again.
+/// A run to resume.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ResumeRunRequest {
     /// Which run.
     #[prost(string, tag = "1")]
     pub run_id: ::prost::alloc::string::String,
 }
-/// The run, on its way again.
+/// The run, in progress again.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ResumeRunResponse {
     /// The run.
@@ -2274,7 +2274,7 @@ pub struct DeleteRunRequest {
 /// Nothing to report.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DeleteRunResponse {}
-/// A run to score again.
+/// A run to rescore.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct RescoreRequest {
     /// Whose outputs to score.
@@ -2498,7 +2498,7 @@ pub mod bench_client {
     )]
     use tonic::codegen::*;
     use tonic::codegen::http::Uri;
-    /// The daemon: runs evaluations and remembers them.
+    /// The daemon: runs evaluations and stores them.
     #[derive(Debug, Clone)]
     pub struct BenchClient<T> {
         inner: tonic::client::Grpc<T>,
@@ -2722,8 +2722,8 @@ pub mod bench_client {
             req.extensions_mut().insert(GrpcMethod::new("cbench.v1.Bench", "CancelRun"));
             self.inner.unary(req, path, codec).await
         }
-        /// Takes a cancelled or failed run up again where it stopped. Its sequence
-        /// goes on, and rows it has are not made again.
+        /// Resumes a cancelled or failed run where it stopped. Its sequence goes on,
+        /// and rows that it already has are kept.
         ///
         /// Returns FAILED_PRECONDITION for a run that succeeded; resuming one that is
         /// already in progress changes nothing.
@@ -2775,8 +2775,8 @@ pub mod bench_client {
             req.extensions_mut().insert(GrpcMethod::new("cbench.v1.Bench", "DeleteRun"));
             self.inner.unary(req, path, codec).await
         }
-        /// Scores the stored outputs of a run again, as a run of its own, without
-        /// calling any system.
+        /// Rescores the stored outputs of a finished run as a new run, without calling
+        /// any system.
         pub async fn rescore(
             &mut self,
             request: impl tonic::IntoRequest<super::RescoreRequest>,
@@ -2928,8 +2928,8 @@ pub mod bench_server {
             tonic::Response<super::CancelRunResponse>,
             tonic::Status,
         >;
-        /// Takes a cancelled or failed run up again where it stopped. Its sequence
-        /// goes on, and rows it has are not made again.
+        /// Resumes a cancelled or failed run where it stopped. Its sequence goes on,
+        /// and rows that it already has are kept.
         ///
         /// Returns FAILED_PRECONDITION for a run that succeeded; resuming one that is
         /// already in progress changes nothing.
@@ -2949,8 +2949,8 @@ pub mod bench_server {
             tonic::Response<super::DeleteRunResponse>,
             tonic::Status,
         >;
-        /// Scores the stored outputs of a run again, as a run of its own, without
-        /// calling any system.
+        /// Rescores the stored outputs of a finished run as a new run, without calling
+        /// any system.
         async fn rescore(
             &self,
             request: tonic::Request<super::RescoreRequest>,
@@ -2972,7 +2972,7 @@ pub mod bench_server {
             tonic::Status,
         >;
     }
-    /// The daemon: runs evaluations and remembers them.
+    /// The daemon: runs evaluations and stores them.
     #[derive(Debug)]
     pub struct BenchServer<T> {
         inner: Arc<T>,
@@ -4220,10 +4220,10 @@ pub struct AttachRequest {
 /// A message from the daemon. Its parts are read in field order.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct AttachResponse {
-    /// The attachment stands. In the first message, and only there.
+    /// The attachment is accepted. In the first message, and only there.
     #[prost(message, optional, tag = "1")]
     pub welcome: ::core::option::Option<Welcome>,
-    /// Work to do. Whatever is ready travels together.
+    /// Work to do. Calls that are ready are sent together.
     #[prost(message, repeated, tag = "2")]
     pub calls: ::prost::alloc::vec::Vec<Call>,
     /// Calls to give up; no result is expected.
@@ -4254,7 +4254,7 @@ pub struct Hello {
     #[prost(message, repeated, tag = "5")]
     pub memory_systems: ::prost::alloc::vec::Vec<SystemInfo>,
 }
-/// The attachment stands.
+/// The attachment is accepted.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Welcome {
     /// Names this attachment in logs.

@@ -9,11 +9,11 @@ use cbench_client::pb::{self, value::Kind};
 use cbench_client::{Example, Info, Offers, RunningServer, Server, System, system};
 use tonic::transport::Channel;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const LIMIT: Duration = Duration::from_secs(20);
 
 /// Waits for something that has to happen.
 pub async fn soon<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, future).await.expect("it takes too long")
+    tokio::time::timeout(LIMIT, future).await.expect("it takes too long")
 }
 
 pub async fn started(offers: impl Into<Offers>) -> RunningServer {

@@ -92,7 +92,7 @@ export interface RunSpec {
     | undefined;
   /** The score that metrics read. Empty means each row's primary score. */
   scoreField: string;
-  /** The score from which a row passes. Unset means 0.7. */
+  /** The lowest score with which a row passes. Unset means 0.7. */
   threshold?:
     | number
     | undefined;
@@ -103,7 +103,7 @@ export interface RunSpec {
   tokenizer: string;
   /** The fields whose tokens are counted. Empty means every text field. */
   textFields: string[];
-  /** Seeds whatever is random in the run. Unset means 0. */
+  /** The seed for everything random in the run. Unset means 0. */
   seed?:
     | bigint
     | undefined;
@@ -292,7 +292,7 @@ export interface EvaluateRequest {
 
 /** Steps of a run. */
 export interface EvaluateResponse {
-  /** What happened, in order. Whatever is ready travels together. */
+  /** What happened, in order. Events that are ready are sent together. */
   events: RunEvent[];
 }
 
@@ -310,7 +310,7 @@ export interface WatchRunRequest {
 
 /** Steps of a run. */
 export interface WatchRunResponse {
-  /** What happened, in order. Whatever is ready travels together. */
+  /** What happened, in order. Events that are ready are sent together. */
   events: RunEvent[];
 }
 
@@ -409,7 +409,7 @@ export interface Run {
     | undefined;
   /** What it waits for, in RUN_STATE_WAITING. */
   waitingReason: string;
-  /** The run whose outputs this one scored again. Empty for other runs. */
+  /** The run whose outputs this one rescored. Empty for other runs. */
   parentRunId: string;
   /**
    * Everything needed to repeat the run: versions, system descriptions,
@@ -645,13 +645,13 @@ export interface CancelRunResponse {
   run: Run | undefined;
 }
 
-/** A run to take up again. */
+/** A run to resume. */
 export interface ResumeRunRequest {
   /** Which run. */
   runId: string;
 }
 
-/** The run, on its way again. */
+/** The run, in progress again. */
 export interface ResumeRunResponse {
   /** The run. */
   run: Run | undefined;
@@ -667,7 +667,7 @@ export interface DeleteRunRequest {
 export interface DeleteRunResponse {
 }
 
-/** A run to score again. */
+/** A run to rescore. */
 export interface RescoreRequest {
   /** Whose outputs to score. */
   runId: string;

@@ -36,7 +36,7 @@ export interface EvaluatorInfo {
   scores: ScoreInfo[];
   /** The fields it reads from the original example. */
   requiredFields: string[];
-  /** Changes whenever equal pairs may score differently. */
+  /** Changes when equal pairs may score differently. */
   version: string;
   /** How many calls may be in flight at once. Unset means the daemon decides. */
   maxConcurrency?:
@@ -102,7 +102,7 @@ export interface ScoreResponse_DetailsEntry {
 
 /** Pairs to score over a stream. */
 export interface ScoreStreamRequest {
-  /** Calls to start. Whatever is ready travels together. */
+  /** Calls to start. Those that are ready are sent together. */
   calls: ScoreCall[];
   /** Calls to give up; no reply to them is expected. */
   cancelCallIds: string[];

@@ -36,11 +36,11 @@ export interface AttachRequest {
 
 /** A message from the daemon. Its parts are read in field order. */
 export interface AttachResponse {
-  /** The attachment stands. In the first message, and only there. */
+  /** The attachment is accepted. In the first message, and only there. */
   welcome:
     | Welcome
     | undefined;
-  /** Work to do. Whatever is ready travels together. */
+  /** Work to do. Calls that are ready are sent together. */
   calls: Call[];
   /** Calls to give up; no result is expected. */
   cancelCallIds: string[];
@@ -70,7 +70,7 @@ export interface Hello {
   memorySystems: SystemInfo[];
 }
 
-/** The attachment stands. */
+/** The attachment is accepted. */
 export interface Welcome {
   /** Names this attachment in logs. */
   attachmentId: string;

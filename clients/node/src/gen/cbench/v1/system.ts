@@ -41,7 +41,7 @@ export interface SystemDescribeResponse {
 export interface SystemInfo {
   /** What rows and reports show. Not empty, at most 200 characters, no `/`. */
   name: string;
-  /** The version under test, in whatever form its author uses. */
+  /** The version under test, in the form its author uses. */
   version: string;
   /** One sentence for `cbench systems`. */
   description: string;
@@ -124,8 +124,8 @@ export interface Usage {
 /**
  * Calls sent to a streaming system.
  *
- * Whatever is ready travels together, up to about 1 MB; one call alone never
- * waits for others.
+ * Calls that are ready are sent together, up to about 1 MB; a call never waits
+ * for others.
  */
 export interface ProcessStreamRequest {
   /** Calls to start. */

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class BenchStub(object):
-    """The daemon: runs evaluations and remembers them.
+    """The daemon: runs evaluations and stores them.
     """
 
     def __init__(self, channel):
@@ -93,7 +93,7 @@ class BenchStub(object):
 
 
 class BenchServicer(object):
-    """The daemon: runs evaluations and remembers them.
+    """The daemon: runs evaluations and stores them.
     """
 
     def Evaluate(self, request, context):
@@ -151,8 +151,8 @@ class BenchServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ResumeRun(self, request, context):
-        """Takes a cancelled or failed run up again where it stopped. Its sequence
-        goes on, and rows it has are not made again.
+        """Resumes a cancelled or failed run where it stopped. Its sequence goes on,
+        and rows that it already has are kept.
 
         Returns FAILED_PRECONDITION for a run that succeeded; resuming one that is
         already in progress changes nothing.
@@ -170,8 +170,8 @@ class BenchServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Rescore(self, request, context):
-        """Scores the stored outputs of a run again, as a run of its own, without
-        calling any system.
+        """Rescores the stored outputs of a finished run as a new run, without calling
+        any system.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -258,7 +258,7 @@ def add_BenchServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class Bench(object):
-    """The daemon: runs evaluations and remembers them.
+    """The daemon: runs evaluations and stores them.
     """
 
     @staticmethod

@@ -1,11 +1,11 @@
-/** Reading a stream message by message, no faster than they are dealt with. */
+/** Messages of a stream, read no faster than they are dealt with. */
 
 import type { Readable } from "node:stream";
 
 /**
  * Hand every message to `onMessage`, and read on when it is done with it.
  *
- * Resolves when the peer has said its last, and rejects with whatever ended
+ * Resolves when the peer has sent its last message, and rejects with what ended
  * the stream before: its own error, or what `onMessage` threw.
  */
 export function consume(stream: Readable, onMessage: (data: Buffer) => Promise<void>): Promise<void> {

@@ -1,8 +1,8 @@
-//! Waiting for the end: runtimes for blocking calls, and signals.
+//! Runtimes for blocking calls, and the signals that end them.
 
 use crate::error::{Error, Result};
 
-/// Runs a future to its end on a runtime of its own.
+/// Runs a future to its end on a new runtime.
 pub(crate) fn block_on<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
     if tokio::runtime::Handle::try_current().is_ok() {
         let message =
@@ -50,8 +50,8 @@ pub(crate) fn signalled() -> Result<impl Future<Output = ()>> {
     })
 }
 
-/// Sends whatever is printed from now on to stderr, because nobody may be
-/// reading stdout any more: a full pipe would stop the process.
+/// Sends all that is printed from now on to stderr, because stdout may no
+/// longer be read: a full pipe would stop the process.
 #[cfg(unix)]
 pub(crate) fn leave_stdout() {
     // SAFETY: both are the process's own standard streams, and dup2 has no

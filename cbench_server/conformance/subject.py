@@ -1,4 +1,4 @@
-"""The process under test, which the cases of one run share, and what it says of itself."""
+"""The process under test, shared by the cases of a run, and what it says about itself."""
 
 import asyncio
 import shutil
@@ -32,8 +32,8 @@ class Unusable(Exception):
     """There is nothing to test at the target."""
 
 
-class House:
-    """The process under test: at a target, or started by a command and ended with the house."""
+class Subject:
+    """The process under test: at a target, or started by a command and ended on exit."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class House:
         self._attached: Session | None = None
         self._lock = asyncio.Lock()
 
-    async def __aenter__(self) -> "House":
+    async def __aenter__(self) -> "Subject":
         try:
             if self.command:
                 program = Program(self.command)
@@ -77,7 +77,7 @@ class House:
         for area, (service, message) in SERVICES.items():
             describe = self.channel.unary_unary(f"/{service}/Describe")
             try:
-                # A process that was only just started may not listen yet.
+                # A process that has just been started may not listen yet.
                 answer = message.FromString(
                     await describe(b"", timeout=_DESCRIBE_S, wait_for_ready=not trouble)
                 )
@@ -98,7 +98,7 @@ class House:
 
     @property
     def is_program(self) -> bool:
-        """Whether the conformance program is under test, rather than somebody's own."""
+        """Whether the conformance program is under test, rather than another program."""
         return any(info.name == _PROBE for info in self.infos.get("system", ()))
 
     def name_of(self, area: str) -> str:
@@ -107,7 +107,7 @@ class House:
         return getattr(infos[0], "name", "")
 
     def lacks(self, case: Case) -> str:
-        """Say why a case cannot be carried out here; empty if it can."""
+        """Return why a case cannot run here; empty if it can."""
         if case.area in SERVICES and not self.infos.get(case.area):
             return f"no {case.area} is served"
         if "program" in case.needs and not self.is_program:

@@ -1,4 +1,4 @@
-"""A table before it is drawn, and its drawing as aligned text."""
+"""Tables before they are drawn, and their drawing as aligned text."""
 
 import unicodedata
 from collections.abc import Sequence
@@ -12,6 +12,8 @@ class Grid:
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     left: frozenset[int] = frozenset()
+    title: str = ""
+    """A line above the table, written by the report."""
 
     def is_left(self, column: int) -> bool:
         """Whether a column is text rather than numbers."""

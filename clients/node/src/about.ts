@@ -1,8 +1,8 @@
-/** What a user's object has to be, and what it may say of itself. */
+/** Descriptions of users' objects: what each has to be, and what it may say of itself. */
 
 import { NotServable, RemoteFailure, type Origin } from "./errors.js";
 
-/** How many calls run at once where nobody says. */
+/** How many calls run at once by default. */
 export const DEFAULT_CONCURRENCY = 256;
 
 const MAX_TRACE = 16_000;
@@ -13,7 +13,7 @@ const CALLERS = ["adapters.js", "memory.js"].map((name) => new URL(name, import.
 export interface About {
   /** What rows and reports show. */
   readonly name: string;
-  /** The version under test, in whatever form its author uses. */
+  /** The version under test, in the form its author uses. */
   readonly version?: string;
   /** One sentence for a list. */
   readonly description?: string;
@@ -47,7 +47,7 @@ export function evaluatorName(owner: unknown): string {
   );
 }
 
-/** Return how many calls may run at once, undefined where nobody says. */
+/** Return how many calls may run at once, undefined if the object does not say. */
 export function statedLimit(owner: Partial<About>, byDefault?: number): number | undefined {
   const limit: unknown = owner.maxConcurrency ?? byDefault;
   if (limit === undefined || limit === null) return undefined;
@@ -82,7 +82,7 @@ export function badReturn(method: string, value: unknown, wanted: string): never
   throw new RemoteFailure(`${method} returned ${got}, not ${wanted}`, { reason: "BAD_RETURN" });
 }
 
-/** Turn whatever user code threw into a failure with the user's part of the stack. */
+/** Turn what user code threw into a failure with the user's part of the stack. */
 export function failureOf(error: unknown, origin: Origin): RemoteFailure {
   if (error instanceof RemoteFailure) {
     if (error.origin !== undefined) return error;

@@ -1,4 +1,4 @@
-//! Following a run through lost connections, each stored event once and in order.
+//! A run, followed through lost connections: each stored event once and in order.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
@@ -15,7 +15,7 @@ use crate::pb::run_event::Kind;
 
 const FIRST_DELAY: Duration = Duration::from_millis(100);
 const MAX_DELAY: Duration = Duration::from_secs(2);
-/// How long a first contact that breaks off, unlike one that finds nobody, is tried again.
+/// How long a first contact that breaks off, unlike one that finds no daemon, is tried again.
 const FIRST_CONTACT: Duration = Duration::from_secs(10);
 
 /// The events of one run, to its end. Made by [`Bench::evaluate`] and [`Bench::watch`].
@@ -97,7 +97,7 @@ impl Events {
         self
     }
 
-    /// Bounds how long the daemon may be away; by default for ever.
+    /// Bounds how long the daemon may be away; by default without limit.
     pub fn reconnect_for(mut self, limit: Duration) -> Self {
         self.reconnect_for = Some(limit);
         self
@@ -105,7 +105,7 @@ impl Events {
 
     /// Gives the next event; `None` when the run has ended.
     pub async fn next(&mut self) -> Result<Option<pb::RunEvent>> {
-        // The reader's own time is no silence of the daemon's.
+        // Time that the reader takes does not count as silence of the daemon.
         self.alive = Instant::now();
         loop {
             while let Some(event) = self.ready.pop_front() {
@@ -121,7 +121,7 @@ impl Events {
                 }
                 Ok(false) => return Ok(None),
                 Err(_) if self.is_finished => return Ok(None),
-                Err(status) => self.check_patience(&status)?,
+                Err(status) => self.check_wait(&status)?,
             }
             tokio::time::sleep(self.delay).await;
             self.delay = (self.delay * 2).min(MAX_DELAY);
@@ -205,7 +205,7 @@ impl Events {
         Ok(is_final && run.last_sequence <= self.last)
     }
 
-    fn check_patience(&self, status: &Status) -> Result<()> {
+    fn check_wait(&self, status: &Status) -> Result<()> {
         let mut limit = self.reconnect_for;
         let mut may_wait = is_lost(status);
         if !self.bench.has_answered.load(Ordering::Relaxed) {

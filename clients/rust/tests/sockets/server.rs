@@ -181,21 +181,21 @@ async fn a_panic_is_a_failure_with_a_stack_and_the_server_lives() {
 }
 
 #[inline(never)]
-fn asks_in_vain() -> Result<i64, Failure> {
+fn fails_to_ask() -> Result<i64, Failure> {
     Ok("twelve".parse::<i64>()?)
 }
 
 #[tokio::test]
 async fn an_error_is_a_failure_that_names_the_place_of_the_question_mark() {
     let server = started(system("s", |example: Example, _call| {
-        Ok::<_, Failure>(example.with("n", asks_in_vain()?))
+        Ok::<_, Failure>(example.with("n", fails_to_ask()?))
     }))
     .await;
     let status = soon(client(&server).await.process(request("", ""))).await.unwrap_err();
     let failure = failure_of(&status);
     assert_eq!(failure.reason, "EXCEPTION");
     assert_eq!(failure.message, "invalid digit found in string");
-    assert!(failure.stack_trace.contains("asks_in_vain"), "{}", failure.stack_trace);
+    assert!(failure.stack_trace.contains("fails_to_ask"), "{}", failure.stack_trace);
 }
 
 #[tokio::test]
@@ -353,7 +353,7 @@ async fn a_stream_that_breaks_drops_its_calls() {
 }
 
 #[tokio::test]
-async fn synchronous_code_sees_that_nobody_waits() {
+async fn synchronous_code_sees_that_the_caller_left() {
     let (tell, mut told) = mpsc::unbounded_channel();
     let server = started(system("s", move |example: Example, call: &Call| {
         tell.send("started").unwrap();

@@ -86,9 +86,10 @@ async fn a_refusal_carries_its_code_and_its_reason() {
 
 #[tokio::test]
 async fn nobody_at_the_address_is_said_at_once_and_in_one_sentence() {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap().to_string();
-    drop(listener);
+    // Bound, so that no other test is given it, and not listening.
+    let held = tokio::net::TcpSocket::new_v4().unwrap();
+    held.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = held.local_addr().unwrap().to_string();
     let bench = Bench::connect(&address).await.unwrap();
     let expected =
         format!("nothing listens at {address}. Is it running? Start it, or check the address.");

@@ -3,9 +3,11 @@ package cbench
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -34,7 +36,7 @@ func await[T any](t *testing.T, channel <-chan T, what string) T {
 	case value := <-channel:
 		return value
 	case <-time.After(deadline):
-		t.Fatalf("waited in vain for %s", what)
+		t.Fatalf("%s did not come", what)
 		panic("unreachable")
 	}
 }
@@ -48,6 +50,31 @@ func started(t *testing.T, options ...ServeOption) *Server {
 	server.Start()
 	t.Cleanup(server.grpc.Stop)
 	return server
+}
+
+// heldAddress is an address at which nobody listens but who is told of it: a freed port would be
+// given to the next who asks, and tests run beside one another. Servers set SO_REUSEADDR too, so
+// they may listen at what is only bound.
+func heldAddress(t *testing.T) string {
+	t.Helper()
+	holder, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { syscall.Close(holder) })
+	anyPort := &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}
+	err = errors.Join(
+		syscall.SetsockoptInt(holder, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1),
+		syscall.Bind(holder, anyPort),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bound, err := syscall.Getsockname(holder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("127.0.0.1:%d", bound.(*syscall.SockaddrInet4).Port)
 }
 
 func connected(t *testing.T, server *Server) *grpc.ClientConn {
@@ -118,7 +145,7 @@ func TestAFailureOfUserCodeIsAStatusWithTheFailureBesideIt(t *testing.T) {
 			},
 			codes.Internal,
 			Failure{Origin: OriginSystem, Reason: "EXCEPTION", Message: "panic: runtime error: invalid memory address or nil pointer dereference"},
-			"serving_test.go",
+			"calls_test.go",
 		},
 		"the end of the goroutine": {
 			func(context.Context, Example) (Example, error) { runtime.Goexit(); return Example{}, nil },

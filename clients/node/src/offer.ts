@@ -1,8 +1,8 @@
-/** How many calls one served object has at once, and how many wait. */
+/** An offer: one served object with its limits, the calls at once and those that wait. */
 
 import { RemoteFailure, type Origin } from "./errors.js";
 import type { CurrentCall, Job, Kind } from "./calls.js";
-import { failureOf } from "./offers.js";
+import { failureOf } from "./about.js";
 
 /** Calls that may wait, as a multiple of those that may run. */
 export const QUEUE_FACTOR = 4;

@@ -1,4 +1,4 @@
-// Which rows the table lists, and in which order.
+// The filter and the order of the table of rows.
 
 import type { Head, Index } from "./data";
 

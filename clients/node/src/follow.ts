@@ -1,4 +1,4 @@
-/** Following a run through lost connections, each stored event once and in order. */
+/** A run, followed through lost connections: each stored event once and in order. */
 
 import { setTimeout as pause } from "node:timers/promises";
 
@@ -11,7 +11,7 @@ import { isStatus } from "./status.js";
 const FIRST_DELAY_MS = 100;
 const MAX_DELAY_MS = 2_000;
 
-/** A stream of events, opened anew after each loss. */
+/** A stream of events, reopened after each loss. */
 export interface Source {
   /** Open the first stream, for a run that is yet to be named. */
   readonly start?: () => ClientReadableStream<Message[]>;
@@ -43,7 +43,7 @@ export async function* follow(source: Source, run: string, after: number): Async
           delay = FIRST_DELAY_MS;
           const event = decodeEvent(message);
           if (event) yield event;
-          // The reader's own time is no silence of the daemon's.
+          // Time that the reader takes does not count as silence of the daemon.
           alive = performance.now();
         }
       }
@@ -54,7 +54,7 @@ export async function* follow(source: Source, run: string, after: number): Async
       source.mayWait(error, performance.now() - alive);
     } finally {
       stream.cancel();
-      // Nobody listens any more to what the cancelled stream has to say.
+      // Errors of the cancelled stream no longer matter.
       stream.on("error", () => {});
     }
     await pause(delay);

@@ -1,0 +1,63 @@
+"""Files that commands read and write; `-` is stdin or stdout."""
+
+import contextlib
+import os
+import sys
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from cbench_server.cli.exits import UsageError
+
+STDOUT = "-"
+
+
+def read_text(name: str) -> str:
+    """Read a file, or stdin for `-`."""
+    if name == "-":
+        return sys.stdin.read()
+    try:
+        return Path(name).read_text("utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot read {name}: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{name} is not UTF-8: {error.reason} at byte {error.start}.") from error
+
+
+def write_file(name: str, parts: Iterable[str | bytes]) -> str:
+    """Write the parts and return the file's size; an older file stays until all are written."""
+    path = Path(name)
+    if path.is_dir():
+        raise UsageError(f"cannot write {path}: it is a folder. Name a file in it.")
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}.") from error
+    try:
+        with os.fdopen(handle, "wb") as file:
+            size = sum(file.write(_encoded(part)) for part in parts)
+        # mkstemp makes the file private, which a report need not be.
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+    return f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{max(1, size // 1000):,} kB"
+
+
+def write_stdout(parts: Iterable[str | bytes]) -> None:
+    """Write the parts as they are made."""
+    for part in parts:
+        sys.stdout.buffer.write(_encoded(part))
+    sys.stdout.buffer.flush()
+
+
+def _encoded(part: str | bytes) -> bytes:
+    return part.encode("utf-8", "replace") if isinstance(part, str) else part
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
