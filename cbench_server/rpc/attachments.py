@@ -38,7 +38,7 @@ class Attachment:
             raise CallFailed(failure)
         call.timeout.FromNanoseconds(round(timeout * 1e9))
         data = gateway_pb2.AttachResponse(calls=[call]).SerializeToString()
-        self._calls.submit([(call.call_id, (timeout, token))], data, timeout, sink)
+        self._calls.submit({call.call_id: (timeout, token)}, data, timeout, sink)
 
     def give_up(self, call_id: str) -> None:
         """Forget a call, and tell the process."""

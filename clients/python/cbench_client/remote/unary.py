@@ -62,6 +62,20 @@ class UnaryConnection:
             raise failure_of(error, self.target, origin=self._origin) from None
         return cast(bytes, data)
 
+    def start(self, name: str, request: bytes, timeout: float) -> Any:
+        """Start a call of a method and return gRPC's object for it; see `result`."""
+        return self._method(name)(request, timeout=timeout)
+
+    def result(self, call: Any) -> bytes:
+        """Return what a started call gave, once it is over. Raises `RemoteFailure`."""
+        try:
+            call.__await__().send(None)
+        except StopIteration as over:  # How a coroutine returns to whoever drives it.
+            return cast(bytes, over.value)
+        except grpc.RpcError as error:
+            raise failure_of(error, self.target, origin=self._origin) from None
+        raise asyncio.InvalidStateError("the call is not over yet")
+
     @property
     def is_connected(self) -> bool:
         """Whether the connection stands; if not, asks for it to be made."""

@@ -12,7 +12,8 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from cbench_client._gen.cbench.v1 import system_pb2 as pb
 from cbench_client.errors import RemoteFailure, Unencodable
 from cbench_client.messages.convert import processed_to_proto
-from cbench_client.remote.connection import ProcessReply, SystemConnection
+from cbench_client.remote.calls import ProcessReply
+from cbench_client.remote.connection import SystemConnection
 from tests.fixtures.ports import held_port
 
 Handler = Callable[..., Any]
