@@ -59,8 +59,8 @@ class RunContext:
         self._events += [RowScored(row) for row in rows]
         self._owed.append((lane, len(rows), size))
         self.news.set()
+        self._completed += len(rows)
         for row in rows:
-            self._completed += 1
             if row.failure is not None:
                 self._count_failure(row.failure)
 

@@ -138,9 +138,12 @@ class Lane:
 
     def _take(self, answers: list[Answer]) -> None:
         """Have answers read where that is wanted, and scored."""
+        if self._plan.reader is None:
+            self._queue(answers)
+            return
         for answer in answers:
             if self._reader_for(answer) is None:
-                self._queue(answer)
+                self._queue([answer])
             else:
                 self._spawn(self._take_read(answer))
 
@@ -156,12 +159,13 @@ class Lane:
             except CallFailed as error:
                 self._failed_for_good(answer.call, error)
                 return
-        self._queue(answer)
+        self._queue([answer])
 
-    def _queue(self, answer: Answer) -> None:
-        if answer.usage:
-            self._slots.charges = True
-        self._answered.append(answer)
+    def _queue(self, answers: list[Answer]) -> None:
+        for answer in answers:
+            if answer.usage:
+                self._slots.charges = True
+        self._answered += answers
         self._score_soon()
 
     async def _read(self, reader: Reader, answer: Answer) -> None:

@@ -11,6 +11,9 @@ from cbench_server.runs.store import RunStore
 _PROGRESS_EVERY_S = 0.5
 # A message costs as much as a dozen rows, so a live watcher lets a few gather.
 _GATHER_S = 0.004
+# Where rows come by the dozen, more gather; a page beyond that is of one who catches up.
+_GATHER_MANY_S = 0.02
+_MANY = range(16, 256)
 
 
 async def watch(
@@ -58,4 +61,7 @@ async def watch(
         if is_quiet and rows:
             patience = max(0.0, progress_due - time.monotonic())
             await store.wait_for_events(run_id, seen, patience)
-        await asyncio.sleep(_GATHER_S if rows else _PROGRESS_EVERY_S / 10)
+        if not rows:
+            await asyncio.sleep(_PROGRESS_EVERY_S / 10)
+        else:
+            await asyncio.sleep(_GATHER_MANY_S if len(page) in _MANY else _GATHER_S)
