@@ -182,8 +182,10 @@ class Encoding:
 
 def decoded_example(message: example_pb2.Example) -> dict[str, Any]:
     """Decode an example, or refuse the request."""
-    with Decoding():
+    try:
         return convert.example_from_proto(message)
+    except Unencodable as error:
+        raise RemoteFailure(str(error), reason="INVALID_ARGUMENT") from error
 
 
 def decoded_options(options: Mapping[str, example_pb2.Value]) -> dict[str, Any]:

@@ -89,7 +89,6 @@ class Job:
         "request",
         "settled",
         "task",
-        "timer",
     )
 
     def __init__(self, request: Any, reply: Message, call: CurrentCall, on_done: Done) -> None:
@@ -100,7 +99,6 @@ class Job:
         self.settled = False
         self.has_begun = False
         self.task: asyncio.Task[None] | None = None
-        self.timer: asyncio.TimerHandle | None = None
         self.forget: Callable[[Job], None] | None = None
 
     def settle(self, failure: RemoteFailure | None) -> None:
@@ -108,8 +106,6 @@ class Job:
         if self.settled:
             return
         self.settled = True
-        if self.timer is not None:
-            self.timer.cancel()
         if self.forget is not None:
             self.forget(self)
         self.on_done(self, failure)

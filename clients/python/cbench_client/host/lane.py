@@ -94,7 +94,7 @@ class Lane:
         every other refusal is the outcome.
         """
         outcome = self._outcome(call_id=call_id)
-        seconds = None if timeout is None else timeout.ToNanoseconds() / 1e9
+        seconds = None if timeout is None else timeout.seconds + timeout.nanos / 1e9
         call = CurrentCall(call_id, seconds)
         try:
             job = self._host.submit(kind, request, getattr(outcome, field), call, self._done)
