@@ -45,7 +45,7 @@ class Attachment:
         self._calls.give_up(call_id)
 
     def resolve(self, results: Any) -> None:
-        """Take results; one for a call that nobody waits for is ignored."""
+        """Take results; one for a call that is no longer waited for is ignored."""
         self._calls.arrived([(result.call_id, result) for result in results])
 
     def drain(self, reason: str) -> None:

@@ -22,7 +22,7 @@ from cbench_server.types import Example
 
 
 class RemoteCaller:
-    """Calls one system over a connection of its own."""
+    """Calls one system over its own connection."""
 
     era = ""
     ahead = 0

@@ -14,7 +14,7 @@ from cbench_server.spec import RunState
 
 
 class Settling(Protocol):
-    """Whoever made rows, and wants to know when they are stored."""
+    """The maker of rows, which wants to know when they are stored."""
 
     def settle(self, rows: int, size: int) -> None:
         """Take note that so many rows, which hold so many bytes, are stored."""

@@ -1,4 +1,4 @@
-"""Calling an evaluator in this thread, and checking what it says."""
+"""Assessments: an evaluator called in this thread, and what it says checked."""
 
 import asyncio
 import inspect
@@ -36,7 +36,7 @@ def method_of(evaluator: Evaluator) -> Callable[[Example, Example], Any]:
 
 
 def assess_now(evaluator: Evaluator, original: Example, processed: Example) -> Assessment:
-    """Call `assess`, else `score`, and wait; a coroutine gets an event loop of its own."""
+    """Call `assess`, else `score`, and wait; a coroutine gets its own event loop."""
     if is_async(evaluator):
         return asyncio.run(assess_here(evaluator, original, processed))
     try:
@@ -53,7 +53,7 @@ async def assess_here(evaluator: Evaluator, original: Example, processed: Exampl
 
 
 def checked(evaluator: str, said: Any) -> Assessment:
-    """Return what an evaluator said as an Assessment, or raise EvaluatorBroken if it is none.
+    """Return what an evaluator said as an Assessment, or raise EvaluatorBroken if it is not one.
 
     Anything with `scores` and `details` will do, since evaluators need import
     nothing of ours; so will a plain dict of scores.

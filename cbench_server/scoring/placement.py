@@ -1,4 +1,4 @@
-"""Runs evaluators, each where it belongs, so that scoring never stalls the event loop."""
+"""Placement of evaluators: each runs where scoring does not stall the event loop."""
 
 import asyncio
 import traceback
@@ -45,7 +45,7 @@ class Scoring:
     `inline` evaluators run on the event loop while the pair's text is below
     `inline_limit` characters; beyond, in a worker if one can rebuild them,
     else in a thread. An `io` evaluator gets `io_timeout` seconds, or what its
-    `patience` says; None is for one whose waits all have limits of their own.
+    `patience` says; None is for one whose waits all have their own limits.
     Belongs to one event loop.
     """
 

@@ -133,7 +133,7 @@ class EvaluatorAdapter:
                 reason="INVALID_ARGUMENT",
             )
         returned = await self._score(original, processed, options=options)
-        # An assessment has scores; a plain dict of scores may name one so too.
+        # An assessment has scores; a plain dict may have a score of that name, too.
         plain = isinstance(returned, Mapping) and not isinstance(returned.get("scores"), Mapping)
         scores = returned if plain else part(returned, "scores")
         if not isinstance(scores, Mapping):

@@ -32,7 +32,7 @@ class CurrentCall:
 
     @property
     def cancelled(self) -> threading.Event:
-        """Set when nobody waits for the answer any more."""
+        """Set when the answer is no longer waited for."""
         # Made when first asked for: most calls never look, and it is not free.
         with _lock:
             if self._event is None:
@@ -121,7 +121,7 @@ class Job:
             self.task.cancel()
 
     def cancel(self) -> None:
-        """Abandon the call because nobody waits for it."""
+        """Abandon the call because it is no longer waited for."""
         self.abandon(RemoteFailure("the caller gave up", reason="CANCELLED"))
 
     def expire(self) -> None:

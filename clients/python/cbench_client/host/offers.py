@@ -115,7 +115,7 @@ def described(owner: Any) -> str:
 
 
 def stated_limit(owner: Any, default: int | None) -> int | None:
-    """Return how many calls may run at once, None where nobody says."""
+    """Return how many calls may run at once, None where that is not said."""
     limit = getattr(owner, "max_concurrency", None)
     limit = default if limit is None else limit
     if limit is not None and (not isinstance(limit, int) or limit < 1):

@@ -152,7 +152,7 @@ class Services:
                     timeout = call.timeout if call.HasField("timeout") else None
                     work = (kind, call.request, id_of(call), timeout, "response")
                     if not lane.start(*work, is_patient=has_room):
-                        # After a wait in vain the rest of the message gets none.
+                        # After a wait that brought no room the rest of the message gets no wait.
                         has_room = await lane.room_for(kind, call.request)
                         lane.start(*work)
                 for call_id in message.cancel_call_ids:

@@ -52,7 +52,7 @@ class ThreadPool:
         """Run `function` in a thread and return what it returns, or raise what it raises.
 
         Cancelling takes effect only when the function has returned, so that
-        whoever counts threads or holds a lock never lets go too early.
+        a caller that counts threads or holds a lock never lets go too early.
         """
         loop = asyncio.get_running_loop()
         future = _Pending(self)
@@ -103,7 +103,7 @@ class ThreadPool:
         try:
             loop.call_soon_threadsafe(self._deliver)
         except RuntimeError:
-            return  # The loop is closed: nobody waits any more.
+            return  # The loop is closed, and nothing waits for it.
 
     def _deliver(self) -> None:
         with self._lock:

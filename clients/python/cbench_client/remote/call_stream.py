@@ -152,7 +152,7 @@ class CallStream:
             self.wake()
 
     def finish(self, make_error: Callable[[], Exception]) -> None:
-        """End every call that has no outcome with an error of its own, and take no more."""
+        """End every call that has no outcome, each with its own error, and take no more."""
         self.is_open = False
         self._sweep_again_at(_NEVER)
         waiting, self._waiting = self._waiting, {}

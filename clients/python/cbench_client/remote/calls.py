@@ -52,7 +52,7 @@ class ProcessReply(NamedTuple):
 
 
 Reply = Callable[[Any, dict[str, Any], float, dict[str, Any] | None, Sequence[str]], Any]
-"""Makes what those who asked are told: a ProcessReply, or whatever has its parts."""
+"""Makes what those who asked are told: a ProcessReply, or something made of the same parts."""
 Answered = Callable[[list[Any]], None]
 Failed = Callable[[Any, ClientError], None]
 """Told a call and why there is no reply: `RemoteFailure`, or `Unencodable`."""

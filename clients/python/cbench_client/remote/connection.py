@@ -192,7 +192,7 @@ class SystemConnection:
         )
 
     def give_up(self, call_id: str) -> None:
-        """Forget a call that was started: nobody is told of its end, and the server is told."""
+        """Forget a call that was started: its end is not told, and the server learns of it."""
         if made := self._alone.pop(call_id, None):
             made.cancel()
         elif self._stream is not None:
@@ -321,7 +321,7 @@ class SystemConnection:
         ended = [
             (token, self._alone_outcome(made))
             for token, made in over
-            # Of a call that was given up nobody wants to know.
+            # The end of a call that was given up is not told.
             if forget(token[0].call_id, None) is not None
         ]
         self._sort(ended, self._over_at)

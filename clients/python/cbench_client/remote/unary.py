@@ -70,7 +70,7 @@ class UnaryConnection:
         """Return what a started call gave, once it is over. Raises `RemoteFailure`."""
         try:
             call.__await__().send(None)
-        except StopIteration as over:  # How a coroutine returns to whoever drives it.
+        except StopIteration as over:  # How a coroutine returns to what drives it.
             return cast(bytes, over.value)
         except grpc.RpcError as error:
             raise failure_of(error, self.target, origin=self._origin) from None
