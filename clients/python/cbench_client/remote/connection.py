@@ -317,13 +317,13 @@ class SystemConnection:
 
     def _tell(self) -> None:
         over, self._over = self._over, []
-        forget = self._alone.pop
-        ended = [
-            (token, self._alone_outcome(made))
-            for token, made in over
-            # The end of a call that was given up is not told.
-            if forget(token[0].call_id, None) is not None
-        ]
+        ended = []
+        for token, made in over:
+            call_id = token[0].call_id
+            # The end of a call that was given up is not told; its id may be in use again.
+            if self._alone.get(call_id) is made:
+                del self._alone[call_id]
+                ended.append((token, self._alone_outcome(made)))
         self._sort(ended, self._over_at)
 
     def _alone_outcome(self, made: Any) -> Any:

@@ -8,6 +8,7 @@ import grpc.aio
 from google.protobuf.message import DecodeError
 from grpc_health.v1 import health_pb2
 
+from cbench_client.errors import RemoteFailure
 from cbench_client.remote.channel import Tls, open_channel
 from cbench_client.remote.diagnosis import explain_async
 from cbench_client.remote.status import failure_of
@@ -74,7 +75,14 @@ class UnaryConnection:
             return cast(bytes, over.value)
         except grpc.RpcError as error:
             raise failure_of(error, self.target, origin=self._origin) from None
-        raise asyncio.InvalidStateError("the call is not over yet")
+        except asyncio.CancelledError:
+            pass  # By the channel, which was closed.
+        raise RemoteFailure(
+            f"the call to {self.target} was broken off.",
+            origin="transport",
+            reason="UNAVAILABLE",
+            retryable=True,
+        )
 
     @property
     def is_connected(self) -> bool:
