@@ -116,6 +116,7 @@ class Offer:
     def _expire(self) -> None:
         now = time.monotonic()
         for job in [job for job, deadline in self._deadlines.items() if deadline <= now]:
+            self._deadlines.pop(job, None)
             job.expire()
         self._sweep_again_at(min(self._deadlines.values(), default=_NEVER))
 
