@@ -133,7 +133,7 @@ def through_daemon(
 
 
 def compare_sizes(sizes: list[int], rows: int) -> str:
-    """One line a size and transport."""
+    """One line per size and transport."""
     lines = []
     # One loop for all: grpc's poller outlives the loops that asyncio.run closes, and complains.
     loop = asyncio.new_event_loop()

@@ -40,6 +40,8 @@ def recall_of_tokens(response: Mapping[str, int], reference: Sequence[str]) -> f
 
 def shared_tokens(response: Mapping[str, int], reference: Sequence[str]) -> int:
     """Count the tokens both have, each as often as it occurs in both."""
+    if len(reference) == 1:  # As most answers have it.
+        return int(reference[0] in response)
     return sum(
         min(count, response[token])
         for token, count in Counter(reference).items()

@@ -22,6 +22,7 @@ from cbench_server.systems.caller import (
     Answered,
     Call,
     Failed,
+    OneEnd,
     Process,
     SystemDescription,
     texts_carried,
@@ -42,7 +43,7 @@ def find_attached(attachments: Attachments, kind: str, name: str) -> tuple[Attac
 
 
 class AttachedCaller:
-    """Calls a system, or memory system, through whatever attachment offers it at the time."""
+    """Calls a system, or memory system, through the attachment that offers it at the time."""
 
     ahead = 0
 
@@ -174,7 +175,7 @@ def undecodable(name: str, error: object) -> CallFailed:
 
 
 class AttachedEvaluator:
-    """Scores through whatever attachment offers the evaluator at the time."""
+    """Scores through the attachment that offers the evaluator at the time."""
 
     placement = "io"
 
@@ -217,18 +218,6 @@ class AttachedEvaluator:
 
 async def _ask(attachment: Attachment, call: gateway_pb2.Call, timeout: float) -> Any:
     """Have a call made and wait for its result; raise CallFailed if there is none in time."""
-    ended: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-
-    def sink(pairs: list[tuple[Any, Any]], _: float) -> None:
-        if not ended.done():
-            ended.set_result(pairs[0][1])
-
-    attachment.start(call, None, timeout, sink)
-    try:
-        result = await ended
-    except asyncio.CancelledError:
-        attachment.give_up(call.call_id)
-        raise
-    if isinstance(result, CallFailed):
-        raise result
-    return result
+    ended = OneEnd[Any](lambda: attachment.give_up(call.call_id))
+    attachment.start(call, None, timeout, lambda pairs, _: ended.set(pairs[0][1]))
+    return await ended.wait()

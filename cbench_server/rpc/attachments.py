@@ -38,14 +38,14 @@ class Attachment:
             raise CallFailed(failure)
         call.timeout.FromNanoseconds(round(timeout * 1e9))
         data = gateway_pb2.AttachResponse(calls=[call]).SerializeToString()
-        self._calls.submit([(call.call_id, (timeout, token))], data, timeout, sink)
+        self._calls.submit({call.call_id: (timeout, token)}, data, timeout, sink)
 
     def give_up(self, call_id: str) -> None:
         """Forget a call, and tell the process."""
         self._calls.give_up(call_id)
 
     def resolve(self, results: Any) -> None:
-        """Take results; one for a call that nobody waits for is ignored."""
+        """Take results; one for a call that is no longer waited for is ignored."""
         self._calls.arrived([(result.call_id, result) for result in results])
 
     def drain(self, reason: str) -> None:

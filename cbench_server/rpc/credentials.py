@@ -23,7 +23,7 @@ class Credentials:
     known: Mapping[str, Credential] = field(default_factory=dict)
     default_env: str = ""
     """The variable used where a spec names no credential; only for a run in the user's own
-    process, where whoever asks and whoever pays are one."""
+    process, where the one who asks also pays."""
 
     def secret(self, name: str, address: str) -> str | None:
         """Return the secret to send to `address`, None if none is asked for."""

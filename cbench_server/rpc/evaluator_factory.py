@@ -1,4 +1,4 @@
-"""Making evaluators for clients of the daemon: whoever runs it decides on keys and sandboxes."""
+"""Evaluators made for clients of the daemon, whose operator decides on keys and sandboxes."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -47,7 +47,7 @@ class EvaluatorMaker:
         if asked in _SANDBOXES and _SANDBOXES.index(asked) > _SANDBOXES.index(self._sandbox):
             raise InvalidInput(
                 f'evaluator "{name}" cannot have the sandbox "{asked}": this daemon wants '
-                f'"{self._sandbox}" at least. Whoever runs it may start it with --sandbox {asked}.'
+                f'"{self._sandbox}" at least. Its operator can start it with --sandbox {asked}.'
             )
         return asked
 

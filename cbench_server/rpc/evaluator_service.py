@@ -93,7 +93,7 @@ class _ScoreCalls:
         self._offer = Offer(self)
 
     def find(self, kind: str, request: Any) -> Offer:
-        """Return the one there is, whatever evaluator is named."""
+        """Return the only one there is, for every name."""
         return self._offer
 
     def submit(

@@ -1,4 +1,4 @@
-"""From references to systems and evaluators, wherever they are."""
+"""The finder of systems and evaluators that a spec refers to."""
 
 import asyncio
 from urllib.parse import urlsplit
@@ -99,7 +99,7 @@ class Finder:
     # Models.
 
     async def find_reader(self, ref: ModelRef) -> Reader:
-        """Return a reader, which whoever asked for it closes."""
+        """Return a reader, which the caller closes."""
         await _check_url(ref.base_url)
         client = ChatClient(
             ref.base_url,

@@ -1,4 +1,4 @@
-"""Gateway.Attach: the connection turned around."""
+"""The Gateway service: processes that the daemon cannot dial attach to it."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,8 +1,8 @@
 """Pages of events as bytes, for those who watch a run.
 
-Rows that follow one another are mostly alike. Copying a message is one call where setting its
-fields is twenty, so a row without anything rare starts as a copy of what it has in common with
-the one before; all others are encoded field by field.
+Rows that follow one another have much in common. Copying a message is one call where setting
+its fields is twenty, so a row without rare fields starts as a copy of what it shares with the
+one before; all others are encoded field by field.
 """
 
 from collections.abc import Iterable
@@ -39,7 +39,7 @@ def encode_page(page: Iterable[Stored | Progressed], *, processed: bool) -> byte
 
 
 def _plain_row(entry: Stored | Progressed) -> EvalRow | None:
-    """Return the row of an event, if it has nothing that most rows have not."""
+    """Return the row of an event, if it has only what most rows have."""
     if not isinstance(entry, Stored) or not isinstance(entry.event, RowScored):
         return None
     row = entry.event.row

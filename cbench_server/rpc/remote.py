@@ -1,10 +1,11 @@
 """Systems in other processes, dialled by the daemon."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from cbench_client.errors import ClientError, RemoteFailure, Unencodable
-from cbench_client.remote.connection import ProcessCall, ProcessReply, SystemConnection
+from cbench_client.remote.connection import SystemConnection
 from cbench_server.errors import CallFailed
 from cbench_server.results import Failure
 from cbench_server.systems.caller import (
@@ -21,7 +22,7 @@ from cbench_server.types import Example
 
 
 class RemoteCaller:
-    """Calls one system over a connection of its own."""
+    """Calls one system over its own connection."""
 
     era = ""
     ahead = 0
@@ -48,42 +49,41 @@ class RemoteCaller:
         self, calls: Sequence[Call], timeout: float, answered: Answered, failed: Failed
     ) -> None:
         """See Caller."""
-        together: list[ProcessCall] = []
-        alone: list[ProcessCall] = []
-        lost, converses = self._once_lost, self._converses
-        for call in calls:
-            work: Any = call.work
-            if converses and holds_conversation(work.example):
-                self._talks.start(call, self._converse(call, work, timeout), answered, failed)
-                continue
-            made = ProcessCall(call.call_id, work.example, work.withheld, (call, answered, failed))
-            if lost and call.call_id in lost:
-                lost.discard(call.call_id)
-                alone.append(made)
-            else:
-                together.append(made)
+        together: Sequence[Call] = calls
+        alone: list[Call] = []
+        if self._converses:
+            together = self._start_talks(calls, timeout, answered, failed)
+        if lost := self._once_lost:
+            alone = [call for call in together if call.call_id in lost]
+            together = [call for call in together if call.call_id not in lost]
+            lost.difference_update([call.call_id for call in alone])
         for chosen, is_alone in ((together, False), (alone, True)):
             if chosen:
                 self._connection.start_many(
                     self._served_name,
                     chosen,
                     timeout=timeout,
-                    answered=self._answered,
-                    failed=self._failed,
+                    answered=answered,
+                    failed=partial(self._failed, failed),
                     options=self._options,
                     alone=is_alone,
+                    reply=Answer,
                 )
 
-    def _answered(self, replies: list[ProcessReply]) -> None:
-        told: dict[Answered, list[Answer]] = {}
-        for processed, usage, latency, carried, (call, answered, _) in replies:
-            answer = Answer(call, processed, latency, usage, carried)
-            told.setdefault(answered, []).append(answer)
-        for answered, answers in told.items():
-            answered(answers)
+    def _start_talks(
+        self, calls: Sequence[Call], timeout: float, answered: Answered, failed: Failed
+    ) -> list[Call]:
+        """Hold the conversations among the calls, and return the others."""
+        others = []
+        for call in calls:
+            work: Any = call.work
+            if holds_conversation(work.example):
+                self._talks.start(call, self._converse(call, work, timeout), answered, failed)
+            else:
+                others.append(call)
+        return others
 
-    def _failed(self, token: Any, error: ClientError) -> None:
-        call, _, failed = token
+    def _failed(self, failed: Failed, call: Call, error: ClientError) -> None:
         if isinstance(error, RemoteFailure) and error.retryable:
             self._once_lost.add(call.call_id)
         failed(call, call_failed(error))

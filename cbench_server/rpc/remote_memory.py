@@ -73,7 +73,7 @@ async def _describe(connection: UnaryConnection) -> memory_pb2.MemorySystemDescr
 
 
 class RemoteMemoryCaller:
-    """Calls one memory system over a connection of its own."""
+    """Calls one memory system over its own connection."""
 
     ahead = 0
 

@@ -114,7 +114,7 @@ class RpcServer:
         return f"{address.rpartition(':')[0]}:{port}"
 
     async def refuse_new_work(self) -> None:
-        """Say so to whoever asks for health, and to processes that attach."""
+        """Say so to health checks, and to processes that attach."""
         self._gateway.is_closing = True
         await self._set_health(health_pb2.HealthCheckResponse.NOT_SERVING)
 

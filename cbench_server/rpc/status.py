@@ -51,7 +51,7 @@ async def _abort(context: Any, error: Exception) -> NoReturn:
 
 
 class StatusInterceptor(grpc.aio.ServerInterceptor):
-    """Turns whatever a method raises into a status."""
+    """Turns what a method raises into a status."""
 
     async def intercept_service(
         self, continuation: Callable[[Any], Awaitable[Any]], handler_call_details: Any

@@ -14,7 +14,7 @@ from cbench_server.spec import RunState
 
 
 class Settling(Protocol):
-    """Whoever made rows, and wants to know when they are stored."""
+    """The maker of rows, which wants to know when they are stored."""
 
     def settle(self, rows: int, size: int) -> None:
         """Take note that so many rows, which hold so many bytes, are stored."""
@@ -59,8 +59,8 @@ class RunContext:
         self._events += [RowScored(row) for row in rows]
         self._owed.append((lane, len(rows), size))
         self.news.set()
+        self._completed += len(rows)
         for row in rows:
-            self._completed += 1
             if row.failure is not None:
                 self._count_failure(row.failure)
 

@@ -172,6 +172,7 @@ class ConversationLane(Lane):
     async def _ask(self, conversation: Conversation, item: Item) -> None:
         try:
             answer = await self._scopes.query(conversation, item, self._plan.query_budget)
+            self._slots.answered(1)
             example = item.spooled.example
             answer.processed = {
                 "id": example["id"],

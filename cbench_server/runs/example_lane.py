@@ -116,6 +116,7 @@ class ExampleLane(Lane):
         self._is_first = False
         self._slots.end(len(answers))
         self._slots.succeeded(len(answers))
+        self._slots.answered(len(answers))
         self._take(answers)
         # The next calls go out before these answers are scored, or a burst of
         # answers would leave the system idle until the last of them is scored.
@@ -138,6 +139,7 @@ class ExampleLane(Lane):
             self._failed_for_good(item, failed)
             return
         self._has_answered = True
+        self._slots.answered(1)
         self._call_ended()
         self._take([answer])
 

@@ -1,4 +1,4 @@
-"""One system's way through a run: what all lanes do with answers, failures and rows.
+"""Lanes: one system's way through a run, as far as it is the same for all systems.
 
 A lane's driver decides what is called (example_lane.py, conversation_lane.py).
 From there on the way is the same: a reader answers where the system did not,
@@ -45,7 +45,7 @@ class Lane:
         self.name = caller.description.name
         self._slots = Slots(width, caller.ahead, context.budget, context.clock)
         self._retry = self._new_retry(self._slots, caller.wait_connected)
-        # The reader has slots of its own: how many questions it takes is not the system's affair.
+        # The reader has its own slots: how many questions it takes does not depend on the system.
         self._reader_slots = Slots(width, 0, context.budget, context.clock)
         self._reader_retry = self._new_retry(self._reader_slots, _always)
         self._rows = RowBuilder(self.name, self._plan)
@@ -138,9 +138,12 @@ class Lane:
 
     def _take(self, answers: list[Answer]) -> None:
         """Have answers read where that is wanted, and scored."""
+        if self._plan.reader is None:
+            self._queue(answers)
+            return
         for answer in answers:
             if self._reader_for(answer) is None:
-                self._queue(answer)
+                self._queue([answer])
             else:
                 self._spawn(self._take_read(answer))
 
@@ -156,12 +159,13 @@ class Lane:
             except CallFailed as error:
                 self._failed_for_good(answer.call, error)
                 return
-        self._queue(answer)
+        self._queue([answer])
 
-    def _queue(self, answer: Answer) -> None:
-        if answer.usage:
-            self._slots.charges = True
-        self._answered.append(answer)
+    def _queue(self, answers: list[Answer]) -> None:
+        for answer in answers:
+            if answer.usage:
+                self._slots.charges = True
+        self._answered += answers
         self._score_soon()
 
     async def _read(self, reader: Reader, answer: Answer) -> None:

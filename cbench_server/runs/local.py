@@ -220,7 +220,7 @@ def check_arguments(names: Sequence[str], max_workers: int | None) -> None:
 
 
 def finish(job: Job, metrics: Sequence[Metric] | None, config: Mapping[str, Any]) -> EvalResult:
-    """Run a job and sum it up; `config` is what else to record of it."""
+    """Run a job and summarise it; `config` is recorded with it."""
     started = time.time()
     rows, timing = run_in_thread(job.run())
     names, chosen = list(job.systems), list(metrics or [])
@@ -260,7 +260,7 @@ def tokenizer_name(tokenizer: str | Tokenizer | None) -> str:
 
 
 def run_in_thread(work: Coroutine[Any, Any, _Result]) -> _Result:
-    """Run on an event loop in a thread of its own, so that notebooks, which have one, work."""
+    """Run on an event loop in a new thread, so that it works in notebooks, which have a loop."""
     outcome: list[_Result] = []
     errors: list[BaseException] = []
     started = threading.Event()

@@ -1,8 +1,8 @@
 """The pipeline of a run: dataset -> system -> evaluators -> rows. The file to read first.
 
-Each system has a lane of its own, which reads the examples by its own cursor,
-keeps a bounded number of calls in flight, has the answers scored, and emits
-rows in batches: example_lane.py for systems that transform examples,
+Each system has its own lane, which reads the examples by its own cursor, keeps a
+bounded number of calls in flight, has the answers scored, and emits rows in
+batches: example_lane.py for systems that transform examples,
 conversation_lane.py for memory systems, which go from conversation to
 conversation. What both share is in lane.py.
 

@@ -1,4 +1,4 @@
-"""Everything a run needs, resolved: what the orchestrator hands to the runner."""
+"""The plan of a run: everything it needs, resolved."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -73,21 +73,21 @@ class RowBuilder:
         processed = answer.processed
         if item.talk is not None:
             return self._memory_tokens(item.talk, answer)
+        known = spooled.field_tokens
         counts = count_fields_like(
-            processed, spooled.example, spooled.field_tokens, plan.tokenizer, plan.text_fields
+            processed, spooled.example, known, plan.tokenizer, plan.text_fields
         )
-        has_context = isinstance(processed.get("context"), str)
-        return Tokens(
-            self._input_tokens(item),
-            sum(counts.values()),
-            spooled.field_tokens.get("context") if has_context else None,
-            counts.get("context") if has_context else None,
-        )
+        given = self._input_tokens(item)
+        if not isinstance(processed.get("context"), str):
+            return Tokens(given, sum(counts.values()), None, None)
+        return Tokens(given, sum(counts.values()), known.get("context"), counts.get("context"))
 
     def _input_tokens(self, item: Item) -> int:
-        withheld = self._plan.datasets[item.spooled.dataset].reference_fields
-        counts = item.spooled.field_tokens.items()
-        return sum([count for name, count in counts if name not in withheld])
+        counts = item.spooled.field_tokens
+        total = sum(counts.values())
+        for name in self._plan.datasets[item.spooled.dataset].reference_fields:
+            total -= counts.get(name, 0)
+        return total
 
     def _memory_tokens(self, talk: Talk, answer: Answer) -> Tokens:
         context_out = (answer.recall or NO_RECALL).context_tokens
@@ -303,6 +303,9 @@ def talk_metadata(
 
 def own_size(processed: Example, carried: Any) -> int:
     """Estimate the bytes of an output beyond those of the original it passes on."""
-    if not carried:
-        return text_size(processed)
-    return text_size({name: value for name, value in processed.items() if name not in carried})
+    size = 0
+    for name, value in processed.items():
+        if name not in carried:
+            # Nearly all is text, for which a dict would cost more than the sum.
+            size += len(value) if type(value) is str else text_size({name: value})
+    return size

@@ -99,9 +99,9 @@ class Slots:
 
     # What the system's answers say.
 
-    def succeeded(self, answers: int) -> None:
-        """Count answers; a whole round of them earns one more call in flight."""
-        self._counted += answers
+    def answered(self, rows: int) -> None:
+        """Count answers that become rows; their rate says how many may wait for the store."""
+        self._counted += rows
         now = self._clock()
         elapsed = now - self._counted_since
         if elapsed >= AHEAD_SECONDS:
@@ -109,8 +109,11 @@ class Slots:
             ahead = min(MAX_AHEAD, int(rate * AHEAD_SECONDS))
             self._window = max(self._least_window, self.width + self._ahead + ahead)
             self._counted, self._counted_since = 0, now
+
+    def succeeded(self, calls: int) -> None:
+        """Count calls that went well; a whole round of them earns one more call in flight."""
         if self.limit < self.width:
-            self._successes += answers
+            self._successes += calls
             while self._successes >= self.limit < self.width:
                 self._successes -= self.limit
                 self.limit += 1

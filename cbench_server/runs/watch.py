@@ -1,4 +1,4 @@
-"""Following a run from the store, by cursor, at the watcher's own pace."""
+"""A watcher's view of a run: its stored events, by cursor, at the watcher's own pace."""
 
 import asyncio
 import time

@@ -53,7 +53,7 @@ async def assess_here(evaluator: Evaluator, original: Example, processed: Exampl
 
 
 def checked(evaluator: str, said: Any) -> Assessment:
-    """Return what an evaluator said as an Assessment, or raise EvaluatorBroken if it is none.
+    """Return what an evaluator said as an Assessment, or raise EvaluatorBroken if it is not one.
 
     Anything with `scores` and `details` will do, since evaluators need import
     nothing of ours; so will a plain dict of scores.

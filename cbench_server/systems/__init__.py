@@ -37,6 +37,6 @@ MEMORY_BUILTINS: Mapping[str, Callable[..., MemorySystem]] = LazyMapping(
         "bm25": "Bm25",
     },
 )
-"""The same for memory systems; each scope gets an object of its own."""
+"""The same for memory systems; each scope gets its own object."""
 
 __all__ = ["BUILTINS", "MEMORY_BUILTINS"]

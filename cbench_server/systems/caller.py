@@ -1,18 +1,19 @@
 """A system as a run sees it: calls go in, and each ends as an answer or as a failure.
 
-A caller is the same whatever the transport. Its primitive is `start_many`,
+A caller is the same over every transport. Its primitive is `start_many`,
 which needs no task per call; `call_one` waits for a single one.
 """
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 from cbench_server.errors import CallFailed
 from cbench_server.types import Example
 
 Turn = dict[str, Any]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +114,7 @@ Failed = Callable[[Any, CallFailed], None]
 
 
 class Caller(Protocol):
-    """One system, whatever the transport."""
+    """One system, over any transport."""
 
     @property
     def description(self) -> SystemDescription: ...
@@ -138,7 +139,7 @@ class Caller(Protocol):
         ...
 
     def give_up(self, call: Call) -> None:
-        """Forget a call: nobody is told how it ends."""
+        """Forget a call: its end is not told."""
         ...
 
     async def wait_connected(self, timeout: float) -> bool:
@@ -152,22 +153,39 @@ class Caller(Protocol):
 
 async def call_one(caller: Caller, call: Call, timeout: float) -> Answer:
     """Make one attempt at one call and wait for it; raises CallFailed."""
-    ended: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+    ended = OneEnd[Answer](lambda: caller.give_up(call))
+    caller.start_many(
+        [call],
+        timeout,
+        lambda answers: ended.set(answers[0]),
+        lambda _, error: ended.set(error),
+    )
+    return await ended.wait()
 
-    def answered(answers: list[Answer]) -> None:
-        if not ended.done():
-            ended.set_result(answers[0])
 
-    def failed(_: Call, error: CallFailed) -> None:
-        if not ended.done():
-            ended.set_exception(error)
+class OneEnd(Generic[T]):
+    """The end of one call, for a coroutine that waits for it; `give_up` if that is cancelled."""
 
-    caller.start_many([call], timeout, answered, failed)
-    try:
-        return await ended
-    except asyncio.CancelledError:
-        caller.give_up(call)
-        raise
+    def __init__(self, give_up: Callable[[], None]) -> None:
+        self._future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._give_up = give_up
+
+    def set(self, outcome: T | CallFailed) -> None:
+        """Take how the call ended."""
+        if self._future.done():
+            return
+        if isinstance(outcome, CallFailed):
+            self._future.set_exception(outcome)
+        else:
+            self._future.set_result(outcome)
+
+    async def wait(self) -> T:
+        """Return what came of the call, or raise its CallFailed."""
+        try:
+            return await self._future
+        except asyncio.CancelledError:
+            self._give_up()
+            raise
 
 
 class CallTasks:

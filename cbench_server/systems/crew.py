@@ -104,7 +104,7 @@ class Crew:
                 try:
                     loop.call_soon_threadsafe(self._tell)
                 except RuntimeError:
-                    return  # The loop is closed: nobody waits any more.
+                    return  # The loop is closed, and nothing waits for it.
             if entry.is_left:
                 return
 

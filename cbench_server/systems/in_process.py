@@ -309,6 +309,6 @@ def _text(content: object) -> str:
 
 
 def _abandon(answer: "asyncio.Future[Answer]") -> None:
-    """Stop caring: ask it to stop, and take its exception so that nobody logs it."""
+    """Ask it to stop, and take its exception so that it is not logged."""
     answer.cancel()
     answer.add_done_callback(lambda done: done.cancelled() or done.exception())

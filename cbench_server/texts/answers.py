@@ -9,6 +9,7 @@ from cbench_server.types import Example
 
 _DELETE_PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
+_ARTICLE_WORDS = frozenset({"a", "an", "the"})
 
 
 def normalize_answer(text: str) -> str:
@@ -18,7 +19,16 @@ def normalize_answer(text: str) -> str:
 
 def answer_tokens(text: str) -> list[str]:
     """Return the words of the normalised text."""
-    return _ARTICLES.sub(" ", text.lower().translate(_DELETE_PUNCTUATION)).split()
+    plain = text.lower().translate(_DELETE_PUNCTUATION)
+    words = plain.split()
+    if plain.isascii() and "".join(words).isalnum():
+        # White space is all that bounds a word here, so no pattern has to look for articles.
+        return words if _ARTICLE_WORDS.isdisjoint(words) else _without_articles(words)
+    return _ARTICLES.sub(" ", plain).split()
+
+
+def _without_articles(words: list[str]) -> list[str]:
+    return [word for word in words if word not in _ARTICLE_WORDS]
 
 
 def references(original: Example) -> list[str]:

@@ -7,6 +7,7 @@ import pytest
 from cbench_server.events import RowScored
 from cbench_server.runs.pipeline import Pipeline
 from cbench_server.runs.plan import DatasetPlan, Plan
+from cbench_server.runs.retry import Retry
 from cbench_server.runs.slots import ByteBudget, Slots
 from cbench_server.runs.store import SpooledExample
 from cbench_server.scoring.placement import Scoring
@@ -29,7 +30,12 @@ def rows_ahead(answers: int, seconds: float, *, charges: bool = False) -> int:
     slots = Slots(16, 0, ByteBudget(), clock)
     slots.charges = charges
     clock.now = seconds
-    slots.succeeded(answers)
+    slots.answered(answers)
+    return room_ahead(slots)
+
+
+def room_ahead(slots: Slots) -> int:
+    """Return how many rows may wait beyond the calls in flight, by starting them."""
     ahead = 0
     while slots.room > 0:
         slots.start(1, 0)
@@ -45,6 +51,23 @@ def rows_ahead(answers: int, seconds: float, *, charges: bool = False) -> int:
 )
 def test_rows_wait_by_time_within_bounds(answers: int, charges: bool, ahead: int) -> None:
     assert rows_ahead(answers, 0.025, charges=charges) == ahead
+
+
+async def test_calls_that_make_no_row_let_no_more_rows_wait() -> None:
+    clock = Clock()
+    slots = Slots(16, 0, ByteBudget(), clock)
+    plan = Plan("r", [], {}, get_tokenizer("whitespace"))
+
+    async def connected(timeout: float) -> bool:
+        return True
+
+    async def reset(timeout: float) -> None:
+        clock.now += 0.0001
+
+    retry = Retry("s", plan, slots, clock, connected, lambda name, reason: None, lambda: None)
+    for _ in range(1000):
+        await retry.call(reset)
+    assert room_ahead(slots) == 8
 
 
 def test_a_full_system_gets_half_and_grows_back() -> None:

@@ -2,7 +2,7 @@
 
 ClientError
 ├── Unencodable      a value that cannot cross the wire without loss
-├── Unreachable      nobody answers, or not in our protocol
+├── Unreachable      nothing answers, or not in our protocol
 ├── RemoteFailure    the other side says why one example got no result
 └── Refused          the daemon declined the request; `reason` says why
 """
@@ -44,7 +44,7 @@ class Unencodable(ClientError, ValueError):
 
 
 class Unreachable(ClientError, ConnectionError):
-    """Nobody answers at that address, or what answers is not what was expected."""
+    """Nothing answers at that address, or what answers is not what was expected."""
 
     reason = "UNREACHABLE"
 

@@ -1,4 +1,4 @@
-"""Drive a daemon from Python: start runs, follow them, read their rows."""
+"""A client of a daemon: start runs, follow them, read their rows."""
 
 import re
 import uuid
@@ -23,9 +23,9 @@ __all__ = ["BenchClient", "row_to_dict"]
 
 _BENCH = "cbench.v1.Bench"
 _UPLOAD_BYTES = 1024 * 1024
-# How long a first contact that breaks off, unlike one that finds nobody, is tried again.
+# How long a first contact that breaks off, unlike one that finds no server, is tried again.
 _FIRST_CONTACT_SECONDS = 10.0
-_FINDS_NOBODY = re.compile(r"failed to connect|resolv", re.IGNORECASE)
+_FINDS_NO_SERVER = re.compile(r"failed to connect|resolv", re.IGNORECASE)
 _UNREACHABLE = frozenset(
     (
         grpc.StatusCode.UNAVAILABLE,
@@ -42,8 +42,8 @@ M = TypeVar("M", bound=Message)
 class BenchClient:
     """A client of one daemon. Runs, rows and events are the protocol's own messages.
 
-    `timeout`, in seconds, bounds single requests; following a run has no end
-    of its own. May be shared by threads. Raises `Refused` for what the daemon
+    `timeout`, in seconds, bounds single requests; following a run ends
+    with the run. May be shared by threads. Raises `Refused` for what the daemon
     declines and `Unreachable` if it cannot be reached.
     """
 
@@ -166,7 +166,7 @@ class BenchClient:
         labels: Mapping[str, str] | None = None,
         request_id: str | None = None,
     ) -> bench_pb2.Run:
-        """Score the stored outputs of a run again, as a run of its own."""
+        """Score the stored outputs of a run again, as a new run."""
         fields = {
             "run_id": run_id,
             "evaluators": list(evaluators),
@@ -202,7 +202,7 @@ class BenchClient:
         try:
             response = method(_upload_messages(examples, broken))
         except grpc.RpcError as error:
-            # gRPC reports an exception from the examples as a status of its own.
+            # gRPC reports an exception from the examples as its own status.
             if broken:
                 raise broken[0] from None
             raise self._error(error, _BENCH) from None
@@ -258,7 +258,7 @@ class BenchClient:
         if self._is_closed or not is_lost(error):
             return False
         if not self._has_answered:
-            if _FINDS_NOBODY.search(error.details() or ""):
+            if _FINDS_NO_SERVER.search(error.details() or ""):
                 return False
             limit = min(_FIRST_CONTACT_SECONDS, limit or _FIRST_CONTACT_SECONDS)
         return limit is None or silence < limit

@@ -1,4 +1,4 @@
-"""Following a run through lost connections, each stored event once and in order."""
+"""Followers of a run, through lost connections: each stored event once and in order."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -48,7 +48,7 @@ class Follower:
                 for event in self._stream():
                     alive, delay = time.monotonic(), _FIRST_DELAY
                     yield event
-                    # The reader's own time is no silence of the daemon's.
+                    # The reader's own time is not silence of the daemon.
                     alive = time.monotonic()
                 if self._finished or self._is_over(self._run_id, self._last):
                     return

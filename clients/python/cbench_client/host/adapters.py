@@ -133,7 +133,7 @@ class EvaluatorAdapter:
                 reason="INVALID_ARGUMENT",
             )
         returned = await self._score(original, processed, options=options)
-        # An assessment has scores; a plain dict of scores may name one so too.
+        # An assessment has scores; a plain dict may have a score of that name, too.
         plain = isinstance(returned, Mapping) and not isinstance(returned.get("scores"), Mapping)
         scores = returned if plain else part(returned, "scores")
         if not isinstance(scores, Mapping):
@@ -182,8 +182,10 @@ class Encoding:
 
 def decoded_example(message: example_pb2.Example) -> dict[str, Any]:
     """Decode an example, or refuse the request."""
-    with Decoding():
+    try:
         return convert.example_from_proto(message)
+    except Unencodable as error:
+        raise RemoteFailure(str(error), reason="INVALID_ARGUMENT") from error
 
 
 def decoded_options(options: Mapping[str, example_pb2.Value]) -> dict[str, Any]:

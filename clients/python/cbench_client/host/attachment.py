@@ -1,4 +1,4 @@
-"""Offer Python objects to a daemon that cannot dial this process, by dialling it."""
+"""Attachments: Python objects offered to a daemon that cannot dial this process."""
 
 import asyncio
 import random
@@ -34,7 +34,7 @@ _FINAL = {
 
 
 class Attachment:
-    """An attachment in a thread of its own, renewed whenever it breaks.
+    """An attachment in its own thread, renewed whenever it breaks.
 
     Args:
         systems: One object, or several of any kind, told apart by their methods.
@@ -80,7 +80,7 @@ class Attachment:
 
     @property
     def ended(self) -> Future[None]:
-        """Done when the attachment is over; holds `Refused` if the daemon wants none of it."""
+        """Done when the attachment is over; holds `Refused` if the daemon refused it."""
         return self._thread.result
 
     def start(self) -> "Attachment":

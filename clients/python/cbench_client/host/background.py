@@ -1,4 +1,4 @@
-"""An event loop in a thread of its own, and signals that end it."""
+"""An event loop in its own thread, and signals that end it."""
 
 import asyncio
 import os
@@ -22,7 +22,7 @@ _PIECE_S = 0.2
 
 
 class LoopThread:
-    """Runs one coroutine to its end on a loop of its own."""
+    """Runs one coroutine to its end on its own loop."""
 
     def __init__(self, name: str) -> None:
         self._name = name

@@ -32,7 +32,7 @@ class CurrentCall:
 
     @property
     def cancelled(self) -> threading.Event:
-        """Set when nobody waits for the answer any more."""
+        """Set when the answer is no longer waited for."""
         # Made when first asked for: most calls never look, and it is not free.
         with _lock:
             if self._event is None:
@@ -89,7 +89,6 @@ class Job:
         "request",
         "settled",
         "task",
-        "timer",
     )
 
     def __init__(self, request: Any, reply: Message, call: CurrentCall, on_done: Done) -> None:
@@ -100,7 +99,6 @@ class Job:
         self.settled = False
         self.has_begun = False
         self.task: asyncio.Task[None] | None = None
-        self.timer: asyncio.TimerHandle | None = None
         self.forget: Callable[[Job], None] | None = None
 
     def settle(self, failure: RemoteFailure | None) -> None:
@@ -108,8 +106,6 @@ class Job:
         if self.settled:
             return
         self.settled = True
-        if self.timer is not None:
-            self.timer.cancel()
         if self.forget is not None:
             self.forget(self)
         self.on_done(self, failure)
@@ -125,7 +121,7 @@ class Job:
             self.task.cancel()
 
     def cancel(self) -> None:
-        """Abandon the call because nobody waits for it."""
+        """Abandon the call because it is no longer waited for."""
         self.abandon(RemoteFailure("the caller gave up", reason="CANCELLED"))
 
     def expire(self) -> None:

@@ -16,7 +16,7 @@ class Gate:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nobody is inside or waiting."""
+        """Whether none is inside or waiting."""
         return not self._inside and not self._waiting
 
     @asynccontextmanager

@@ -2,7 +2,7 @@
 
 Outcomes are serialised one by one and joined as bytes, which is what protobuf
 does with a repeated field anyway: their sizes are then known for free, and a
-message takes whatever is ready without ever waiting for more.
+message takes all that is ready without ever waiting for more.
 
 A stream that brings more calls than its system can queue is not read on, so
 HTTP/2 holds back the sender. Since a cancellation may be stuck behind those
@@ -32,7 +32,7 @@ _FRAME_BYTES = 64
 
 
 class Calls(Protocol):
-    """What takes the calls of a stream: a `Host`, or whoever answers as one."""
+    """What takes the calls of a stream: a `Host`, or what answers like one."""
 
     def submit(
         self, kind: str, request: Any, reply: Message, call: CurrentCall, on_done: Done
@@ -94,7 +94,7 @@ class Lane:
         every other refusal is the outcome.
         """
         outcome = self._outcome(call_id=call_id)
-        seconds = None if timeout is None else timeout.ToNanoseconds() / 1e9
+        seconds = None if timeout is None else timeout.seconds + timeout.nanos / 1e9
         call = CurrentCall(call_id, seconds)
         try:
             job = self._host.submit(kind, request, getattr(outcome, field), call, self._done)
@@ -126,7 +126,7 @@ class Lane:
             await self._written.wait()
 
     def cancel(self, call_id: str) -> None:
-        """Give up a call; it gets no outcome. An unknown one is no mistake."""
+        """Give up a call; it gets no outcome. An unknown one is ignored."""
         job = self._by_id.pop(call_id, None)
         if job is not None:
             self._held.pop(job, None)

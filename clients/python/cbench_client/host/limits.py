@@ -1,6 +1,7 @@
 """Limits of a served object: how many calls it has at once, and how many wait."""
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -11,6 +12,7 @@ from cbench_client.host.offers import failure_of
 
 # Calls that may wait, as a multiple of those that may run.
 QUEUE_FACTOR = 4
+_NEVER = float("inf")
 
 
 class Adapter(Protocol):
@@ -32,6 +34,9 @@ class Offer:
         self._waiting: deque[tuple[Job, str]] = deque()
         self._bound = adapter.limit * QUEUE_FACTOR
         self._jobs: dict[str, Job] = {}
+        self._deadlines: dict[Job, float] = {}
+        self._sweep: asyncio.TimerHandle | None = None
+        self._sweep_at = _NEVER
         self.room = asyncio.Event()
         self.room.set()
 
@@ -60,9 +65,12 @@ class Offer:
         if call_id:
             self._jobs[call_id] = job
         job.forget = self._forget
-        remaining = job.call.remaining
-        if remaining is not None:
-            job.timer = asyncio.get_running_loop().call_later(remaining, job.expire)
+        deadline = job.call.deadline
+        if deadline is not None:
+            self._deadlines[job] = deadline
+            # One timer for all: with equal timeouts a new call is never the next to expire.
+            if deadline < self._sweep_at:
+                self._sweep_again_at(deadline)
         if self._running < self._adapter.limit:
             self._start(kind, job)
         else:
@@ -96,12 +104,30 @@ class Offer:
         if not self.is_full:
             self.room.set()
 
+    def _sweep_again_at(self, deadline: float) -> None:
+        if self._sweep is not None:
+            self._sweep.cancel()
+            self._sweep = None
+        self._sweep_at = deadline
+        if deadline != _NEVER:
+            remaining = max(0.0, deadline - time.monotonic())
+            self._sweep = asyncio.get_running_loop().call_later(remaining, self._expire)
+
+    def _expire(self) -> None:
+        now = time.monotonic()
+        for job in [job for job, deadline in self._deadlines.items() if deadline <= now]:
+            self._deadlines.pop(job, None)
+            job.expire()
+        self._sweep_again_at(min(self._deadlines.values(), default=_NEVER))
+
     def _forget(self, job: Job) -> None:
         self._jobs.pop(job.call.call_id, None)
+        self._deadlines.pop(job, None)
         if job.task is None:
             self._waiting = deque(item for item in self._waiting if item[0] is not job)
             self.room.set()
 
     def close(self) -> None:
         """Stop waiting for user code."""
+        self._sweep_again_at(_NEVER)
         self._adapter.close()

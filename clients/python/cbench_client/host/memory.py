@@ -126,7 +126,7 @@ class MemoryAdapter:
             with Encoding("ingest()"):
                 _fill(reply, returned, ("stored_bytes",))
             if request.call_id:
-                # A copy: the reply belongs to whoever sends it.
+                # A copy: the reply belongs to its sender.
                 scope.ingested[request.call_id] = memory_pb2.IngestResponse()
                 scope.ingested[request.call_id].CopyFrom(reply)
 

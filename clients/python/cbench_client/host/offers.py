@@ -41,12 +41,13 @@ class UserMethod:
         """Whether the method names a parameter `keyword`."""
         return keyword in self._keywords
 
-    async def __call__(self, *args: Any, **offered: Any) -> Any:
+    def __call__(self, *args: Any, **offered: Any) -> Awaitable[Any]:
         """Call with `args`, and with those of `offered` that the method names."""
         kwargs = {key: value for key, value in offered.items() if key in self._keywords}
         if self.is_async:
-            return await self._call(*args, **kwargs)
-        return await run_in_thread(self._pool, functools.partial(self._call, *args, **kwargs))
+            awaitable: Awaitable[Any] = self._call(*args, **kwargs)
+            return awaitable
+        return run_in_thread(self._pool, functools.partial(self._call, *args, **kwargs))
 
 
 def run_in_thread(pool: ThreadPool, function: Callable[[], Any]) -> Awaitable[Any]:
@@ -114,7 +115,7 @@ def described(owner: Any) -> str:
 
 
 def stated_limit(owner: Any, default: int | None) -> int | None:
-    """Return how many calls may run at once, None where nobody says."""
+    """Return how many calls may run at once, None where that is not said."""
     limit = getattr(owner, "max_concurrency", None)
     limit = default if limit is None else limit
     if limit is not None and (not isinstance(limit, int) or limit < 1):

@@ -1,4 +1,4 @@
-"""Server reflection whose code is imported when somebody asks for it.
+"""Server reflection whose code is imported when it is asked for.
 
 Few servers are ever asked, and importing it takes as long as grpc itself.
 """

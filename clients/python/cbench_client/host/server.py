@@ -1,4 +1,4 @@
-"""Serve Python objects over gRPC, in one line."""
+"""Servers: Python objects served over gRPC, in one line."""
 
 import asyncio
 import hmac
@@ -44,7 +44,7 @@ class CannotServe(ClientError):
 
 
 class Server:
-    """A server in a thread of its own, for tests, notebooks and larger programs.
+    """A server in its own thread, for tests, notebooks and larger programs.
 
     Args:
         systems: One object, or several of any kind, told apart by their methods.
@@ -122,8 +122,8 @@ class Server:
         await self._stopping.wait()
         await status.enter_graceful_shutdown()
         try:
-            # Health is answered until the last call is, so that nobody takes
-            # a draining server for a dead one.
+            # Health is answered until the last call is, so that a
+            # draining server is not taken for a dead one.
             await asyncio.wait_for(services.drain(), self._grace)
         except TimeoutError:
             if not services.is_idle:
@@ -147,8 +147,8 @@ def serve(
 
     Takes what `Server` takes. On port 0, or with `CBENCH_HANDSHAKE=1` in the
     environment, one line on stdout says where: `cbench|1|tcp|127.0.0.1:40123`.
-    From then on whatever is printed goes to stderr, because nobody may be
-    reading stdout any more.
+    From then on all that is printed goes to stderr, because stdout may not be
+    read any more.
     """
     server = Server(
         systems,

@@ -5,7 +5,6 @@ it should be gets a status instead of a traceback in gRPC's log.
 """
 
 import asyncio
-import functools
 from collections.abc import Awaitable, Callable
 from typing import Any, NoReturn, cast
 
@@ -151,13 +150,11 @@ class Services:
                 has_room = True
                 for call in message.calls:
                     timeout = call.timeout if call.HasField("timeout") else None
-                    start = functools.partial(
-                        lane.start, kind, call.request, id_of(call), timeout, "response"
-                    )
-                    if not start(is_patient=has_room):
-                        # After a wait in vain the rest of the message gets none.
+                    work = (kind, call.request, id_of(call), timeout, "response")
+                    if not lane.start(*work, is_patient=has_room):
+                        # After a wait that brought no room the rest of the message gets no wait.
                         has_room = await lane.room_for(kind, call.request)
-                        start()
+                        lane.start(*work)
                 for call_id in message.cancel_call_ids:
                     lane.cancel(call_id)
                 await lane.backlog_written()

@@ -15,7 +15,23 @@ from typing import Any
 
 # What a function returned, or what it raised.
 _Outcome = tuple[Any, BaseException | None]
-_Work = tuple[asyncio.Future[_Outcome], Callable[[], Any]]
+
+
+class _Pending(asyncio.Future[_Outcome]):
+    """The outcome of a function that a thread has; as long as it has it, nothing cancels it.
+
+    A task that is cancelled meanwhile learns of it when the function has returned.
+    """
+
+    def __init__(self, pool: "ThreadPool") -> None:
+        super().__init__()
+        self._pool = pool
+
+    def cancel(self, msg: Any = None) -> bool:
+        return self._pool.is_closed and super().cancel(msg)
+
+
+_Work = tuple[_Pending, Callable[[], Any]]
 
 
 class ThreadPool:
@@ -26,9 +42,9 @@ class ThreadPool:
         self._name = name
         self._started = 0
         self._busy = 0
-        self._closed = False
+        self.is_closed = False
         self._work: queue.SimpleQueue[_Work | None] = queue.SimpleQueue()
-        self._results: deque[tuple[asyncio.Future[_Outcome], _Outcome]] = deque()
+        self._results: deque[tuple[_Pending, _Outcome]] = deque()
         self._woken = False
         self._lock = threading.Lock()
 
@@ -36,10 +52,10 @@ class ThreadPool:
         """Run `function` in a thread and return what it returns, or raise what it raises.
 
         Cancelling takes effect only when the function has returned, so that
-        whoever counts threads or holds a lock never lets go too early.
+        a caller that counts threads or holds a lock never lets go too early.
         """
         loop = asyncio.get_running_loop()
-        future: asyncio.Future[_Outcome] = loop.create_future()
+        future = _Pending(self)
         self._busy += 1
         if self._busy > self._started and self._started < self._size:
             self._started += 1
@@ -47,27 +63,17 @@ class ThreadPool:
                 target=self._serve, args=(loop,), name=f"{self._name}-{self._started}", daemon=True
             ).start()
         self._work.put((future, function))
-        cancelled = False
         try:
-            while not future.done():
-                try:
-                    await asyncio.shield(future)
-                except asyncio.CancelledError:
-                    cancelled = True
-                    if self._closed:
-                        break
+            value, error = await future
         finally:
             self._busy -= 1
-        if cancelled:
-            raise asyncio.CancelledError
-        value, error = future.result()
         if error is not None:
             raise error
         return value
 
     def close(self) -> None:
         """Let idle threads end, and wait no longer for busy ones."""
-        self._closed = True
+        self.is_closed = True
         for _ in range(self._started):
             self._work.put(None)
 
@@ -86,7 +92,7 @@ class ThreadPool:
     def _report(
         self,
         loop: asyncio.AbstractEventLoop,
-        future: asyncio.Future[_Outcome],
+        future: _Pending,
         outcome: _Outcome,
     ) -> None:
         with self._lock:
@@ -97,7 +103,7 @@ class ThreadPool:
         try:
             loop.call_soon_threadsafe(self._deliver)
         except RuntimeError:
-            return  # The loop is closed: nobody waits any more.
+            return  # The loop is closed, and nothing waits for it.
 
     def _deliver(self) -> None:
         with self._lock:

@@ -13,7 +13,7 @@ from cbench_client.errors import Unencodable
 
 MAX_DEPTH = 30
 _INT_MIN, _INT_MAX = -(2**63), 2**63 - 1
-# What a value that is not text counts as, until somebody looks closer.
+# What a value that is not text counts as, before it is measured.
 _LARGE = 256
 
 Value = example_pb2.Value
@@ -145,7 +145,7 @@ def fields_from_proto(fields: Mapping[str, example_pb2.Value], path: str = "") -
 def example_to_proto(
     example: Mapping[str, Any], message: example_pb2.Example | None = None
 ) -> example_pb2.Example:
-    """Encode an example; `id` and `dataset` travel in fields of their own."""
+    """Encode an example; `id` and `dataset` travel in their own fields."""
     if message is None:
         message = example_pb2.Example()
     message.SetInParent()

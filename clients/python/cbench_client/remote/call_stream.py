@@ -6,7 +6,7 @@ so what is ready travels together and nothing is encoded twice.
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 MAX_BATCH_BYTES = 1024 * 1024
@@ -19,13 +19,15 @@ _NEVER = float("inf")
 
 
 class _Parcel:
-    """Calls that are sent together, as an encoded message."""
+    """Calls that are sent together, as an encoded message, and what they have in common."""
 
-    __slots__ = ("call_ids", "data", "is_sent")
+    __slots__ = ("count", "data", "deadline", "is_sent", "sink")
 
-    def __init__(self, call_ids: Sequence[str], data: bytes) -> None:
-        self.call_ids = call_ids
+    def __init__(self, count: int, data: bytes, deadline: float, sink: Sink) -> None:
+        self.count = count
         self.data = data
+        self.deadline = deadline
+        self.sink = sink
         self.is_sent = False
 
 
@@ -49,7 +51,7 @@ class CallStream:
         self._late = late
         self._limit = limit
         self._in_flight = 0
-        self._waiting: dict[str, tuple[Any, Sink, float, _Parcel]] = {}
+        self._waiting: dict[str, tuple[Any, _Parcel]] = {}
         self._outbox: deque[_Parcel] = deque()
         self._cancelled: list[str] = []
         self._wake: asyncio.Future[None] | None = None
@@ -61,14 +63,12 @@ class CallStream:
         """Whether a call has no outcome yet."""
         return call_id in self._waiting
 
-    def submit(
-        self, calls: Sequence[tuple[str, Any]], data: bytes, timeout: float, sink: Sink
-    ) -> None:
-        """Send calls, each by its id with what it is for; `data` is a message that holds them."""
-        parcel = _Parcel([call_id for call_id, _ in calls], data)
+    def submit(self, calls: Mapping[str, Any], data: bytes, timeout: float, sink: Sink) -> None:
+        """Send calls, given by their ids what each is for; `data` is a message that holds them."""
         deadline = self._loop.time() + timeout
-        for call_id, token in calls:
-            self._waiting[call_id] = (token, sink, deadline, parcel)
+        parcel = _Parcel(len(calls), data, deadline, sink)
+        for call_id, token in calls.items():
+            self._waiting[call_id] = (token, parcel)
         self._outbox.append(parcel)
         self.wake()
         # One timer for all: with equal timeouts a new call is never the next to expire.
@@ -80,7 +80,7 @@ class CallStream:
         parcel = self._forget(call_id)
         if parcel is None:
             return
-        if not parcel.is_sent and len(parcel.call_ids) == 1:
+        if not parcel.is_sent and parcel.count == 1:
             self._outbox.remove(parcel)
         else:
             self._cancelled.append(call_id)
@@ -90,8 +90,8 @@ class CallStream:
         entry = self._waiting.pop(call_id, None)
         if entry is None:
             return None
-        self._in_flight -= entry[3].is_sent
-        return entry[3]
+        self._in_flight -= entry[1].is_sent
+        return entry[1]
 
     def wake(self) -> None:
         """Have `ready` return."""
@@ -117,7 +117,7 @@ class CallStream:
                 break
             self._outbox.popleft()
             parcel.is_sent = True
-            self._in_flight += len(parcel.call_ids)
+            self._in_flight += parcel.count
             size += len(parcel.data)
             parts.append(parcel.data)
             parcel.data = b""
@@ -130,18 +130,21 @@ class CallStream:
         """Hand outcomes to those who wait for them, many at once; others are dropped."""
         now = self._loop.time()
         forget = self._waiting.pop
+        last: _Parcel | None = None
         told: Sink | None = None
         pairs: list[tuple[Any, Any]] = []
         for call_id, outcome in outcomes:
             entry = forget(call_id, None)
             if entry is None:
                 continue
-            token, sink, _, parcel = entry
+            token, parcel = entry
             self._in_flight -= parcel.is_sent
-            if sink is not told:
-                if told is not None:
+            if parcel is not last:
+                last = parcel
+                if told is not None and parcel.sink != told:
                     told(pairs, now)
-                told, pairs = sink, []
+                    pairs = []
+                told = parcel.sink
             pairs.append((token, outcome))
         if told is not None:
             told(pairs, now)
@@ -149,14 +152,14 @@ class CallStream:
             self.wake()
 
     def finish(self, make_error: Callable[[], Exception]) -> None:
-        """End every call that has no outcome with an error of its own, and take no more."""
+        """End every call that has no outcome, each with its own error, and take no more."""
         self.is_open = False
         self._sweep_again_at(_NEVER)
         waiting, self._waiting = self._waiting, {}
         self._outbox.clear()
         now = self._loop.time()
-        for token, sink, _, _ in waiting.values():
-            sink([(token, make_error())], now)
+        for token, parcel in waiting.values():
+            parcel.sink([(token, make_error())], now)
         self.wake()
 
     def _sweep_again_at(self, when: float) -> None:
@@ -167,9 +170,14 @@ class CallStream:
 
     def _expire(self) -> None:
         now = self._loop.time()
-        late = [call_id for call_id, entry in self._waiting.items() if entry[2] <= now]
-        for call_id in late:
-            if entry := self._waiting.get(call_id):
+        late = [
+            (call_id, *entry)
+            for call_id, entry in self._waiting.items()
+            if entry[1].deadline <= now
+        ]
+        for call_id, token, parcel in late:
+            if self.holds(call_id):
                 self.give_up(call_id)
-                entry[1]([(entry[0], self._late(entry[0]))], now)
-        self._sweep_again_at(min((entry[2] for entry in self._waiting.values()), default=_NEVER))
+                parcel.sink([(token, self._late(token))], now)
+        deadlines = (parcel.deadline for _, parcel in self._waiting.values())
+        self._sweep_again_at(min(deadlines, default=_NEVER))

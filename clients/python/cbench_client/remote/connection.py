@@ -1,8 +1,9 @@
 """A connection to a process that serves systems: one attempt per call, and nothing hidden."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
 
 from google.protobuf.message import DecodeError
 
@@ -10,6 +11,16 @@ from cbench_client._gen.cbench.v1 import system_pb2
 from cbench_client.errors import ClientError, RemoteFailure, Unencodable
 from cbench_client.messages import convert, failures
 from cbench_client.remote.call_stream import MAX_BATCH_BYTES
+from cbench_client.remote.calls import (
+    Answered,
+    Asked,
+    ConversationReply,
+    Failed,
+    ProcessCall,
+    ProcessReply,
+    Reply,
+    WholeCall,
+)
 from cbench_client.remote.channel import Tls
 from cbench_client.remote.description import SERVICE, SystemDescription, read_descriptions
 from cbench_client.remote.process_stream import ProcessStream, StreamRefused, UndecodableOutcome
@@ -18,68 +29,6 @@ from cbench_client.remote.unary import UnaryConnection
 # Text of which a call may be too large for a stream, a character having up to four bytes.
 _LOOK_CLOSER = MAX_BATCH_BYTES // 4
 _PARCEL_CHARACTERS = 256 * 1024
-
-
-class ProcessCall(NamedTuple):
-    """One example to be transformed, of which some fields are withheld."""
-
-    call_id: str
-    example: Mapping[str, Any]
-    withheld: frozenset[str] = frozenset()
-    token: Any = None
-    """Whatever the caller knows it by."""
-
-
-class ProcessReply(NamedTuple):
-    """What a system made of an example; `latency` is in seconds, from call to arrival."""
-
-    processed: dict[str, Any]
-    usage: dict[str, Any] | None
-    latency: float
-    carried: Sequence[str] = ()
-    """Texts of `processed` that are the example's own."""
-    token: Any = None
-
-
-Answered = Callable[[list[ProcessReply]], None]
-Failed = Callable[[Any, ClientError], None]
-"""Told a call's token and why there is no reply: `RemoteFailure`, or `Unencodable`."""
-
-
-class ConversationReply(NamedTuple):
-    """What a system said in a conversation, one reply per user turn."""
-
-    replies: list[dict[str, Any]]
-    usage: dict[str, Any] | None
-    latency: float
-
-
-class _Asked:
-    """What calls that were started together have in common: whom, how, and who is told."""
-
-    __slots__ = ("_key", "answered", "failed", "options", "system", "timeout")
-
-    def __init__(
-        self,
-        system: str,
-        timeout: float,
-        options: Mapping[str, Any] | None,
-        answered: Answered,
-        failed: Failed,
-    ) -> None:
-        self.system = system
-        self.timeout = timeout
-        self.options = options
-        self.answered = answered
-        self.failed = failed
-        self._key = (answered, failed)
-
-    # Those who are told by the same functions are told together.
-    def __hash__(self) -> int:
-        return hash(self._key)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Asked) and self._key == other._key
 
 
 class SystemConnection:
@@ -99,9 +48,10 @@ class SystemConnection:
         self._streaming: frozenset[str] = frozenset()
         self._stream: ProcessStream | None = None
         self._last_head: tuple[Any, system_pb2.ProcessCall, Any] | None = None
-        # Calls of their own, by id, and replies to them that nobody was told of yet.
-        self._alone: dict[str, asyncio.Task[None]] = {}
-        self._gathered: dict[_Asked, list[ProcessReply]] = {}
+        # Calls made on their own, by id, and those of them that are over, with the time.
+        self._alone: dict[str, Any] = {}
+        self._over: list[tuple[tuple[ProcessCall, Asked], Any]] = []
+        self._over_at = 0.0
 
     async def describe(self, timeout: float = 5.0) -> list[SystemDescription]:
         """Ask what is served. Raises `Unreachable` with the likely cause."""
@@ -143,10 +93,9 @@ class SystemConnection:
             if not ended.done():
                 ended.set_exception(error)
 
-        call = ProcessCall(call_id, example)
         self.start_many(
             system,
-            [call],
+            [WholeCall(call_id, example)],
             timeout=timeout,
             answered=answered,
             failed=failed,
@@ -169,50 +118,54 @@ class SystemConnection:
         failed: Failed,
         options: Mapping[str, Any] | None = None,
         alone: bool = False,
+        reply: Reply = ProcessReply,
     ) -> None:
         """Have examples transformed that travel together, without a task for each.
 
         Every call ends with exactly one of the two functions, which are called
-        from the loop and never before this returns.
+        from the loop and never before this returns. Replies that arrive
+        together are told together.
         """
-        asked = _Asked(system, timeout, options, answered, failed)
+        now = self._loop.time()
+        asked = Asked(system, timeout, options, answered, failed, reply, now)
         try:
             head = self._head(asked)
         except Unencodable as error:
             for call in calls:
-                self._loop.call_soon(failed, call.token, error)
+                self._loop.call_soon(failed, call, error)
             return
         is_streamed = not alone and system in self._streaming
         message = system_pb2.ProcessStreamRequest()
-        sent: list[tuple[str, tuple[ProcessCall, _Asked, float]]] = []
+        sent: dict[str, tuple[ProcessCall, Asked]] = {}
         size = 0
-        now = self._loop.time()
         for call in calls:
-            if self._is_in_flight(call.call_id):
-                self._loop.call_soon(failed, call.token, self._in_flight(call.call_id))
+            call_id, work = call.call_id, call.work
+            if call_id in sent or self._is_in_flight(call_id):
+                self._loop.call_soon(failed, call, self._in_flight(call_id))
                 continue
             made = message.calls.add()
             made.CopyFrom(head)
-            made.request.call_id = call.call_id
+            request = made.request
+            request.call_id = call_id
             try:
-                text = convert.visible_to_proto(call.example, call.withheld, made.request.example)
+                text = convert.visible_to_proto(work.example, work.withheld, request.example)
             except Unencodable as error:
                 del message.calls[-1]
-                self._loop.call_soon(failed, call.token, error)
+                self._loop.call_soon(failed, call, error)
                 continue
             if not is_streamed or (text >= _LOOK_CLOSER and made.ByteSize() >= MAX_BATCH_BYTES):
-                self._start_alone(call, made.request.SerializeToString(), asked)
+                self._start_alone((call, asked), request.SerializeToString())
                 del message.calls[-1]
                 continue
-            sent.append((call.call_id, (call, asked, now)))
+            sent[call_id] = (call, asked)
             size += text
             if size >= _PARCEL_CHARACTERS:
                 self._open().submit(sent, message.SerializeToString(), timeout, self._sort)
-                message, sent, size = system_pb2.ProcessStreamRequest(), [], 0
+                message, sent, size = system_pb2.ProcessStreamRequest(), {}, 0
         if sent:
             self._open().submit(sent, message.SerializeToString(), timeout, self._sort)
 
-    def _head(self, asked: "_Asked") -> system_pb2.ProcessCall:
+    def _head(self, asked: Asked) -> system_pb2.ProcessCall:
         """What all calls of a system have in common."""
         key = (asked.system, asked.timeout, id(asked.options))
         if self._last_head is None or self._last_head[0] != key:
@@ -239,9 +192,9 @@ class SystemConnection:
         )
 
     def give_up(self, call_id: str) -> None:
-        """Forget a call that was started: nobody is told of its end, and the server is told."""
-        if task := self._alone.pop(call_id, None):
-            task.cancel()
+        """Forget a call that was started: its end is not told, and the server learns of it."""
+        if made := self._alone.pop(call_id, None):
+            made.cancel()
         elif self._stream is not None:
             self._stream.give_up(call_id)
 
@@ -268,7 +221,8 @@ class SystemConnection:
             replies = convert.turns_from_proto(response.replies)
         except (DecodeError, Unencodable) as error:
             raise self._undecodable(error) from None
-        return ConversationReply(replies, _usage(response), latency)
+        usage = convert.usage_from_proto(response.usage) if response.HasField("usage") else None
+        return ConversationReply(replies, usage, latency)
 
     @property
     def is_connected(self) -> bool:
@@ -294,14 +248,15 @@ class SystemConnection:
 
     def _sort(self, ended: list[tuple[Any, Any]], when: float) -> None:
         """Tell those who asked of calls that ended together."""
-        replies: dict[_Asked, list[ProcessReply]] = {}
-        for (call, asked, started), outcome in ended:
+        replies: dict[Answered, list[Any]] = {}
+        together: list[Any] = []
+        last: Asked | None = None
+        for (call, asked), outcome in ended:
+            if asked is not last:
+                together = replies.setdefault(asked.answered, [])
+                last = asked
             try:
-                if outcome.__class__ is system_pb2.ProcessOutcome and outcome.HasField("response"):
-                    reply = self._reply(outcome.response, call, when - started)
-                    replies.setdefault(asked, []).append(reply)
-                else:
-                    asked.failed(call.token, self._failure(outcome))
+                together.append(self._reply(call, asked, outcome, when))
             except StreamRefused:
                 # The call has not been made; it is, on its own, and so are all that follow.
                 self._streaming = frozenset()
@@ -312,60 +267,72 @@ class SystemConnection:
                     answered=asked.answered,
                     failed=asked.failed,
                     options=asked.options,
+                    reply=asked.reply,
                 )
             except RemoteFailure as failure:
-                asked.failed(call.token, failure)
-        for asked, together in replies.items():
-            asked.answered(together)
+                asked.failed(call, failure)
+        for answered, together in replies.items():
+            if together:
+                answered(together)
 
-    def _failure(self, outcome: Any) -> RemoteFailure:
+    def _reply(self, call: Any, asked: Asked, outcome: Any, when: float) -> Any:
+        """Make the reply to a call, or raise why there is none."""
+        if outcome.__class__ is system_pb2.ProcessOutcome and outcome.HasField("response"):
+            response = outcome.response
+        elif outcome.__class__ is system_pb2.ProcessResponse:
+            response = outcome
+        else:
+            raise self._failure(outcome)
+        work = call.work
+        try:
+            processed, carried = convert.answer_from_proto(response, work.example, work.withheld)
+        except Unencodable as error:
+            raise self._undecodable(error) from None
+        usage = convert.usage_from_proto(response.usage) if response.HasField("usage") else None
+        return asked.reply(call, processed, when - asked.started, usage, carried)
+
+    def _failure(self, outcome: Any) -> RemoteFailure | StreamRefused:
         if isinstance(outcome, UndecodableOutcome):
             return self._undecodable(outcome)
-        if isinstance(outcome, StreamRefused):
-            raise outcome
-        if isinstance(outcome, RemoteFailure):
+        if isinstance(outcome, StreamRefused | RemoteFailure):
             return outcome
         if outcome.WhichOneof("result") == "failure":
             return failures.failure_from_proto(outcome.failure)
         return self._undecodable(ValueError("an outcome with neither response nor failure"))
 
-    # Calls of their own: large ones, and all to a server that takes no stream.
+    # Calls made on their own: large ones, and all to a server that takes no stream.
 
-    def _start_alone(self, call: ProcessCall, request: bytes, asked: "_Asked") -> None:
-        self._alone[call.call_id] = self._loop.create_task(self._await(call, request, asked))
+    def _start_alone(self, token: tuple[ProcessCall, Asked], request: bytes) -> None:
+        call, asked = token
+        made = self._unary.start("Process", request, asked.timeout)
+        self._alone[call.call_id] = made
+        made.add_done_callback(partial(self._alone_ended, token))
 
-    async def _await(self, call: ProcessCall, request: bytes, asked: "_Asked") -> None:
-        started = self._loop.time()
-        try:
-            data = await self._unary.call("Process", request, asked.timeout)
-            response = system_pb2.ProcessResponse.FromString(data)
-            reply = self._reply(response, call, self._loop.time() - started)
-        except RemoteFailure as failure:
-            self._alone.pop(call.call_id, None)
-            asked.failed(call.token, failure)
-        except DecodeError as error:
-            self._alone.pop(call.call_id, None)
-            asked.failed(call.token, self._undecodable(error))
-        else:
-            self._alone.pop(call.call_id, None)
-            if not self._gathered:
-                self._loop.call_soon(self._tell)
-            self._gathered.setdefault(asked, []).append(reply)
+    def _alone_ended(self, token: tuple[ProcessCall, Asked], made: Any) -> None:
+        """Gather what ends in one turn of the loop, so that it is told together."""
+        if not self._over:
+            self._over_at = self._loop.time()
+            self._loop.call_soon(self._tell)
+        self._over.append((token, made))
 
     def _tell(self) -> None:
-        """Tell of the replies that have gathered since the loop last came round."""
-        gathered, self._gathered = self._gathered, {}
-        for asked, replies in gathered.items():
-            asked.answered(replies)
+        over, self._over = self._over, []
+        ended = []
+        for token, made in over:
+            call_id = token[0].call_id
+            # The end of a call that was given up is not told; its id may be in use again.
+            if self._alone.get(call_id) is made:
+                del self._alone[call_id]
+                ended.append((token, self._alone_outcome(made)))
+        self._sort(ended, self._over_at)
 
-    def _reply(
-        self, response: system_pb2.ProcessResponse, call: ProcessCall, latency: float
-    ) -> ProcessReply:
+    def _alone_outcome(self, made: Any) -> Any:
         try:
-            processed, carried = convert.answer_from_proto(response, call.example, call.withheld)
-        except Unencodable as error:
-            raise self._undecodable(error) from None
-        return ProcessReply(processed, _usage(response), latency, carried, call.token)
+            return system_pb2.ProcessResponse.FromString(self._unary.result(made))
+        except RemoteFailure as failure:
+            return failure
+        except DecodeError as error:
+            return self._undecodable(error)
 
     def _undecodable(self, error: Exception) -> RemoteFailure:
         why = f": {error}" if isinstance(error, Unencodable | ValueError) else "."
@@ -373,7 +340,3 @@ class SystemConnection:
             f"{self.target} sent an answer that cannot be decoded{why}",
             reason="UNDECODABLE_RESPONSE",
         )
-
-
-def _usage(response: Any) -> dict[str, Any] | None:
-    return convert.usage_from_proto(response.usage) if response.HasField("usage") else None

@@ -1,4 +1,4 @@
-"""Why a call found nobody: one sentence that names the target, the cause and what to do.
+"""Diagnoses of unreachable targets: one sentence with the target, the cause and what to do.
 
 gRPC reports most causes as UNAVAILABLE, or as a deadline. So after a failure
 the port is asked once more, over a bare socket, what it speaks.

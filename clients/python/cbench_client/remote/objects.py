@@ -1,7 +1,7 @@
 """Systems and evaluators of another process, used as if they were objects of this one.
 
-Nothing is dialled before the first use, which raises `Unreachable` if nobody
-is there. Failures that may pass are retried until the timeout, always with
+Nothing is dialled before the first use, which raises `Unreachable` if nothing
+answers. Failures that may pass are retried until the timeout, always with
 the same call id. Objects may be shared by threads and by event loops.
 """
 
@@ -36,15 +36,11 @@ class RemoteSystem(Peer[SystemConnection]):
         token: str | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> None:
-        super().__init__(
-            target,
-            name,
-            timeout,
-            tls,
-            token,
-            lambda address: SystemConnection(address, tls=tls, token=token),
-        )
+        super().__init__(target, name, timeout, tls, token)
         self.options = dict(options or {})
+
+    def _open(self) -> SystemConnection:
+        return SystemConnection(self.target, tls=self._tls, token=self._token)
 
     def process(self, example: Mapping[str, Any]) -> dict[str, Any]:
         """Have an example transformed; what the call used joins it as `api_usage`."""
@@ -57,7 +53,7 @@ class RemoteSystem(Peer[SystemConnection]):
     async def aprocess(self, example: Mapping[str, Any]) -> dict[str, Any]:
         """Do as `process`, on the running loop."""
         connection, call_id = await self._connect(), uuid.uuid4().hex
-        # A repeated call keeps off the stream, or one that breaks the stream
+        # A repeated call keeps off the stream: one that breaks the stream would
         # take the same others down each time.
         reply = await with_retries(
             lambda seconds, number: connection.process(
@@ -113,18 +109,13 @@ class RemoteMemorySystem(Peer[UnaryConnection]):
         tls: Tls | bool | None = None,
         token: str | None = None,
     ) -> None:
-        super().__init__(
-            target,
-            name,
-            timeout,
-            tls,
-            token,
-            lambda address: UnaryConnection(
-                address, "cbench.v1.MemorySystem", tls=tls, token=token
-            ),
-        )
+        super().__init__(target, name, timeout, tls, token)
         self.scope = scope or uuid.uuid4().hex
         self.last_reply: dict[str, Any] = {}
+
+    def _open(self) -> UnaryConnection:
+        service = "cbench.v1.MemorySystem"
+        return UnaryConnection(self.target, service, tls=self._tls, token=self._token)
 
     def with_scope(self, scope: str) -> "RemoteMemorySystem":
         """Return a view of another scope, over the same connections."""
@@ -200,19 +191,19 @@ class RemoteEvaluator(Peer[UnaryConnection]):
         tls: Tls | bool | None = None,
         token: str | None = None,
     ) -> None:
-        super().__init__(
-            target,
-            name,
-            timeout,
-            tls,
-            token,
-            lambda address: UnaryConnection(
-                address, "cbench.v1.Evaluator", tls=tls, token=token, origin="evaluator"
-            ),
-        )
+        super().__init__(target, name, timeout, tls, token)
         # Here the name given is the one served: the server knows its aliases.
         self._served = self._served or name
         self.options = dict(options or {})
+
+    def _open(self) -> UnaryConnection:
+        return UnaryConnection(
+            self.target,
+            "cbench.v1.Evaluator",
+            tls=self._tls,
+            token=self._token,
+            origin="evaluator",
+        )
 
     def score(self, original: Mapping[str, Any], processed: Mapping[str, Any]) -> dict[str, float]:
         """Compare `processed` with `original` and name each score."""

@@ -32,14 +32,15 @@ class Peer(Generic[C]):
         timeout: float,
         tls: Tls | bool | None,
         token: str | None,
-        connect: Callable[[str], C],
     ) -> None:
         self.target, self._served = split_target(target)
         self.timeout = timeout
         check_token(self.target, tls, token)
+        self._tls = tls
+        self._token = token
         self._name = name
         self._version: str | None = None
-        self._connections: PerLoop[C] = PerLoop(lambda: connect(self.target))
+        self._connections: PerLoop[C] = PerLoop(self._open)
         # Those on which Describe has answered.
         self._met: weakref.WeakSet[C] = weakref.WeakSet()
 
@@ -76,6 +77,10 @@ class Peer(Generic[C]):
 
     async def __aexit__(self, *exc_info: object) -> None:
         await self.aclose()
+
+    def _open(self) -> C:
+        """Make a connection for the running loop."""
+        raise NotImplementedError
 
     async def _offers(self, connection: C) -> Mapping[str, str]:
         """Ask what is served: versions by name."""

@@ -1,4 +1,4 @@
-"""One `ProcessStream`: many calls in flight, each message carrying whatever is ready."""
+"""A `ProcessStream`: many calls in flight, each message carrying all that is ready."""
 
 import asyncio
 from collections.abc import Callable

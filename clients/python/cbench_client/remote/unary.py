@@ -8,6 +8,7 @@ import grpc.aio
 from google.protobuf.message import DecodeError
 from grpc_health.v1 import health_pb2
 
+from cbench_client.errors import RemoteFailure
 from cbench_client.remote.channel import Tls, open_channel
 from cbench_client.remote.diagnosis import explain_async
 from cbench_client.remote.status import failure_of
@@ -61,6 +62,27 @@ class UnaryConnection:
         except grpc.RpcError as error:
             raise failure_of(error, self.target, origin=self._origin) from None
         return cast(bytes, data)
+
+    def start(self, name: str, request: bytes, timeout: float) -> Any:
+        """Start a call of a method and return gRPC's object for it; see `result`."""
+        return self._method(name)(request, timeout=timeout)
+
+    def result(self, call: Any) -> bytes:
+        """Return what a started call gave, once it is over. Raises `RemoteFailure`."""
+        try:
+            call.__await__().send(None)
+        except StopIteration as over:  # How a coroutine returns to what drives it.
+            return cast(bytes, over.value)
+        except grpc.RpcError as error:
+            raise failure_of(error, self.target, origin=self._origin) from None
+        except asyncio.CancelledError:
+            pass  # By the channel, which was closed.
+        raise RemoteFailure(
+            f"the call to {self.target} was broken off.",
+            origin="transport",
+            reason="UNAVAILABLE",
+            retryable=True,
+        )
 
     @property
     def is_connected(self) -> bool:

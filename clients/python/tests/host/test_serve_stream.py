@@ -137,6 +137,23 @@ async def test_ending_the_requests_answers_what_is_held_and_ends_the_stream(kind
 
 
 @BOTH
+async def test_calls_expire_in_the_order_of_their_deadlines_not_of_their_arrival(
+    kind: Any,
+) -> None:
+    system = kind()
+    async with streaming(system) as (_, stream):
+        await stream.write(message(("patient", "a"), timeout=60))
+        await stream.write(message(("second", "b"), timeout=0.3))
+        await stream.write(message(("first", "b"), timeout=0.05))
+        late = await outcomes(stream, 2)
+        system.latches["a"].set()
+        (answered,) = await outcomes(stream, 1)
+    assert [outcome.call_id for outcome in late] == ["first", "second"]
+    assert {outcome.failure.reason for outcome in late} == {"DEADLINE_EXCEEDED"}
+    assert answered.response.fields["response"].string_value == "patient"
+
+
+@BOTH
 async def test_a_deadline_is_answered_at_once_and_reaches_user_code(kind: Any) -> None:
     system = kind()
     async with streaming(system) as (_, stream):

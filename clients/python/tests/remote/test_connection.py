@@ -12,7 +12,8 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from cbench_client._gen.cbench.v1 import system_pb2 as pb
 from cbench_client.errors import RemoteFailure, Unencodable
 from cbench_client.messages.convert import processed_to_proto
-from cbench_client.remote.connection import ProcessReply, SystemConnection
+from cbench_client.remote.calls import ProcessReply, WholeCall
+from cbench_client.remote.connection import SystemConnection
 from tests.fixtures.ports import held_port
 
 Handler = Callable[..., Any]
@@ -547,6 +548,60 @@ async def test_a_call_id_in_flight_is_refused_a_second_time(peer: Peer, connect:
     calls = [asyncio.ensure_future(failure_of(ask(connection, "same"))) for _ in range(2)]
     done, _ = await asyncio.wait(calls, return_when=asyncio.FIRST_COMPLETED)
     assert [call.result().reason for call in done] == ["ALREADY_EXISTS"]
+
+
+async def test_calls_of_one_batch_with_the_same_id_are_told_apart(connect: Connect) -> None:
+    connection = await connect()
+    ends: asyncio.Queue[Any] = asyncio.Queue()
+    twins = [WholeCall("twin", {"id": n, "question": f"q{n}"}) for n in range(2)]
+    connection.start_many(
+        "echo",
+        twins,
+        timeout=20.0,
+        answered=lambda replies: ends.put_nowait(replies[0]),
+        failed=lambda call, error: ends.put_nowait((call, error.reason)),
+    )
+    refused, reply = [await asyncio.wait_for(ends.get(), 10) for _ in twins]
+    assert refused == (twins[1], "ALREADY_EXISTS")
+    assert (reply.call, reply.processed["echo"]) == (twins[0], "q0")
+
+
+async def test_a_call_on_its_own_that_is_given_up_ends_at_the_server_and_is_not_told(
+    peer: Peer, connect: Connect
+) -> None:
+    arrived, ended = asyncio.Event(), asyncio.Event()
+    answer = peer.process
+
+    async def hanging(data: bytes, context: Any) -> bytes:
+        if b"held" not in data:
+            return await answer(data, context)
+        arrived.set()
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.set()
+        return b""
+
+    peer.process = hanging
+    connection = await connect()
+    told: list[Any] = []
+    connection.start_many(
+        "echo",
+        [WholeCall("one", {"id": 1, "question": "held"})],
+        timeout=50.0,
+        answered=told.append,
+        failed=lambda call, error: told.append(error),
+        alone=True,
+    )
+    await asyncio.wait_for(arrived.wait(), 10)
+    connection.give_up("one")
+    # The id is free at once, and the end of the first call is not taken for that of the second.
+    reply = await connection.process(
+        "echo", {"id": 1, "question": "free"}, call_id="one", timeout=20.0, alone=True
+    )
+    assert reply.processed["question"] == "free"
+    await asyncio.wait_for(ended.wait(), 10)
+    assert told == []
 
 
 async def test_closing_fails_what_is_in_flight(peer: Peer, connect: Connect) -> None:
