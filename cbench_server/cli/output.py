@@ -82,7 +82,7 @@ def row_facts(client: BenchClient, run: Run) -> RowFacts:
     broken: dict[str, str] = {}
     for system in run.systems:
         some = list(islice(rows_of(client, run.run_id, system=system), _ROWS_READ))
-        scores[system] = tuple(sorted({row.primary_score for row in some} - {""}))
+        scores[system] = tuple(sorted({row.score_name for row in some} - {""}))
         for row in some:
             for name, failure in row.evaluator_failures.items():
                 broken.setdefault(name, failure.message)
@@ -100,5 +100,6 @@ def complain_of_failure(run: Run, output: str) -> None:
 
 
 def exit_code(run: Run) -> int:
-    """Return 1 for a run that did not reach its end; failed rows are results."""
-    return OK if run.state is RunState.SUCCEEDED else FAILED
+    """Return 1 for a run that did not reach its end, or of which every row failed."""
+    has_rows = run.completed_rows == 0 or run.failed_rows < run.completed_rows
+    return OK if run.state is RunState.SUCCEEDED and has_rows else FAILED

@@ -106,7 +106,7 @@ def _comparison(client: "BenchClient", runs: "Sequence[Run]") -> "Comparison | N
             sides[name] = rows_of(client, run.run_id, system=system)
     from cbench_server.reports.report import compared_sides
 
-    found = compared_sides(sides, runs[0].spec, must=len(runs) > 1)
+    found = compared_sides(sides, runs[0], must=len(runs) > 1)
     notes = [note for other in runs[1:] for note in run_differences(runs[0], other)]
     return replace(found, notes=(*dict.fromkeys(notes), *found.notes)) if found else None
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from cbench_server.comparison.values import Front as Front
     from cbench_server.comparison.values import FrontPoint as FrontPoint
     from cbench_server.comparison.values import PairedDifference as PairedDifference
+    from cbench_server.metrics.outcomes import score_infos as score_infos
     from cbench_server.metrics.stats.estimate import Estimate as Estimate
 
 # Imported on first use: the flags of `cbench gate` need no more than its policies.
@@ -30,6 +31,7 @@ __getattr__ = names_of(
         "PairedDifference": "values",
         "compare": "comparison",
         "compare_two": "comparison",
+        "score_infos": "comparison",
     },
 )
 
@@ -44,4 +46,5 @@ __all__ = [
     "PairedDifference",
     "compare",
     "compare_two",
+    "score_infos",
 ]

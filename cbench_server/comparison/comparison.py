@@ -7,6 +7,7 @@ from itertools import combinations
 from cbench_server.comparison.sentences import sentence
 from cbench_server.comparison.values import Comparison, PairedDifference
 from cbench_server.errors import InvalidInput
+from cbench_server.metrics.outcomes import score_infos as score_infos
 from cbench_server.results import EvalRow
 from cbench_server.types import ScoreInfo
 
@@ -23,6 +24,7 @@ def compare(
     effect: float = EFFECT,
     seed: int = 0,
     scores: Mapping[str, ScoreInfo] | None = None,
+    unscored_at_worst: bool = False,
 ) -> Comparison:
     """Compare systems on the examples they share, every pair of them unless `pairs` says which.
 
@@ -40,7 +42,10 @@ def compare(
 
     if len(sides) < 2:
         raise InvalidInput(f"a comparison needs two systems, not {', '.join(sides) or 'none'}")
-    read = {name: Side(name, rows, score_field, scores) for name, rows in sides.items()}
+    read = {
+        name: Side(name, rows, score_field, scores, unscored_at_worst=unscored_at_worst)
+        for name, rows in sides.items()
+    }
     chosen = list(combinations(sides, 2) if pairs is None else pairs)
     notes: dict[str, None] = {}
     differences = []
@@ -67,7 +72,12 @@ def compare(
 
 
 def compare_two(
-    rows: Iterable[EvalRow], a: str, b: str, score_field: str | None = None
+    rows: Iterable[EvalRow],
+    a: str,
+    b: str,
+    score_field: str | None = None,
+    *,
+    scores: Mapping[str, ScoreInfo] | None = None,
 ) -> PairedDifference:
     """Compare two systems among the rows of a run."""
     sides: dict[str, list[EvalRow]] = {}
@@ -79,7 +89,7 @@ def compare_two(
             raise InvalidInput(f'there are no rows of system "{name}"; there are: {known}')
     if a == b:
         raise InvalidInput(f'cannot compare "{a}" with itself; name two systems')
-    return compare({a: sides[a], b: sides[b]}, score_field=score_field).pairs[0]
+    return compare({a: sides[a], b: sides[b]}, score_field=score_field, scores=scores).pairs[0]
 
 
 def _adjusted(differences: list[PairedDifference]) -> list[PairedDifference]:

@@ -5,7 +5,7 @@ shown with this many examples does not pass.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from cbench_server.comparison.policies import Policy
@@ -39,21 +39,28 @@ def check(policy: Policy, measures: Measures) -> Check:
     wants_high, limit = _demand(policy)
     estimate = quantity.estimate
     assert estimate.value is not None
-    worse, better = estimate.low, estimate.high
-    if not wants_high:
-        worse, better = better, worse
-    if policy.as_measured:
-        worse = better = estimate.value
 
     def is_kept_by(value: float) -> bool:
         return value >= limit if wants_high else value <= limit
 
-    verdict: Verdict = "failed"
-    if worse is not None and is_kept_by(worse):
-        verdict = "passed"
-    elif better is None or is_kept_by(better):
-        verdict = "not shown"
+    def verdict_on(measured: Estimate) -> Verdict:
+        worse, better = measured.low, measured.high
+        if not wants_high:
+            worse, better = better, worse
+        if policy.as_measured:
+            worse = better = measured.value
+        if worse is not None and is_kept_by(worse):
+            return "passed"
+        return "not shown" if better is None or is_kept_by(better) else "failed"
+
+    verdict = verdict_on(estimate)
     text = _explain(policy, quantity, limit, wants_high)
+    worst_case = quantity.worst_case
+    if verdict == "passed" and worst_case is not None and verdict_on(worst_case) != "passed":
+        # What could not be scored may not help a run through.
+        explained = _explain(policy, replace(quantity, estimate=worst_case), limit, wants_high)
+        text += f". With the rows that could not be scored at their worst: {explained}"
+        return Check(policy, "failed", worst_case, f"{text}.")
     if verdict == "not shown":
         text += ". Too few examples to tell: take more"
         if is_kept_by(estimate.value):

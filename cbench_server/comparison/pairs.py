@@ -66,13 +66,19 @@ class Side:
         rows: Iterable[EvalRow],
         score_field: str | None = None,
         infos: Mapping[str, ScoreInfo] | None = None,
+        *,
+        unscored_at_worst: bool = False,
     ) -> None:
+        """`unscored_at_worst` counts rows that we could not score as a system's failure."""
         self.name = name
         self.score_field = score_field
         self.known: set[str] = set()
         """The names of all scores that the rows have."""
         self.examples: dict[Key, _Example] = {}
         self._infos = infos or {}
+        self._at_worst = {Outcome.FAILED}
+        if unscored_at_worst:
+            self._at_worst.add(Outcome.UNSCORED)
         # Two readings, since only the last row tells whether the system ever responds.
         as_retention: dict[Key, _Example] = {}
         responds = has_context = False
@@ -94,11 +100,11 @@ class Side:
     def _settle(self, example: _Example, *, responds: bool) -> None:
         """Take the scores that count, failures at their worst."""
         for name, outcome, value in example.results:
-            at_worst = outcome == Outcome.FAILED or (responds and outcome == Outcome.NO_RESPONSE)
+            at_worst = outcome in self._at_worst or (responds and outcome == Outcome.NO_RESPONSE)
             score = worst_value(self._infos.get(name)) if at_worst else value
             if score is not None and (at_worst or outcome == Outcome.SCORED):
                 example.scores.append(score)
-                if outcome != Outcome.FAILED:
+                if outcome not in self._at_worst:
                     example.names.add(name)
 
     def scored(self) -> dict[Key, _Example]:

@@ -1,7 +1,8 @@
 """Quantities that policies are about, measured on a run or against a baseline."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from cbench_server.comparison.comparison import compare
 from cbench_server.comparison.policies import Policy
@@ -10,6 +11,10 @@ from cbench_server.errors import InvalidInput
 from cbench_server.metrics.stats.estimate import Estimate
 from cbench_server.results import EvalRow
 from cbench_server.texts import numbers
+from cbench_server.types import ScoreInfo
+
+if TYPE_CHECKING:
+    from cbench_server.metrics.stats.frame import Frame
 
 _PERCENTILES = {"p50 latency": 50, "p95 latency": 95, "p99 latency": 99}
 _AXES: dict[str, Axis] = {
@@ -29,6 +34,8 @@ class Quantity:
     count: str
     in_points: bool = True
     """Whether a hundredth of it is a point."""
+    worst_case: Estimate | None = None
+    """The same with rows that could not be scored at their worst, where there are any."""
 
 
 class Measures:
@@ -39,15 +46,20 @@ class Measures:
         rows: Sequence[EvalRow],
         baseline: Sequence[EvalRow] | None = None,
         threshold: float = 0.7,
+        scores: Mapping[str, ScoreInfo] | None = None,
     ) -> None:
+        """`scores` is what is known of the scores, by name."""
         self._rows = rows
         self._baseline = baseline
         self._threshold = threshold
+        self._scores = scores or {}
 
     def value(self, policy: Policy) -> Quantity:
         """Measure a quantity on the rows."""
-        estimate = self._measure(policy, self._rows)
-        return Quantity(estimate, policy.metric, _count(self._rows))
+        measured = self._measure(policy, self._rows)
+        return Quantity(
+            measured.estimate, policy.metric, measured.count, worst_case=measured.worst_case
+        )
 
     def change(self, policy: Policy) -> Quantity:
         """Measure how a quantity differs from the baseline's, or changes relative to it."""
@@ -57,14 +69,19 @@ class Measures:
             )
         words = f"{policy.metric} against the baseline"
         if policy.metric in _PERCENTILES or policy.metric in _OTHERS:
-            count = f"{_count(self._rows)} against {_count(self._baseline)}"
+            count = f"{_count(len(self._rows))} against {_count(len(self._baseline))}"
             return Quantity(self._far_ends(policy, self._baseline), words, count)
         for side in (self._rows, self._baseline):
             self._measure(policy, side)
         field = None if policy.metric in (*_AXES, "score") else policy.metric
         sides = {"the run": self._rows, "the baseline": self._baseline}
-        pair = compare(sides, score_field=field).pairs[0]
-        count = f"{pair.examples:,} pairs"
+        pair = compare(sides, score_field=field, scores=self._scores).pairs[0]
+        strict = compare(
+            sides, score_field=field, scores=self._scores, unscored_at_worst=True
+        ).pairs[0]
+        has_unscored = strict.examples > pair.examples
+        of = f" of {strict.examples:,}" if has_unscored else ""
+        count = f"{pair.examples:,}{of} pairs"
         if policy.metric in _AXES:
             cost = next(each for each in pair.costs if each.axis == _AXES[policy.metric])
             change = cost.change if policy.is_relative else _scaled(cost.change, cost.mean_b)
@@ -74,16 +91,20 @@ class Measures:
                 f'the policy "{policy.text}" allows or demands {policy.value * 100:g} points, and '
                 f'{policy.metric} goes from 0 to 1. Write "{policy.value:g} points" or a share.'
             )
-        difference = pair.difference
+        difference, worst_case = pair.difference, strict.difference
         if policy.is_relative:
             if not pair.mean_b:
                 raise _no_share(policy, '"points"')
             difference = _scaled(difference, 1 / pair.mean_b)
-        return Quantity(difference, words, count, pair.in_points)
+            worst_case = _scaled(worst_case, 1 / pair.mean_b)
+        return Quantity(
+            difference, words, count, pair.in_points, worst_case if has_unscored else None
+        )
 
     def _far_ends(self, policy: Policy, baseline: Sequence[EvalRow]) -> Estimate:
         """Compare the far ends of two intervals, which is too wide rather than too narrow."""
-        ours, theirs = self._measure(policy, self._rows), self._measure(policy, baseline)
+        ours = self._measure(policy, self._rows).estimate
+        theirs = self._measure(policy, baseline).estimate
 
         def apart(one: float | None, other: float | None) -> float | None:
             if one is None or other is None or (policy.is_relative and not other):
@@ -96,11 +117,18 @@ class Measures:
         low, high = apart(ours.low, theirs.high), apart(ours.high, theirs.low)
         return Estimate(value, None, low, high)
 
-    def _measure(self, policy: Policy, rows: Sequence[EvalRow]) -> Estimate:
-        estimate = _measure(policy.metric, rows, self._threshold)
-        if estimate.value is None:
+    def _measure(self, policy: Policy, rows: Sequence[EvalRow]) -> "_Measured":
+        measured = _measure(policy.metric, rows, self._threshold, self._scores)
+        if measured.estimate.value is None:
             raise InvalidInput(_unknown(policy, rows))
-        return estimate
+        return measured
+
+
+@dataclass(frozen=True)
+class _Measured:
+    estimate: Estimate
+    count: str
+    worst_case: Estimate | None = None
 
 
 def _no_share(policy: Policy, instead: str) -> InvalidInput:
@@ -115,7 +143,9 @@ def _scaled(estimate: Estimate, factor: float) -> Estimate:
     return Estimate(*(None if part is None else part * factor for part in parts))
 
 
-def _measure(metric: str, rows: Sequence[EvalRow], threshold: float) -> Estimate:
+def _measure(
+    metric: str, rows: Sequence[EvalRow], threshold: float, infos: Mapping[str, ScoreInfo]
+) -> _Measured:
     from cbench_server.metrics.stats.columns import Columns
     from cbench_server.metrics.stats.frame import Frame
 
@@ -123,7 +153,28 @@ def _measure(metric: str, rows: Sequence[EvalRow], threshold: float) -> Estimate
     field = None if metric in named else metric
     columns = Columns([field])
     columns.extend(rows)
-    frame = Frame(columns)
+    frame = Frame(columns, infos)
+    other = _measure_other(metric, frame)
+    if other is not None:
+        return _Measured(other, _count(len(rows)))
+    scored = frame.scored(field)
+    is_judged = scored.is_scored | scored.is_failed
+    judged = int(is_judged.sum())
+    count = _count(judged) if judged == len(rows) else f"{judged:,} of {_count(len(rows))}"
+    if not scored.is_scored.any():
+        return _Measured(Estimate(), count)
+    if metric == "pass rate":
+        passed = scored.passed(threshold)
+        estimate = frame.mean(passed, is_judged)
+        worst_case = frame.mean(passed, is_judged | scored.is_unscored)
+    else:
+        estimate = frame.mean(*scored.with_failures(), in_unit=scored.in_unit)
+        worst_case = frame.mean(*scored.worst_case(), in_unit=scored.in_unit)
+    return _Measured(estimate, count, worst_case if scored.is_unscored.any() else None)
+
+
+def _measure_other(metric: str, frame: "Frame") -> Estimate | None:
+    """Measure what is not about a score; None if it is."""
     answered_or_late = frame.has_answer | frame.timed_out
     if metric in _PERCENTILES:
         return frame.percentiles(frame.latency, answered_or_late, _PERCENTILES[metric])[0]
@@ -137,12 +188,7 @@ def _measure(metric: str, rows: Sequence[EvalRow], threshold: float) -> Estimate
         return frame.mean(frame.context_out, frame.has_context).never_negative()
     if metric == "cost":
         return frame.mean(*frame.cost_usd()).never_negative()
-    scored = frame.scored(field)
-    if not scored.is_scored.any():
-        return Estimate()
-    if metric == "pass rate":
-        return frame.mean(scored.passed(threshold), scored.is_scored | scored.is_failed)
-    return frame.mean(*scored.with_failures(), in_unit=scored.in_unit)
+    return None
 
 
 def _unknown(policy: Policy, rows: Sequence[EvalRow]) -> str:
@@ -154,8 +200,8 @@ def _unknown(policy: Policy, rows: Sequence[EvalRow]) -> str:
     )
 
 
-def _count(rows: Sequence[EvalRow]) -> str:
-    return f"{len(rows):,} row{'' if len(rows) == 1 else 's'}"
+def _count(rows: int) -> str:
+    return f"{rows:,} row{'' if rows == 1 else 's'}"
 
 
 def write_value(value: float | None, policy: Policy) -> str:

@@ -39,8 +39,8 @@ def _case(row: EvalRow, threshold: float) -> Case:
     if row.failure is not None:
         kind, message = row.failure.reason, row.failure.message
     elif row.score is not None:
-        kind = row.primary_score
-        message = f"{row.primary_score} {row.score:.4g} is below {threshold:g}"
+        kind = row.score_name
+        message = f"{row.score_name} {row.score:.4g} is below {threshold:g}"
     return Case(
         classname=f"{row.system}.{row.dataset}",
         name=str(row.example_id) + (f" #{row.repeat + 1}" if row.repeat else ""),

@@ -9,7 +9,13 @@ from cbench_server.reports.columns import Column, Values, headline_columns
 from cbench_server.reports.distributions import score_distributions, stage_times
 from cbench_server.reports.json_report import iso_time
 from cbench_server.reports.page_comparison import page_comparison
-from cbench_server.reports.table import by_dataset, headline, reading_notes, state_line
+from cbench_server.reports.table import (
+    by_dataset,
+    reading_notes,
+    state_line,
+    title_of,
+    with_standing,
+)
 from cbench_server.reports.tally import Tally
 from cbench_server.spec import Run
 from cbench_server.texts import numbers
@@ -70,20 +76,20 @@ def _references(run: Run) -> list[str]:
 
 
 def _headline(run: Run, found: Tally) -> dict[str, Any]:
-    grid = headline(run, found.facts)
-    columns = headline_columns(run.summary, all_keys=bool(run.spec.metrics))
     # An interval is shown in the cell of its value, not in a separate column.
     shown = [
-        (title, column)
-        for title, column in zip(grid.header[1:-1], columns, strict=True)
+        column
+        for column in headline_columns(run.summary, all_keys=bool(run.spec.metrics))
         if base_key(column.keys[0]) == column.keys[0]
     ]
+    header = ["System", *(title_of(column, run, found.facts) for column in shown), "Failed"]
     rows = []
-    for system, line in zip(run.systems, grid.rows, strict=True):
-        values = run.summary.get(system, {})
-        failed = {"text": line[-1]}
-        rows.append([{"text": system}, *(_cell(column, values) for _, column in shown), failed])
-    return {"titles": ["System", *(title for title, _ in shown), grid.header[-1]], "rows": rows}
+    for system in run.systems:
+        values, progress = run.summary.get(system, {}), run.progress.get(system)
+        failed = {"text": numbers.count(progress.failed if progress else None)}
+        rows.append([{"text": system}, *(_cell(column, values) for column in shown), failed])
+    titles, cells = with_standing(run, found.facts, header, rows)
+    return {"titles": [*titles], "rows": [[*line] for line in cells]}
 
 
 def _cell(column: Column, values: Values) -> Cell:

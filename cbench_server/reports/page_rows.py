@@ -89,7 +89,7 @@ class PageRows:
             example,
             row.repeat,
             row.score,
-            row.primary_score,
+            row.score_name,
             row.context_tokens_in if has_context else row.input_tokens,
             row.context_tokens_out if has_context else row.output_tokens,
             row.latency,

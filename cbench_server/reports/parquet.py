@@ -25,6 +25,8 @@ LEFT_OUT = (
     "ingest_time",
     "stored_bytes",
     "carried",
+    "context_only",
+    "not_applicable",
 )
 """Fields of a row without a column; each score has its own."""
 

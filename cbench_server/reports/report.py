@@ -46,7 +46,7 @@ def report_of(result: EvalResult, examples: Sequence[Original] = ()) -> Report:
 
     def compared() -> "Comparison | None":
         return compared_sides(
-            {name: [row for row, _ in of_system(name)] for name in run.systems}, run.spec
+            {name: [row for row, _ in of_system(name)] for name in run.systems}, run
         )
 
     run = _run_of(result)
@@ -54,16 +54,19 @@ def report_of(result: EvalResult, examples: Sequence[Original] = ()) -> Report:
 
 
 def compared_sides(
-    sides: Mapping[str, Iterable[EvalRow]], spec: RunSpec, *, must: bool = False
+    sides: Mapping[str, Iterable[EvalRow]], run: Run, *, must: bool = False
 ) -> "Comparison | None":
-    """Compare systems; return None, or raise if it `must` be possible, where nothing compares."""
-    from cbench_server.comparison import compare
+    """Compare systems as their run does; None, or an error if it `must` be, if nothing compares."""
+    from cbench_server.comparison import compare, score_infos
 
     if len(sides) < 2:
         return None
     try:
         return compare(
-            sides, score_field=spec.score_field or None, threshold=spec.threshold, seed=spec.seed
+            sides,
+            threshold=run.spec.threshold,
+            seed=run.spec.seed,
+            scores=score_infos(run.config.get("datasets", ())),
         )
     except InvalidInput:
         if must:

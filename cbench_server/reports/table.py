@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from cbench_server.reports.columns import (
     DATASET_PREFIX,
+    Column,
     dataset_keys,
     headline_columns,
     type_keys,
@@ -32,16 +34,52 @@ class RowFacts:
 def headline(run: Run, facts: RowFacts) -> Grid:
     """Build the table: one line per system, in the order of the run."""
     columns = headline_columns(run.summary, all_keys=bool(run.spec.metrics))
-    titles = [
-        _score_title(run, facts) if column.title == "Score" else column.title for column in columns
-    ]
+    titles = [title_of(column, run, facts) for column in columns]
     rows = []
     for system in run.systems:
         values = run.summary.get(system, {})
         progress = run.progress.get(system)
         failed = numbers.count(progress.failed if progress else None)
         rows.append((system, *(column.show(values) for column in columns), failed))
-    return Grid(("System", *titles, "Failed"), tuple(rows))
+    header = ["System", *titles, "Failed"]
+    return Grid(*with_standing(run, facts, header, rows))
+
+
+def title_of(column: Column, run: Run, facts: RowFacts) -> str:
+    """Name a column; that of the score by the score that counts."""
+    return _score_title(run, facts) if column.title == "Score" else column.title
+
+
+def with_standing(
+    run: Run, facts: RowFacts, header: Sequence[str], rows: Sequence[Sequence[Any]]
+) -> tuple[tuple[str, ...], tuple[tuple[Any, ...], ...]]:
+    """Add what a reader must know of the scores: which they are, if they differ, and on how many
+    rows each stands, if not on all."""
+    cells = [list(row) for row in rows]
+    titles = list(header)
+
+    def insert(place: int, title: str, texts: Sequence[str]) -> None:
+        titles.insert(place, title)
+        for line, text in zip(cells, texts, strict=True):
+            line.insert(place, text if isinstance(line[0], str) else {"text": text})
+
+    counted = [_scored_of(run, system) for system in run.systems]
+    if any(counted):
+        insert(len(titles) - 1, "Scored", counted)
+    kinds = [" and ".join(headlines(run, facts).get(system, ())) for system in run.systems]
+    place = next((n for n, title in enumerate(titles) if title.rstrip("*") == "Score"), None)
+    if place is not None and len({*kinds}) > 1:
+        insert(place, "Kind", kinds)
+    return tuple(titles), tuple(map(tuple, cells))
+
+
+def _scored_of(run: Run, system: str) -> str:
+    """Say on how many rows the score stands; nothing if that is all."""
+    values, progress = run.summary.get(system, {}), run.progress.get(system)
+    scored, failed = values.get("num_scored"), values.get("num_failed") or 0.0
+    if scored is None or progress is None or scored + failed >= progress.completed:
+        return ""
+    return f"{numbers.count(scored + failed)} of {numbers.count(progress.completed)}"
 
 
 def by_dataset(run: Run) -> Grid | None:
@@ -144,8 +182,14 @@ def _wanted_scores(run: Run) -> set[str]:
     return found - {""}
 
 
+def headlines(run: Run, facts: RowFacts) -> Mapping[str, Sequence[str]]:
+    """Return the scores that count for each system: as its run recorded them, else its rows."""
+    recorded = run.config.get("headlines")
+    return recorded if isinstance(recorded, Mapping) else facts.scores
+
+
 def _used_scores(run: Run, facts: RowFacts) -> set[str]:
-    used = {name for names in facts.scores.values() for name in names}
+    used = {name for names in headlines(run, facts).values() for name in names}
     return used or _wanted_scores(run)
 
 
@@ -174,7 +218,7 @@ def _score_notes(run: Run, facts: RowFacts) -> list[str]:
     if names := _stand_ins(run):
         lines.append(f"* Not the official metric of {', '.join(names)}, but a stand-in.")
     for score in sorted(_substitutes(run, facts)):
-        systems = [system for system, used in facts.scores.items() if score in used]
+        systems = [system for system, used in headlines(run, facts).items() if score in used]
         on = "" if len(systems) == len(run.systems) else f" on {', '.join(systems)}"
         wanted = ", ".join(sorted(_wanted_scores(run)))
         why = "no evaluator gave that."

@@ -58,7 +58,7 @@ def tally(rows: Iterable[EvalRow]) -> Tally:
             found.scores[row.system, name].append(value)
         if row.failure is None:
             _add_times(found, row)
-            found.primary.setdefault(row.system, set()).add(row.primary_score)
+            found.primary.setdefault(row.system, set()).add(row.score_name)
         else:
             kind = FailureKind(row.system, row.failure.origin, row.failure.reason)
             found.failures[kind] += 1

@@ -40,6 +40,7 @@ def evaluator_info(evaluator: Any, location: str = "builtin") -> evaluator_pb2.E
             name=score.name,
             description=score.description,
             higher_is_better=score.higher_is_better,
+            worst=score.worst,
         )
     return info
 

@@ -55,6 +55,8 @@ def _plain_row(entry: Stored | Progressed) -> EvalRow | None:
         or row.ingest_time
         or row.attempts != 1
         or row.stored_bytes is not None
+        or row.context_only
+        or row.not_applicable
     )
     return None if has_more else row
 

@@ -38,6 +38,8 @@ def row_to_proto(row: EvalRow, message: bench_pb2.EvalRow, *, processed: bool) -
         set_seconds(message.ingest_time, row.ingest_time)
     if row.stored_bytes is not None:
         message.stored_bytes = row.stored_bytes
+    message.context_only = row.context_only
+    message.not_applicable.extend(row.not_applicable)
     if row.usage:
         wire.usage_to_proto(row.usage, message.usage)
     if row.reader_usage:
@@ -101,6 +103,8 @@ def row_from_proto(message: bench_pb2.EvalRow) -> EvalRow:
         processed=wire.fields_from_proto(message.processed) if message.processed else None,
         ingest_time=message.ingest_time.ToNanoseconds() / 1e9,
         stored_bytes=_optional(message, "stored_bytes"),
+        context_only=message.context_only,
+        not_applicable=tuple(message.not_applicable),
     )
 
 

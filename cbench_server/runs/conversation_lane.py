@@ -147,7 +147,7 @@ class ConversationLane(Lane):
         except CallFailed as error:
             for item in conversation.questions:
                 self._begin(item)
-                self._failed_for_good(item, error)
+                await self._failed_for_good(item, error)
             return
         finally:
             self._slots.give_back()
@@ -183,7 +183,7 @@ class ConversationLane(Lane):
             # The next question waits for the reader: a scope is asked one thing after another.
             await self._take_read(answer)
         except CallFailed as error:
-            self._failed_for_good(item, error)
+            await self._failed_for_good(item, error)
         finally:
             self._slots.give_back()
 

@@ -136,7 +136,7 @@ class ExampleLane(Lane):
             answer, item.attempts = await self._retry.call(attempt, error)
         except CallFailed as failed:
             self._call_ended()
-            self._failed_for_good(item, failed)
+            await self._failed_for_good(item, failed)
             return
         self._has_answered = True
         self._slots.answered(1)

@@ -124,9 +124,12 @@ class Lane:
 
     # Failures.
 
-    def _failed_for_good(self, item: Item, error: CallFailed) -> None:
+    async def _failed_for_good(self, item: Item, error: CallFailed) -> None:
         self._check_hopeless(error)
-        row = self._rows.failed(item, error.failure, self._context.clock() - item.called_at)
+        seconds = self._context.clock() - item.called_at
+        work = partial(self._rows.failed, item, error.failure, seconds)
+        is_short = item.spooled.size <= LONG_TEXT
+        row = work() if is_short else await self._loop.run_in_executor(COUNTING, work)
         self._emit([row], item.size)
 
     def _check_hopeless(self, error: CallFailed) -> None:
@@ -157,7 +160,7 @@ class Lane:
             try:
                 await self._read(reader, answer)
             except CallFailed as error:
-                self._failed_for_good(answer.call, error)
+                await self._failed_for_good(answer.call, error)
                 return
         self._queue([answer])
 

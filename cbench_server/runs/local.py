@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, TypeVar
 
 from cbench_server.comparison import compare_two
@@ -13,7 +14,7 @@ from cbench_server.contract import info_of
 from cbench_server.datasets.record import DEFAULT_REFERENCE_FIELDS
 from cbench_server.errors import InvalidSpec, Unencodable
 from cbench_server.events import RowScored
-from cbench_server.metrics.summarize import summarize
+from cbench_server.metrics.summarize import Summarized, Summarizer
 from cbench_server.results import EvalResult, EvalRow
 from cbench_server.runs.digests import canonical_digest
 from cbench_server.runs.pipeline import Pipeline
@@ -225,13 +226,23 @@ def finish(job: Job, metrics: Sequence[Metric] | None, config: Mapping[str, Any]
     rows, timing = run_in_thread(job.run())
     names, chosen = list(job.systems), list(metrics or [])
 
+    scores = {
+        score.name: score for evaluator in job.evaluators for score in info_of(evaluator).scores
+    }
+
+    def summarized(part: Sequence[EvalRow], systems: Sequence[str]) -> Summarized:
+        summarizer = Summarizer(chosen, systems, scores)
+        summarizer.extend(part)
+        return summarizer.result()
+
     def summarize_part(part: Sequence[EvalRow]) -> dict[str, dict[str, float | None]]:
         present = [name for name in names if any(row.system == name for row in part)]
-        return summarize(part, chosen, present)
+        return summarized(part, present).summary
 
+    whole = summarized(rows, names)
     return EvalResult(
         rows=rows,
-        summary=summarize(rows, chosen, names),
+        summary=whole.summary,
         timing=timing,
         config={
             "systems": names,
@@ -248,9 +259,11 @@ def finish(job: Job, metrics: Sequence[Metric] | None, config: Mapping[str, Any]
             "cbench_version": __version__,
             "python_version": platform.python_version(),
             "started_at": started,
+            "headlines": {name: [*used] for name, used in whole.headlines.items()},
+            "metric_failures": whole.failures,
         },
         summarize=summarize_part,
-        comparer=compare_two,
+        comparer=partial(compare_two, scores=scores),
     )
 
 

@@ -18,10 +18,10 @@ from cbench_server.events import RowScored, StoredEvent
 from cbench_server.results import EvalRow, Failure
 from cbench_server.runs.digests import canonical_digest
 from cbench_server.runs.plan import DatasetPlan
-from cbench_server.runs.rows import rescore, set_scores
+from cbench_server.runs.rows import rescore, set_headline, set_scores
 from cbench_server.runs.store import RowPage, RowQuery, RunStore, SpooledExample
 from cbench_server.scoring.placement import Scoring
-from cbench_server.sizes import text_size
+from cbench_server.sizes import LONG_TEXT, text_size
 from cbench_server.spec import Run
 from cbench_server.tokens import Tokenizer, count_fields_like
 from cbench_server.types import Example
@@ -216,15 +216,18 @@ class Rescoring:
         return [row for row, _ in pairs]
 
     def _score_now(self, row: EvalRow, example: Example) -> bool:
-        if row.processed is None:
-            return True
         dataset = self._datasets[row.dataset]
+        if row.processed is None:
+            if text_size(example) > LONG_TEXT:
+                return False
+            set_headline(row, example, dataset)
+            return True
         inline = self._scoring.inline(dataset.evaluators)
         if inline is None or text_size(example) + text_size(row.processed) > inline.limit:
             return False
         started = self._clock()
         scored = inline.score(example, row.processed)
-        set_scores(row, scored, dataset, self._clock() - started)
+        set_scores(row, example, scored, dataset, self._clock() - started)
         return True
 
     async def _score_slowly(self, row: EvalRow, example: Example) -> None:

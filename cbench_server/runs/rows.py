@@ -1,5 +1,6 @@
 """Rows of a run: the only place that builds an EvalRow for a call."""
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -156,11 +157,9 @@ class RowBuilder:
     def failed(self, item: Item, failure: Failure, latency: float) -> EvalRow:
         """Make the row of a call that has no answer."""
         spooled, talk = item.spooled, item.talk
-        dataset, example = self._plan.datasets[spooled.dataset], spooled.example
-        applicability = dataset.applicability
-        return EvalRow(
+        row = EvalRow(
             system=self._system,
-            example_id=example["id"],
+            example_id=spooled.example["id"],
             scores={},
             input_tokens=self._input_tokens(item) if talk is None else talk.tokens,
             output_tokens=0,
@@ -171,18 +170,14 @@ class RowBuilder:
             ordinal=spooled.ordinal,
             repeat=item.repeat,
             failure=failure,
-            primary_score=dataset.score_name(example),
             attempts=failure.attempts,
             queue_time=item.called_at - item.ready_at,
-            group=str(example.get("group") or ""),
+            group=str(spooled.example.get("group") or ""),
             ingest_time=0.0 if talk is None else talk.ingest_time,
             stored_bytes=None if talk is None else talk.stored_bytes,
-            # What kind of system it is may show on other rows only.
-            not_applicable=(
-                *applicability.missing(example),
-                *applicability.missing_retention(example),
-            ),
         )
+        set_headline(row, spooled.example, self._plan.datasets[spooled.dataset])
+        return row
 
 
 def recorded_row(recorded: EvalRow, spooled: SpooledExample) -> EvalRow:
@@ -207,11 +202,9 @@ async def rescore(
     clock: Callable[[], float],
 ) -> EvalRow:
     """Score an answer that was given before; a row without one stays as it is."""
-    headline = dataset.score_name(example)
     if row.processed is None:
-        applicability = dataset.applicability
-        missing = (*applicability.missing(example), *applicability.missing_retention(example))
-        return replace(row, primary_score=headline, not_applicable=missing)
+        await asyncio.to_thread(set_headline, row, example, dataset)
+        return row
     started = clock()
     scored = await scoring.score_row(dataset.evaluators, example, row.processed)
     set_scores(row, example, scored, dataset, clock() - started)
@@ -233,6 +226,17 @@ def set_scores(
     row.scoring_time = seconds
     row.details = scored.details
     row.evaluator_failures = scored.failures
+
+
+def set_headline(row: EvalRow, example: Example, dataset: DatasetPlan) -> None:
+    """Say what counts for a row without an answer; has to search the whole context."""
+    row.primary_score = dataset.score_name(example)
+    # What kind of system it is may show on other rows only.
+    applicability = dataset.applicability
+    row.not_applicable = (
+        *applicability.missing(example),
+        *applicability.missing_retention(example),
+    )
 
 
 def is_context_only(processed: Example) -> bool:

@@ -8,12 +8,24 @@ from numbers import Real
 from typing import Any
 
 from cbench_server.contract import optional_method
-from cbench_server.errors import EvaluatorBroken
+from cbench_server.errors import EvaluatorBroken, Unencodable
 from cbench_server.types import Assessment, Evaluator, Example, Scores
 
 
 class GaveUp(EvaluatorBroken):
     """Trying once more would not help: that was done already, or took all the time there is."""
+
+
+class Unscorable(GaveUp):
+    """What a system returned took all the time there is, or took its scorer down, twice."""
+
+    reason = "OUTPUT_UNSCORABLE"
+
+
+class TooLarge(Unencodable):
+    """What a system returned does not fit into a message to a worker."""
+
+    reason = "OUTPUT_TOO_LARGE"
 
 
 class CannotRebuild(GaveUp):

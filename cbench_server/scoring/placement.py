@@ -14,6 +14,8 @@ from cbench_server.results import Failure
 from cbench_server.scoring.assessment import (
     CannotRebuild,
     GaveUp,
+    TooLarge,
+    Unscorable,
     assess_here,
     assess_now,
     checked,
@@ -237,7 +239,9 @@ def _failure(evaluator: Evaluator, error: Exception) -> Failure:
     else:
         reason, message = EvaluatorBroken.reason, _sentence(evaluator, error)
     retryable = isinstance(error, CallFailed) and error.failure.retryable
-    return Failure("evaluator", reason, message, 2, retryable, stack_trace)
+    # A judge that takes too long is at fault itself; it says so by another error.
+    origin = "system" if isinstance(error, Unscorable | TooLarge) else "evaluator"
+    return Failure(origin, reason, message, 2, retryable, stack_trace)
 
 
 def _sentence(evaluator: Evaluator, error: Exception) -> str:

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar, cast
 
-from cbench_server.scoring.assessment import GaveUp, too_slow
+from cbench_server.scoring.assessment import Unscorable, too_slow
 
 T = TypeVar("T")
 
@@ -29,7 +29,7 @@ class EvaluatorThreads:
         self._idle: list[_Thread] = []
 
     async def run(self, evaluator: str, function: Callable[[], T]) -> T:
-        """Return what the function returns, or raise what it raises, or GaveUp."""
+        """Return what the function returns, or raise what it raises, or Unscorable."""
         async with self._permits:
             thread = self._idle.pop() if self._idle else _Thread()
             try:
@@ -37,7 +37,7 @@ class EvaluatorThreads:
                     result, error = await thread.call(function)
             except TimeoutError as late:
                 thread.end()
-                raise GaveUp(too_slow(evaluator, self._timeout)) from late
+                raise Unscorable(too_slow(evaluator, self._timeout)) from late
             except BaseException:
                 thread.end()
                 raise

@@ -6,7 +6,7 @@ import sys
 import msgspec
 
 from cbench_server.errors import EvaluatorBroken, Unencodable
-from cbench_server.scoring.assessment import CannotRebuild, GaveUp, checked
+from cbench_server.scoring.assessment import CannotRebuild, TooLarge, Unscorable, checked
 from cbench_server.scoring.messages import Reply, Request
 from cbench_server.scoring.programs import MAX_BODY, Lost, ProgramPool
 from cbench_server.scoring.recipe import Recipe
@@ -51,7 +51,7 @@ class WorkerPool:
                 _log.warning('a worker was lost to evaluator "%s": it %s', name, lost)
             else:
                 return _assessment(name, msgspec.msgpack.decode(reply, type=Reply))
-        raise GaveUp(f'evaluator "{name}" lost two workers: one {losses[0]}, one {losses[1]}')
+        raise Unscorable(f'evaluator "{name}" lost two workers: one {losses[0]}, one {losses[1]}')
 
     async def close(self) -> None:
         """Kill every worker and wait until none is left; pairs that wait are refused."""
@@ -64,7 +64,9 @@ class WorkerPool:
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
             raise Unencodable(f"a pair cannot be sent to a worker: {error}") from error
         if len(body) > MAX_BODY:
-            raise Unencodable(
+            own = len(msgspec.msgpack.encode(original))
+            kind = TooLarge if own < MAX_BODY // 2 else Unencodable
+            raise kind(
                 f"a pair of {len(body):,} bytes cannot be sent to a worker; the limit is "
                 f"{MAX_BODY:,}"
             )

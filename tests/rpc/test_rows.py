@@ -51,6 +51,8 @@ FULL = EvalRow(
     ingest_time=1.5,
     stored_bytes=10,
     carried=("question",),
+    context_only=True,
+    not_applicable=("f1",),
 )
 NAMES = {field.name for field in fields(EvalRow)}
 

@@ -104,10 +104,11 @@ def compare(args: argparse.Namespace) -> int:
                 for (run_id, system), name in shown.items()
             },
             pairs=[(shown[a], shown[b]) for a, b in pairs],
-            score_field=args.score_field or run.spec.score_field or None,
+            score_field=args.score_field or None,
             threshold=run.spec.threshold,
             effect=args.effect / 100,
             seed=run.spec.seed,
+            scores=comparison.score_infos(run.config.get("datasets", ())),
         )
     found = replace(found, notes=(*notes, *found.notes))
     if args.output == "json":

@@ -67,6 +67,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 def gate(args: argparse.Namespace) -> int:
     """Check every policy; the exit code says whether all hold."""
+    from cbench_server.comparison import score_infos
     from cbench_server.comparison.gate import check, to_junit
     from cbench_server.comparison.quantities import Measures
 
@@ -76,7 +77,8 @@ def gate(args: argparse.Namespace) -> int:
         system = _only_system(run, args.system, "--system")
         rows = list(rows_of(client, run.run_id, system=system))
         baseline = _baseline(client, run, system, args)
-    measures = Measures(rows, baseline, run.spec.threshold)
+    scores = score_infos(run.config.get("datasets", ()))
+    measures = Measures(rows, baseline, run.spec.threshold, scores)
     checks = [check(policy, measures) for policy in policies]
     if args.junit:
         write_file(args.junit, [to_junit(checks, f"{run.run_id}.{system}")])

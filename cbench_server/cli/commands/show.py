@@ -75,7 +75,7 @@ def _rows_grid(rows: "list[EvalRow]") -> Grid:
     header: tuple[str, ...] = ("System", "Dataset", "Example", "Score", "Tokens", "Latency")
     lines = []
     for row in rows:
-        score = f"{row.primary_score} {numbers.score(row.score)}" if row.primary_score else ""
+        score = f"{row.score_name} {numbers.score(row.score)}" if row.score_name else ""
         why = f"{row.failure.reason}: {row.failure.message}" if row.failure else ""
         tokens = f"{row.input_tokens:,} → {row.output_tokens:,}"
         example = str(row.example_id) + (f" #{row.repeat + 1}" if row.repeat else "")
@@ -150,7 +150,7 @@ def _answer(row: "EvalRow", original: Mapping[str, Any]) -> str:
         )
         lines.append(render_fields(changed) if changed else "  changed nothing")
     for name, value in row.scores.items():
-        mark = "  (primary)" if name == row.primary_score else ""
+        mark = "  (primary)" if name == row.score_name else ""
         lines.append(f"  {printable(name)} = {numbers.plain(value)}{mark}")
     for evaluator, details in row.details.items():
         lines.append(f"  {printable(evaluator)}: {printable(strict_json(details, None))}")

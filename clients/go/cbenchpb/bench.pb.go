@@ -1848,7 +1848,13 @@ type EvalRow struct {
 	// same on every row of the conversation; unset outside of memory runs.
 	IngestTime *durationpb.Duration `protobuf:"bytes,27,opt,name=ingest_time,json=ingestTime,proto3" json:"ingest_time,omitempty"`
 	// Bytes the conversation occupies in the system, where the system knows.
-	StoredBytes   *int64 `protobuf:"varint,28,opt,name=stored_bytes,json=storedBytes,proto3,oneof" json:"stored_bytes,omitempty"`
+	StoredBytes *int64 `protobuf:"varint,28,opt,name=stored_bytes,json=storedBytes,proto3,oneof" json:"stored_bytes,omitempty"`
+	// Whether the system returned a context and no response. What such a system
+	// retains counts, unless it responds on any other row of the run.
+	ContextOnly bool `protobuf:"varint,29,opt,name=context_only,json=contextOnly,proto3" json:"context_only,omitempty"`
+	// Scores that this example cannot have, whichever system it is, mostly for
+	// want of a reference. Such a row does not count in their means.
+	NotApplicable []string `protobuf:"bytes,30,rep,name=not_applicable,json=notApplicable,proto3" json:"not_applicable,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2077,6 +2083,20 @@ func (x *EvalRow) GetStoredBytes() int64 {
 		return *x.StoredBytes
 	}
 	return 0
+}
+
+func (x *EvalRow) GetContextOnly() bool {
+	if x != nil {
+		return x.ContextOnly
+	}
+	return false
+}
+
+func (x *EvalRow) GetNotApplicable() []string {
+	if x != nil {
+		return x.NotApplicable
+	}
+	return nil
 }
 
 // What an evaluator had to say about a row beyond its scores.
@@ -3549,7 +3569,7 @@ const file_cbench_v1_bench_proto_rawDesc = "" +
 	"\x11undefined_metrics\x18\x04 \x03(\tR\x10undefinedMetrics\x1a:\n" +
 	"\fMetricsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"\xed\v\n" +
+	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"\xb7\f\n" +
 	"\aEvalRow\x12\x16\n" +
 	"\x06system\x18\x01 \x01(\tR\x06system\x123\n" +
 	"\n" +
@@ -3583,7 +3603,9 @@ const file_cbench_v1_bench_proto_rawDesc = "" +
 	"\aordinal\x18\x1a \x01(\x03R\aordinal\x12:\n" +
 	"\vingest_time\x18\x1b \x01(\v2\x19.google.protobuf.DurationR\n" +
 	"ingestTime\x12&\n" +
-	"\fstored_bytes\x18\x1c \x01(\x03H\x02R\vstoredBytes\x88\x01\x01\x1a9\n" +
+	"\fstored_bytes\x18\x1c \x01(\x03H\x02R\vstoredBytes\x88\x01\x01\x12!\n" +
+	"\fcontext_only\x18\x1d \x01(\bR\vcontextOnly\x12%\n" +
+	"\x0enot_applicable\x18\x1e \x03(\tR\rnotApplicable\x1a9\n" +
 	"\vScoresEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\x1aM\n" +

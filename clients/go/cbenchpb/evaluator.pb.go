@@ -224,8 +224,12 @@ type ScoreInfo struct {
 	Description string `protobuf:"bytes,2,opt,name=description,proto3" json:"description,omitempty"`
 	// Whether a larger value is better.
 	HigherIsBetter bool `protobuf:"varint,3,opt,name=higher_is_better,json=higherIsBetter,proto3" json:"higher_is_better,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// What a row counts whose system failed. Without it that is 0 where larger
+	// is better and all values lie between 0 and 1; any other score has no mean
+	// over rows of which some failed.
+	Worst         *float64 `protobuf:"fixed64,4,opt,name=worst,proto3,oneof" json:"worst,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ScoreInfo) Reset() {
@@ -277,6 +281,13 @@ func (x *ScoreInfo) GetHigherIsBetter() bool {
 		return x.HigherIsBetter
 	}
 	return false
+}
+
+func (x *ScoreInfo) GetWorst() float64 {
+	if x != nil && x.Worst != nil {
+		return *x.Worst
+	}
+	return 0
 }
 
 // A pair to score.
@@ -696,11 +707,13 @@ const file_cbench_v1_evaluator_proto_rawDesc = "" +
 	"\aversion\x18\x05 \x01(\tR\aversion\x12,\n" +
 	"\x0fmax_concurrency\x18\x06 \x01(\x05H\x00R\x0emaxConcurrency\x88\x01\x01\x12\x1a\n" +
 	"\blocation\x18\a \x01(\tR\blocationB\x12\n" +
-	"\x10_max_concurrency\"k\n" +
+	"\x10_max_concurrency\"\x90\x01\n" +
 	"\tScoreInfo\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12(\n" +
-	"\x10higher_is_better\x18\x03 \x01(\bR\x0ehigherIsBetter\"\x9c\x02\n" +
+	"\x10higher_is_better\x18\x03 \x01(\bR\x0ehigherIsBetter\x12\x19\n" +
+	"\x05worst\x18\x04 \x01(\x01H\x00R\x05worst\x88\x01\x01B\b\n" +
+	"\x06_worst\"\x9c\x02\n" +
 	"\fScoreRequest\x12\x1c\n" +
 	"\tevaluator\x18\x01 \x01(\tR\tevaluator\x12.\n" +
 	"\boriginal\x18\x02 \x01(\v2\x12.cbench.v1.ExampleR\boriginal\x120\n" +
@@ -809,6 +822,7 @@ func file_cbench_v1_evaluator_proto_init() {
 	file_cbench_v1_example_proto_init()
 	file_cbench_v1_failure_proto_init()
 	file_cbench_v1_evaluator_proto_msgTypes[2].OneofWrappers = []any{}
+	file_cbench_v1_evaluator_proto_msgTypes[3].OneofWrappers = []any{}
 	file_cbench_v1_evaluator_proto_msgTypes[9].OneofWrappers = []any{
 		(*ScoreOutcome_Response)(nil),
 		(*ScoreOutcome_Failure)(nil),

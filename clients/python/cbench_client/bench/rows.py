@@ -17,6 +17,7 @@ _PLAIN = (
     "output_tokens",
     "attempts",
     "reused",
+    "context_only",
 )
 _OPTIONAL = ("context_tokens_in", "context_tokens_out", "stored_bytes")
 _SECONDS = ("latency", "queue_time", "scoring_time", "reader_time", "ingest_time")
@@ -30,6 +31,7 @@ def row_to_dict(row: bench_pb2.EvalRow) -> dict[str, Any]:
     """
     plain: dict[str, Any] = {name: getattr(row, name) for name in _PLAIN}
     plain["example_id"] = convert.id_from_proto(row.example_id)
+    plain["not_applicable"] = [*row.not_applicable]
     plain["scores"] = {name: row.scores[name] for name in sorted(row.scores)}
     for name in _OPTIONAL:
         plain[name] = getattr(row, name) if row.HasField(name) else None

@@ -244,7 +244,7 @@ pub struct EvaluatorInfo {
     pub location: ::prost::alloc::string::String,
 }
 /// One kind of score.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ScoreInfo {
     /// Lowercase letters, digits and underscores.
     #[prost(string, tag = "1")]
@@ -255,6 +255,11 @@ pub struct ScoreInfo {
     /// Whether a larger value is better.
     #[prost(bool, tag = "3")]
     pub higher_is_better: bool,
+    /// What a row counts whose system failed. Without it that is 0 where larger
+    /// is better and all values lie between 0 and 1; any other score has no mean
+    /// over rows of which some failed.
+    #[prost(double, optional, tag = "4")]
+    pub worst: ::core::option::Option<f64>,
 }
 /// A pair to score.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2140,6 +2145,14 @@ pub struct EvalRow {
     /// Bytes the conversation occupies in the system, where the system knows.
     #[prost(int64, optional, tag = "28")]
     pub stored_bytes: ::core::option::Option<i64>,
+    /// Whether the system returned a context and no response. What such a system
+    /// retains counts, unless it responds on any other row of the run.
+    #[prost(bool, tag = "29")]
+    pub context_only: bool,
+    /// Scores that this example cannot have, whichever system it is, mostly for
+    /// want of a reference. Such a row does not count in their means.
+    #[prost(string, repeated, tag = "30")]
+    pub not_applicable: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 /// What an evaluator had to say about a row beyond its scores.
 #[derive(Clone, PartialEq, ::prost::Message)]

@@ -534,7 +534,19 @@ export interface EvalRow {
     | Duration
     | undefined;
   /** Bytes the conversation occupies in the system, where the system knows. */
-  storedBytes?: bigint | undefined;
+  storedBytes?:
+    | bigint
+    | undefined;
+  /**
+   * Whether the system returned a context and no response. What such a system
+   * retains counts, unless it responds on any other row of the run.
+   */
+  contextOnly: boolean;
+  /**
+   * Scores that this example cannot have, whichever system it is, mostly for
+   * want of a reference. Such a row does not count in their means.
+   */
+  notApplicable: string[];
 }
 
 export interface EvalRow_ScoresEntry {
@@ -3023,6 +3035,8 @@ function createBaseEvalRow(): EvalRow {
     ordinal: 0n,
     ingestTime: undefined,
     storedBytes: undefined,
+    contextOnly: false,
+    notApplicable: [],
   };
 }
 
@@ -3132,6 +3146,12 @@ export const EvalRow: MessageFns<EvalRow> = {
         throw new globalThis.Error("value provided for field message.storedBytes of type int64 too large");
       }
       writer.uint32(224).int64(message.storedBytes);
+    }
+    if (message.contextOnly !== false) {
+      writer.uint32(232).bool(message.contextOnly);
+    }
+    for (const v of message.notApplicable) {
+      writer.uint32(242).string(v!);
     }
     return writer;
   },
@@ -3380,6 +3400,22 @@ export const EvalRow: MessageFns<EvalRow> = {
             }
 
             message.storedBytes = reader.int64() as bigint;
+            continue;
+          }
+          case 29: {
+            if (tag !== 232) {
+              break;
+            }
+
+            message.contextOnly = reader.bool();
+            continue;
+          }
+          case 30: {
+            if (tag !== 242) {
+              break;
+            }
+
+            message.notApplicable.push(reader.string());
             continue;
           }
         }

@@ -57,6 +57,12 @@ export interface ScoreInfo {
   description: string;
   /** Whether a larger value is better. */
   higherIsBetter: boolean;
+  /**
+   * What a row counts whose system failed. Without it that is 0 where larger
+   * is better and all values lie between 0 and 1; any other score has no mean
+   * over rows of which some failed.
+   */
+  worst?: number | undefined;
 }
 
 /** A pair to score. */
@@ -354,7 +360,7 @@ export const EvaluatorInfo: MessageFns<EvaluatorInfo> = {
 };
 
 function createBaseScoreInfo(): ScoreInfo {
-  return { name: "", description: "", higherIsBetter: false };
+  return { name: "", description: "", higherIsBetter: false, worst: undefined };
 }
 
 export const ScoreInfo: MessageFns<ScoreInfo> = {
@@ -367,6 +373,9 @@ export const ScoreInfo: MessageFns<ScoreInfo> = {
     }
     if (message.higherIsBetter !== false) {
       writer.uint32(24).bool(message.higherIsBetter);
+    }
+    if (message.worst !== undefined) {
+      writer.uint32(33).double(message.worst);
     }
     return writer;
   },
@@ -406,6 +415,14 @@ export const ScoreInfo: MessageFns<ScoreInfo> = {
             }
 
             message.higherIsBetter = reader.bool();
+            continue;
+          }
+          case 4: {
+            if (tag !== 33) {
+              break;
+            }
+
+            message.worst = reader.double();
             continue;
           }
         }

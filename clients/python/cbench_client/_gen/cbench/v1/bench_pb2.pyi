@@ -358,7 +358,7 @@ class SystemSummary(_message.Message):
     def __init__(self, system: _Optional[str] = ..., metrics: _Optional[_Mapping[str, float]] = ..., elapsed: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., undefined_metrics: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class EvalRow(_message.Message):
-    __slots__ = ("system", "example_id", "dataset", "index", "scores", "input_tokens", "output_tokens", "latency", "usage", "attempts", "failure", "metadata", "repeat", "primary_score", "processed", "context_tokens_in", "context_tokens_out", "queue_time", "scoring_time", "reused", "evaluator_notes", "group", "original", "reader_time", "reader_usage", "ordinal", "ingest_time", "stored_bytes")
+    __slots__ = ("system", "example_id", "dataset", "index", "scores", "input_tokens", "output_tokens", "latency", "usage", "attempts", "failure", "metadata", "repeat", "primary_score", "processed", "context_tokens_in", "context_tokens_out", "queue_time", "scoring_time", "reused", "evaluator_notes", "group", "original", "reader_time", "reader_usage", "ordinal", "ingest_time", "stored_bytes", "context_only", "not_applicable")
     class ScoresEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -408,6 +408,8 @@ class EvalRow(_message.Message):
     ORDINAL_FIELD_NUMBER: _ClassVar[int]
     INGEST_TIME_FIELD_NUMBER: _ClassVar[int]
     STORED_BYTES_FIELD_NUMBER: _ClassVar[int]
+    CONTEXT_ONLY_FIELD_NUMBER: _ClassVar[int]
+    NOT_APPLICABLE_FIELD_NUMBER: _ClassVar[int]
     system: str
     example_id: _example_pb2.ExampleId
     dataset: str
@@ -436,7 +438,9 @@ class EvalRow(_message.Message):
     ordinal: int
     ingest_time: _duration_pb2.Duration
     stored_bytes: int
-    def __init__(self, system: _Optional[str] = ..., example_id: _Optional[_Union[_example_pb2.ExampleId, _Mapping]] = ..., dataset: _Optional[str] = ..., index: _Optional[int] = ..., scores: _Optional[_Mapping[str, float]] = ..., input_tokens: _Optional[int] = ..., output_tokens: _Optional[int] = ..., latency: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., usage: _Optional[_Union[_system_pb2.Usage, _Mapping]] = ..., attempts: _Optional[int] = ..., failure: _Optional[_Union[_failure_pb2.Failure, _Mapping]] = ..., metadata: _Optional[_Mapping[str, _example_pb2.Value]] = ..., repeat: _Optional[int] = ..., primary_score: _Optional[str] = ..., processed: _Optional[_Mapping[str, _example_pb2.Value]] = ..., context_tokens_in: _Optional[int] = ..., context_tokens_out: _Optional[int] = ..., queue_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., scoring_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., reused: bool = ..., evaluator_notes: _Optional[_Iterable[_Union[EvaluatorNote, _Mapping]]] = ..., group: _Optional[str] = ..., original: _Optional[_Union[_example_pb2.Example, _Mapping]] = ..., reader_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., reader_usage: _Optional[_Union[_system_pb2.Usage, _Mapping]] = ..., ordinal: _Optional[int] = ..., ingest_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., stored_bytes: _Optional[int] = ...) -> None: ...
+    context_only: bool
+    not_applicable: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, system: _Optional[str] = ..., example_id: _Optional[_Union[_example_pb2.ExampleId, _Mapping]] = ..., dataset: _Optional[str] = ..., index: _Optional[int] = ..., scores: _Optional[_Mapping[str, float]] = ..., input_tokens: _Optional[int] = ..., output_tokens: _Optional[int] = ..., latency: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., usage: _Optional[_Union[_system_pb2.Usage, _Mapping]] = ..., attempts: _Optional[int] = ..., failure: _Optional[_Union[_failure_pb2.Failure, _Mapping]] = ..., metadata: _Optional[_Mapping[str, _example_pb2.Value]] = ..., repeat: _Optional[int] = ..., primary_score: _Optional[str] = ..., processed: _Optional[_Mapping[str, _example_pb2.Value]] = ..., context_tokens_in: _Optional[int] = ..., context_tokens_out: _Optional[int] = ..., queue_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., scoring_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., reused: bool = ..., evaluator_notes: _Optional[_Iterable[_Union[EvaluatorNote, _Mapping]]] = ..., group: _Optional[str] = ..., original: _Optional[_Union[_example_pb2.Example, _Mapping]] = ..., reader_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., reader_usage: _Optional[_Union[_system_pb2.Usage, _Mapping]] = ..., ordinal: _Optional[int] = ..., ingest_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., stored_bytes: _Optional[int] = ..., context_only: bool = ..., not_applicable: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class EvaluatorNote(_message.Message):
     __slots__ = ("evaluator", "details", "failure")

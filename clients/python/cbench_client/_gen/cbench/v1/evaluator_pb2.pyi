@@ -42,14 +42,16 @@ class EvaluatorInfo(_message.Message):
     def __init__(self, name: _Optional[str] = ..., description: _Optional[str] = ..., scores: _Optional[_Iterable[_Union[ScoreInfo, _Mapping]]] = ..., required_fields: _Optional[_Iterable[str]] = ..., version: _Optional[str] = ..., max_concurrency: _Optional[int] = ..., location: _Optional[str] = ...) -> None: ...
 
 class ScoreInfo(_message.Message):
-    __slots__ = ("name", "description", "higher_is_better")
+    __slots__ = ("name", "description", "higher_is_better", "worst")
     NAME_FIELD_NUMBER: _ClassVar[int]
     DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
     HIGHER_IS_BETTER_FIELD_NUMBER: _ClassVar[int]
+    WORST_FIELD_NUMBER: _ClassVar[int]
     name: str
     description: str
     higher_is_better: bool
-    def __init__(self, name: _Optional[str] = ..., description: _Optional[str] = ..., higher_is_better: bool = ...) -> None: ...
+    worst: float
+    def __init__(self, name: _Optional[str] = ..., description: _Optional[str] = ..., higher_is_better: bool = ..., worst: _Optional[float] = ...) -> None: ...
 
 class ScoreRequest(_message.Message):
     __slots__ = ("evaluator", "original", "processed", "options")
