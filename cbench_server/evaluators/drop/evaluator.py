@@ -1,0 +1,107 @@
+"""DROP: F1 and exact match over bags of spans, which are aligned so that they match best."""
+
+import re
+import string
+from collections.abc import Sequence
+
+from cbench_server.evaluators.drop.alignment import best_alignment
+from cbench_server.evaluators.inputs import ScoreInfo, answer_text, references
+from cbench_server.types import Example, Placement, Scores
+
+_DELETE_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_ARTICLES = re.compile(r"\b(?:a|an|the)\b")
+_TOKEN_END = re.compile("[ -]")
+
+
+class Drop:
+    """Gives `drop_f1` and `drop_em`, each the best over the annotators' answers.
+
+    The answers are the row's `answer_spans`, a list of spans for each annotator;
+    without it each reference is an answer of one span. A response is one span,
+    or several if it is a list.
+    """
+
+    name = "drop"
+    version = "1"
+    description = "F1 and exact match over aligned spans, as DROP's own script computes them."
+    placement: Placement = "inline"
+    reads = "response"
+    required_fields = ("answer",)
+    score_infos = (
+        ScoreInfo("drop_f1", "Mean F1 of the spans in their best alignment, in whole percent."),
+        ScoreInfo("drop_em", "1.0 if all normalised spans are equal."),
+    )
+
+    def __init__(self, *, strip_thinking: bool = True) -> None:
+        self.options = {"strip_thinking": strip_thinking}
+        self._strip_thinking = strip_thinking
+
+    def score(self, original: Example, processed: Example) -> Scores:
+        answers = _answers(original)
+        if not answers:
+            return {}
+        response = processed.get("response")
+        parts = response if isinstance(response, list | tuple) else [response]
+        given = [_normalized(answer_text(each, strip=self._strip_thinking)) for each in parts]
+        f1 = exact_match = 0.0
+        for answer in answers:
+            # An answer whose first span is blank counts for nothing.
+            if answer[0].strip():
+                wanted = [*map(_normalized, answer)]
+                f1 = max(f1, _f1(given, wanted))
+                if len(given) == len(wanted) and set(given) == set(wanted):
+                    exact_match = 1.0
+        return {"drop_f1": f1, "drop_em": exact_match}
+
+
+def _answers(original: Example) -> list[list[str]]:
+    given = original.get("answer_spans")
+    if isinstance(given, list | tuple) and given:
+        answers = [each if isinstance(each, list | tuple) else [each] for each in given]
+        return [[str(span) for span in answer] for answer in answers if answer]
+    return [[reference] for reference in references(original)]
+
+
+def _normalized(text: str) -> str:
+    """Return a span's tokens: lower case, no punctuation or articles, numbers as floats."""
+    seen: dict[str, str] = {}
+    tokens: list[str] = []
+    for token in _TOKEN_END.split(text):
+        if token not in seen:
+            seen[token] = _normalized_token(token.lower())
+        tokens.append(seen[token])
+    return " ".join(token for token in tokens if token)
+
+
+def _normalized_token(token: str) -> str:
+    number = _as_number(token) or _as_number(token := token.translate(_DELETE_PUNCTUATION))
+    return number or " ".join(_ARTICLES.sub(" ", token).split())
+
+
+def _as_number(token: str) -> str:
+    """Return a number as the text of its float, else nothing."""
+    try:
+        return str(float(token))
+    except ValueError:
+        return ""
+
+
+def _f1(given: Sequence[str], wanted: Sequence[str]) -> float:
+    given_bags, wanted_bags = ([set(span.split()) for span in spans] for spans in (given, wanted))
+    scores = [[_bag_f1(one, other) for one in given_bags] for other in wanted_bags]
+    if len(given_bags) < len(wanted_bags):
+        scores = [[*column] for column in zip(*scores, strict=True)]
+    mean = sum(best_alignment(scores)) / max(len(given_bags), len(wanted_bags))
+    # numpy's rounding, by which the official script has two decimals.
+    return round(mean * 100) / 100
+
+
+def _bag_f1(given: set[str], wanted: set[str]) -> float:
+    """Return F1 of two bags; 0.0 where the answer has numbers and the response none of them."""
+    shared = given & wanted
+    if not shared:
+        return float(not given and not wanted)
+    if not any(map(_as_number, shared)) and any(map(_as_number, wanted)):
+        return 0.0
+    precision, recall = len(shared) / len(given), len(shared) / len(wanted)
+    return 2 * precision * recall / (precision + recall)

@@ -1,0 +1,82 @@
+"""The evaluator: each row by the metric of its task."""
+
+from cbench_server.errors import InvalidInput, UnknownName
+from cbench_server.evaluators.inputs import ScoreInfo, references, response_text
+from cbench_server.evaluators.longbench.chinese import require_jieba
+from cbench_server.evaluators.longbench.metrics import (
+    CLASS_TASKS,
+    FIRST_LINE_TASKS,
+    JIEBA_TASKS,
+    METRICS,
+    QUICK_TASKS,
+)
+from cbench_server.types import Example, Placement, Scores
+
+
+class LongBench:
+    """Gives `longbench_score`: the task's own metric, the best over the references.
+
+    The task is that of the constructor, else the row's field `task`; those of
+    LongBench-E may end in `_e`.
+    """
+
+    name = "longbench"
+    version = "1"
+    description = "The metric that LongBench has for the row's task, out of nine."
+    # jieba takes a second to load, and summaries and code more than linear time.
+    placement: Placement = "worker"
+    reads = "response"
+    required_fields = ("answer",)
+    score_infos = (ScoreInfo("longbench_score", "What LongBench's metric for the task gives."),)
+
+    def __init__(self, *, task: str | None = None, strip_thinking: bool = True) -> None:
+        self.options = {"task": task, "strip_thinking": strip_thinking}
+        self._task = None if task is None else _known(task)
+        self._strip_thinking = strip_thinking
+        if self._task in JIEBA_TASKS:
+            require_jieba(self._task)
+        elif self._task in QUICK_TASKS:
+            self.placement = "inline"
+
+    def score(self, original: Example, processed: Example) -> Scores:
+        expected = references(original)
+        if not expected:
+            return {}
+        task = self._task or _task_of(original)
+        if task in JIEBA_TASKS:
+            require_jieba(task)
+        classes = _classes_of(original) if task in CLASS_TASKS else ()
+        response = response_text(processed, strip=self._strip_thinking)
+        if task in FIRST_LINE_TASKS:
+            response = response.lstrip("\n").partition("\n")[0]
+        metric = METRICS[task]
+        return {
+            "longbench_score": max(metric(response, reference, classes) for reference in expected)
+        }
+
+
+def _task_of(original: Example) -> str:
+    task = original.get("task")
+    if not isinstance(task, str):
+        raise InvalidInput(
+            "LongBench has nine metrics, and the row does not say its task: give the evaluator "
+            "the option task, or the rows a field task, such as hotpotqa"
+        )
+    return _known(task)
+
+
+def _known(task: str) -> str:
+    name = task.removesuffix("_e")
+    if name not in METRICS:
+        raise UnknownName("LongBench task", task, METRICS)
+    return name
+
+
+def _classes_of(original: Example) -> list[str]:
+    classes = original.get("all_classes")
+    if not isinstance(classes, list | tuple):
+        raise InvalidInput(
+            f"LongBench's classification tasks need the row's labels in all_classes, not "
+            f"{classes!r:.100}"
+        )
+    return [str(each) for each in classes]
