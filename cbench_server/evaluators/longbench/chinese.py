@@ -4,7 +4,7 @@ import importlib.util
 import logging
 import string
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from threading import Lock
 from typing import Any
 
@@ -17,7 +17,8 @@ _PUNCTUATION = (
 )
 _DELETED = str.maketrans("", "", string.punctuation + _PUNCTUATION)
 _IMPOSSIBLE = -3.14e100
-_BEFORE = {"B": "ES", "M": "MB", "S": "SE", "E": "BM"}
+# The states that may come before each; the first one if both are as probable.
+_BEFORE = {"B": ("S", "E"), "M": ("M", "B"), "S": ("S", "E"), "E": ("M", "B")}
 _loading = Lock()
 
 
@@ -30,9 +31,10 @@ def require_jieba(task: str) -> None:
         )
 
 
-def chinese_words(text: str) -> list[str]:
+@lru_cache(maxsize=8)  # A response is compared with several references.
+def chinese_words(text: str) -> tuple[str, ...]:
     """Return the words of a text, as jieba cuts them."""
-    return [*_tokenizer().cut(text, cut_all=False)]
+    return tuple(_tokenizer().cut(text, cut_all=False))
 
 
 def plain_chinese(text: str) -> str:
@@ -74,22 +76,20 @@ def best_states(
     row = {each: start[each] + emissions[each].get(observed[0], _IMPOSSIBLE) for each in states}
     came_from: list[dict[str, str]] = []
     for character in observed[1:]:
-        best = {
-            state: max(
-                (
-                    row[before]
-                    + transitions[before].get(state, _IMPOSSIBLE)
-                    + emissions[state].get(character, _IMPOSSIBLE),
-                    before,
-                )
-                for before in _BEFORE[state]
-            )
-            for state in states
-        }
-        row = {state: probability for state, (probability, _) in best.items()}
-        came_from.append({state: before for state, (_, before) in best.items()})
+        following: dict[str, float] = {}
+        origins: dict[str, str] = {}
+        for state in states:
+            one, other = _BEFORE[state]
+            emitted = emissions[state].get(character, _IMPOSSIBLE)
+            by_one = row[one] + transitions[one].get(state, _IMPOSSIBLE) + emitted
+            by_other = row[other] + transitions[other].get(state, _IMPOSSIBLE) + emitted
+            is_one = by_one >= by_other
+            following[state] = by_one if is_one else by_other
+            origins[state] = one if is_one else other
+        row = following
+        came_from.append(origins)
     probability, last = max((row[state], state) for state in "ES")
     path = [last]
-    for step in reversed(came_from):
-        path.append(step[path[-1]])
+    for origins in reversed(came_from):
+        path.append(origins[path[-1]])
     return probability, path[::-1]
