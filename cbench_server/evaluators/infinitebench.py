@@ -43,7 +43,7 @@ class InfiniteBench:
     # Summaries take more than linear time.
     placement: Placement = "worker"
     reads = "response"
-    required_fields = ("answer",)
+    required_fields: tuple[str, ...] = ("answer",)
     score_infos = (ScoreInfo("infinitebench_score", "What the rule for the task gives."),)
 
     def __init__(
@@ -61,14 +61,17 @@ class InfiniteBench:
         self._task = None if task is None else _known(task)
         self._skip = int(skip_first_number)
         self._strip_thinking = strip_thinking
-        if self._task not in (None, "longbook_sum_eng"):
+        if self._task is None:
+            self.required_fields = ("answer", "task")
+        elif self._task != "longbook_sum_eng":
             self.placement = "inline"
 
     def score(self, original: Example, processed: Example) -> Scores:
         labels = _labels(original)
-        if not labels:
+        given = self._task or original.get("task")
+        if not labels or given is None:
             return {}
-        task = self._task or _task_of(original)
+        task = _known(str(given))
         response = response_text(processed, strip=self._strip_thinking)
         if task == "math_calc":
             return {"infinitebench_score": _math_calc(response, labels, self._skip)}
@@ -195,16 +198,6 @@ _RULES: dict[str, Callable[[str, Labels], float]] = {
 }
 _CHOICE_TASKS = ("code_debug", "longbook_choice_eng")
 _TASKS = (*_RULES, "math_calc")
-
-
-def _task_of(original: Example) -> str:
-    task = original.get("task")
-    if not isinstance(task, str):
-        raise InvalidInput(
-            "InfiniteBench scores by task, and the row does not say its own: give the evaluator "
-            "the option task, or the rows a field task, such as passkey"
-        )
-    return _known(task)
 
 
 def _known(task: str) -> str:

@@ -34,7 +34,7 @@ class LoCoMo:
     # nltk's stemmer takes half a second to import.
     placement: Placement = "worker"
     reads = "response"
-    required_fields = ("answer",)
+    required_fields = ("answer", "category")
     score_infos = (ScoreInfo("locomo_f1", "F1 by the rule of the question's category."),)
 
     def __init__(self, *, strip_thinking: bool = True) -> None:
@@ -48,12 +48,12 @@ class LoCoMo:
             lowered = response.lower()
             return {"locomo_f1": float(any(words in lowered for words in _REFUSALS))}
         expected = references(original)
-        if not expected:
+        if not expected or category is None:
             return {}
         return {"locomo_f1": max(_f1(response, reference, category) for reference in expected)}
 
 
-def _category_of(original: Example) -> str:
+def _category_of(original: Example) -> str | None:
     if original.get("is_abstention"):
         return _ADVERSARIAL
     for field in ("category", "question_type", "type"):
@@ -67,9 +67,7 @@ def _category_of(original: Example) -> str:
                 f'LoCoMo has no category "{given}"; {field} should be 1 to 5, or one of '
                 f"{', '.join([*_CATEGORIES.values(), _ADVERSARIAL])}"
             )
-    raise InvalidInput(
-        "LoCoMo scores by category, and the row has none: give it a field category, 1 to 5"
-    )
+    return None
 
 
 def _f1(response: str, reference: str, category: str) -> float:

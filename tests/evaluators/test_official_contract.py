@@ -40,7 +40,8 @@ def test_it_says_what_it_gives(name: str) -> None:
     assert evaluator.name == name
     assert isinstance(evaluator, Evaluator)
     said = info_of(evaluator)
-    assert (said.version, said.reads, said.required_fields) == ("1", "response", ("answer",))
+    assert (said.version, said.reads) == ("1", "response")
+    assert said.required_fields == ("answer", *CASES[name][0])
     found = score(name, {"answer": "Paris"}, {"response": "Rome"})
     assert [each.name for each in said.scores] == [*found]
     assert all(each.higher_is_better for each in said.scores)
@@ -62,6 +63,13 @@ def test_a_missing_response_is_an_empty_one(name: str, response: dict[str, Any])
 @pytest.mark.parametrize("original", [{}, {"answer": None}, {"answers": []}, {"answers": [None]}])
 def test_an_example_without_an_answer_gives_no_scores(name: str, original: dict[str, Any]) -> None:
     assert score(name, original, {"response": "Paris"}) == {}
+
+
+def test_an_example_without_a_required_field_gives_no_scores(name: str) -> None:
+    original = {**CASES[name][0], "answer": "Paris"}
+    for field in info_of(EVALUATORS[name]()).required_fields:
+        without = {key: value for key, value in original.items() if key != field}
+        assert EVALUATORS[name]().score(without, {"response": CASES[name][1]}) == {}
 
 
 def test_the_right_answer_scores_one_with_thinking_before_it(name: str) -> None:

@@ -26,23 +26,26 @@ class LongBench:
     # jieba takes a second to load, and summaries and code more than linear time.
     placement: Placement = "worker"
     reads = "response"
-    required_fields = ("answer",)
+    required_fields: tuple[str, ...] = ("answer",)
     score_infos = (ScoreInfo("longbench_score", "What LongBench's metric for the task gives."),)
 
     def __init__(self, *, task: str | None = None, strip_thinking: bool = True) -> None:
         self.options = {"task": task, "strip_thinking": strip_thinking}
         self._task = None if task is None else _known(task)
         self._strip_thinking = strip_thinking
-        if self._task in JIEBA_TASKS:
+        if self._task is None:
+            self.required_fields = ("answer", "task")
+        elif self._task in JIEBA_TASKS:
             require_jieba(self._task)
         elif self._task in QUICK_TASKS:
             self.placement = "inline"
 
     def score(self, original: Example, processed: Example) -> Scores:
         expected = references(original)
-        if not expected:
+        given = self._task or original.get("task")
+        if not expected or given is None:
             return {}
-        task = self._task or _task_of(original)
+        task = _known(str(given))
         if task in JIEBA_TASKS:
             require_jieba(task)
         classes = _classes_of(original) if task in CLASS_TASKS else ()
@@ -53,16 +56,6 @@ class LongBench:
         return {
             "longbench_score": max(metric(response, reference, classes) for reference in expected)
         }
-
-
-def _task_of(original: Example) -> str:
-    task = original.get("task")
-    if not isinstance(task, str):
-        raise InvalidInput(
-            "LongBench has nine metrics, and the row does not say its task: give the evaluator "
-            "the option task, or the rows a field task, such as hotpotqa"
-        )
-    return _known(task)
 
 
 def _known(task: str) -> str:
