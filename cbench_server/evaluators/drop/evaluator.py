@@ -3,6 +3,7 @@
 import re
 import string
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from cbench_server.evaluators.drop.alignment import best_alignment
 from cbench_server.evaluators.inputs import ScoreInfo, answer_text, references
@@ -10,7 +11,17 @@ from cbench_server.types import Example, Placement, Scores
 
 _DELETE_PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
+_ARTICLE_WORDS = frozenset({"a", "an", "the"})
+_NUMBER_WORDS = frozenset({"inf", "infinity", "nan"})
 _TOKEN_END = re.compile("[ -]")
+
+
+class _Span(NamedTuple):
+    """A normalised span, the bag of its tokens, and those of them that are numbers."""
+
+    text: str
+    bag: frozenset[str]
+    numbers: frozenset[str]
 
 
 class Drop:
@@ -42,14 +53,14 @@ class Drop:
             return {}
         response = processed.get("response")
         parts = response if isinstance(response, list | tuple) else [response]
-        given = [_normalized(answer_text(each, strip=self._strip_thinking)) for each in parts]
+        given = [_span(answer_text(each, strip=self._strip_thinking)) for each in parts]
         f1 = exact_match = 0.0
         for answer in answers:
             # An answer whose first span is blank counts for nothing.
             if answer[0].strip():
-                wanted = [*map(_normalized, answer)]
+                wanted = [*map(_span, answer)]
                 f1 = max(f1, _f1(given, wanted))
-                if len(given) == len(wanted) and set(given) == set(wanted):
+                if _texts(given) == _texts(wanted) and len(given) == len(wanted):
                     exact_match = 1.0
         return {"drop_f1": f1, "drop_em": exact_match}
 
@@ -62,46 +73,60 @@ def _answers(original: Example) -> list[list[str]]:
     return [[reference] for reference in references(original)]
 
 
-def _normalized(text: str) -> str:
-    """Return a span's tokens: lower case, no punctuation or articles, numbers as floats."""
+def _span(text: str) -> _Span:
+    """Read a span: lower case, no punctuation or articles, numbers as floats."""
     seen: dict[str, str] = {}
     tokens: list[str] = []
     for token in _TOKEN_END.split(text):
         if token not in seen:
-            seen[token] = _normalized_token(token.lower())
+            seen[token] = _normalized(token.lower())
         tokens.append(seen[token])
-    return " ".join(token for token in tokens if token)
+    text = " ".join([token for token in tokens if token])
+    bag = frozenset(text.split())
+    return _Span(text, bag, frozenset(filter(_as_number, bag)))
 
 
-def _normalized_token(token: str) -> str:
-    number = _as_number(token) or _as_number(token := token.translate(_DELETE_PUNCTUATION))
-    return number or " ".join(_ARTICLES.sub(" ", token).split())
+def _texts(spans: Sequence[_Span]) -> set[str]:
+    return {span.text for span in spans}
+
+
+def _normalized(token: str) -> str:
+    plain = token.translate(_DELETE_PUNCTUATION)
+    number = _as_number(token) or (plain != token and _as_number(plain))
+    if number:
+        return number
+    if plain.isalnum():
+        return "" if plain in _ARTICLE_WORDS else plain
+    # Other white space than the space may be within a token.
+    return " ".join(_ARTICLES.sub(" ", plain).split())
 
 
 def _as_number(token: str) -> str:
     """Return a number as the text of its float, else nothing."""
+    # Trying costs most where it fails.
+    if token[:1].isalpha() and token.strip() not in _NUMBER_WORDS:
+        return ""
     try:
         return str(float(token))
     except ValueError:
         return ""
 
 
-def _f1(given: Sequence[str], wanted: Sequence[str]) -> float:
-    given_bags, wanted_bags = ([set(span.split()) for span in spans] for spans in (given, wanted))
-    scores = [[_bag_f1(one, other) for one in given_bags] for other in wanted_bags]
-    if len(given_bags) < len(wanted_bags):
+def _f1(given: Sequence[_Span], wanted: Sequence[_Span]) -> float:
+    scores = [[_span_f1(one, other) for one in given] for other in wanted]
+    if len(given) < len(wanted):
         scores = [[*column] for column in zip(*scores, strict=True)]
-    mean = sum(best_alignment(scores)) / max(len(given_bags), len(wanted_bags))
+    mean = sum(best_alignment(scores)) / max(len(given), len(wanted))
     # numpy's rounding, by which the official script has two decimals.
     return round(mean * 100) / 100
 
 
-def _bag_f1(given: set[str], wanted: set[str]) -> float:
+def _span_f1(given: _Span, wanted: _Span) -> float:
     """Return F1 of two bags; 0.0 where the answer has numbers and the response none of them."""
-    shared = given & wanted
+    shared = len(given.bag & wanted.bag)
     if not shared:
-        return float(not given and not wanted)
-    if not any(map(_as_number, shared)) and any(map(_as_number, wanted)):
+        return float(not given.bag and not wanted.bag)
+    if wanted.numbers and not wanted.numbers & given.numbers:
         return 0.0
-    precision, recall = len(shared) / len(given), len(shared) / len(wanted)
+    precision, recall = shared / len(given.bag), shared / len(wanted.bag)
     return 2 * precision * recall / (precision + recall)
