@@ -1,35 +1,25 @@
 """BIG-Bench Hard: is the text after "the answer is" the target, to the letter?"""
 
-from cbench_server.evaluators.inputs import ScoreInfo, references, response_text
-from cbench_server.types import Assessment, Example, Placement, Scores
+from cbench_server.evaluators.inputs import ExplainingEvaluator, ScoreInfo, references
+from cbench_server.types import Assessment, Example
 
 _CUE = "the answer is "
 
 
-class BigBenchHard:
+class BigBenchHard(ExplainingEvaluator):
     """Gives `bbh_exact_match`: 1.0 if the answer that is read equals a reference, else 0.0."""
 
     name = "bbh"
-    version = "1"
     description = 'Whether what follows "the answer is", or else the response, is the target.'
-    placement: Placement = "inline"
-    reads = "response"
     required_fields = ("answer",)
     score_infos = (ScoreInfo("bbh_exact_match", "1.0 if the answer is the target, as written."),)
-
-    def __init__(self, *, strip_thinking: bool = True) -> None:
-        self.options = {"strip_thinking": strip_thinking}
-        self._strip_thinking = strip_thinking
-
-    def score(self, original: Example, processed: Example) -> Scores:
-        return self.assess(original, processed).scores
 
     def assess(self, original: Example, processed: Example) -> Assessment:
         """Score a pair; the details say what was read as the answer."""
         expected = references(original)
         if not expected:
             return Assessment({})
-        answer = bbh_answer(response_text(processed, strip=self._strip_thinking))
+        answer = bbh_answer(self.response(processed))
         is_right = any(answer == reference.strip() for reference in expected)
         return Assessment({"bbh_exact_match": float(is_right)}, {"answer": answer[:200]})
 

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any
 
 from cbench_server.errors import InvalidInput, UnknownName
-from cbench_server.evaluators.inputs import ScoreInfo, response_text
+from cbench_server.evaluators.inputs import ResponseEvaluator, ScoreInfo
 from cbench_server.evaluators.longbench.chinese import plain_chinese
 from cbench_server.evaluators.rouge.scores import RougeText, rouge_lsum
 from cbench_server.metrics.quality import f1_of_overlap, f1_score, shared_tokens
@@ -29,7 +29,7 @@ _MAX_DIGITS = 4300
 """Digits beyond which Python does not read a number, and no label has as many."""
 
 
-class InfiniteBench:
+class InfiniteBench(ResponseEvaluator):
     """Gives `infinitebench_score`: what InfiniteBench's rule for the row's task gives.
 
     The task is that of the constructor, else the row's field `task`. The labels
@@ -38,11 +38,9 @@ class InfiniteBench:
     """
 
     name = "infinitebench"
-    version = "1"
     description = "The rule that InfiniteBench has for the row's task."
     # Summaries take more than linear time.
     placement: Placement = "worker"
-    reads = "response"
     required_fields: tuple[str, ...] = ("answer",)
     score_infos = (ScoreInfo("infinitebench_score", "What the rule for the task gives."),)
 
@@ -53,14 +51,10 @@ class InfiniteBench:
         skip_first_number: bool = False,
         strip_thinking: bool = True,
     ) -> None:
-        self.options = {
-            "task": task,
-            "skip_first_number": skip_first_number,
-            "strip_thinking": strip_thinking,
-        }
+        super().__init__(strip_thinking=strip_thinking)
+        self.options = {"task": task, "skip_first_number": skip_first_number, **self.options}
         self._task = None if task is None else _known(task)
         self._skip = int(skip_first_number)
-        self._strip_thinking = strip_thinking
         if self._task is None:
             self.required_fields = ("answer", "task")
         elif self._task != "longbook_sum_eng":
@@ -72,7 +66,7 @@ class InfiniteBench:
         if not labels or given is None:
             return {}
         task = _known(str(given))
-        response = response_text(processed, strip=self._strip_thinking)
+        response = self.response(processed)
         if task == "math_calc":
             return {"infinitebench_score": _math_calc(response, labels, self._skip)}
         if task in _CHOICE_TASKS:

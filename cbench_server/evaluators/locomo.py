@@ -8,7 +8,7 @@ from typing import Any
 import regex
 
 from cbench_server.errors import InvalidInput
-from cbench_server.evaluators.inputs import ScoreInfo, references, response_text
+from cbench_server.evaluators.inputs import ResponseEvaluator, ScoreInfo, references
 from cbench_server.metrics.quality import f1_of_overlap, shared_tokens
 from cbench_server.types import Example, Placement, Scores
 
@@ -20,7 +20,7 @@ _ADVERSARIAL = "adversarial"
 _REFUSALS = ("no information available", "not mentioned")
 
 
-class LoCoMo:
+class LoCoMo(ResponseEvaluator):
     """Gives `locomo_f1`, by the rule of the question's category.
 
     The category is the row's `category`, `question_type` or `type`: a number
@@ -29,21 +29,15 @@ class LoCoMo:
     """
 
     name = "locomo"
-    version = "1"
     description = "F1 of stemmed words by category, as LoCoMo's own script computes it."
     # nltk's stemmer takes half a second to import.
     placement: Placement = "worker"
-    reads = "response"
     required_fields = ("answer", "category")
     score_infos = (ScoreInfo("locomo_f1", "F1 by the rule of the question's category."),)
 
-    def __init__(self, *, strip_thinking: bool = True) -> None:
-        self.options = {"strip_thinking": strip_thinking}
-        self._strip_thinking = strip_thinking
-
     def score(self, original: Example, processed: Example) -> Scores:
         category = _category_of(original)
-        response = response_text(processed, strip=self._strip_thinking)
+        response = self.response(processed)
         if category == _ADVERSARIAL:
             lowered = response.lower()
             return {"locomo_f1": float(any(words in lowered for words in _REFUSALS))}

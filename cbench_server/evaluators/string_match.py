@@ -3,15 +3,15 @@
 from typing import Literal, get_args
 
 from cbench_server.errors import InvalidInput
-from cbench_server.evaluators.inputs import ScoreInfo, references, response_text
-from cbench_server.types import Example, Placement, Scores
+from cbench_server.evaluators.inputs import ResponseEvaluator, ScoreInfo, references
+from cbench_server.types import Example, Scores
 
 Mode = Literal["all", "part"]
 
 _CONTROL_TO_NEWLINE = dict.fromkeys(range(32), "\n")
 
 
-class StringMatch:
+class StringMatch(ResponseEvaluator):
     """Gives `string_match`: the share of the references found, or 1.0 for any of them.
 
     `mode="all"` is for tasks that ask for every reference, `mode="part"` for
@@ -19,10 +19,7 @@ class StringMatch:
     """
 
     name = "string-match"
-    version = "1"
     description = "Share of the expected strings that the response contains, as in RULER."
-    placement: Placement = "inline"
-    reads = "response"
     required_fields = ("answer",)
     score_infos = (
         ScoreInfo("string_match", "Share of the strings found; by mode part, 1.0 for any."),
@@ -31,15 +28,15 @@ class StringMatch:
     def __init__(self, *, mode: Mode = "all", strip_thinking: bool = True) -> None:
         if mode not in get_args(Mode):
             raise InvalidInput(f'string-match has no mode "{mode}"; it is all or part')
-        self.options = {"mode": mode, "strip_thinking": strip_thinking}
+        super().__init__(strip_thinking=strip_thinking)
+        self.options = {"mode": mode, **self.options}
         self._mode = mode
-        self._strip_thinking = strip_thinking
 
     def score(self, original: Example, processed: Example) -> Scores:
         expected = references(original)
         if not expected:
             return {}
-        response = response_text(processed, strip=self._strip_thinking)
+        response = self.response(processed)
         text = response.strip().translate(_CONTROL_TO_NEWLINE).strip().lower()
         found = [reference.lower() in text for reference in expected]
         if self._mode == "part":

@@ -4,15 +4,15 @@ import string
 
 import regex
 
-from cbench_server.evaluators.inputs import ScoreInfo, references, response_text
-from cbench_server.types import Example, Placement, Scores
+from cbench_server.evaluators.inputs import ResponseEvaluator, ScoreInfo, references
+from cbench_server.types import Example, Scores
 
 _DELETE_PUNCTUATION = str.maketrans("", "", string.punctuation)
 # The official script uses this package, whose words include combining marks.
 _ARTICLES = regex.compile(r"\b(?:a|an|the)\b")
 
 
-class SubspanExactMatch:
+class SubspanExactMatch(ResponseEvaluator):
     """Gives `subspan_em`: 1.0 if a reference is a part of the response, else 0.0.
 
     Unless `first_line` is false, only the first line of the response counts:
@@ -20,23 +20,20 @@ class SubspanExactMatch:
     """
 
     name = "subspan-em"
-    version = "1"
     description = "Whether the response contains an answer, as Lost in the Middle scores it."
-    placement: Placement = "inline"
-    reads = "response"
     required_fields = ("answer",)
     score_infos = (ScoreInfo("subspan_em", "1.0 if the response contains an answer."),)
 
     def __init__(self, *, first_line: bool = True, strip_thinking: bool = True) -> None:
-        self.options = {"first_line": first_line, "strip_thinking": strip_thinking}
+        super().__init__(strip_thinking=strip_thinking)
+        self.options = {"first_line": first_line, **self.options}
         self._first_line = first_line
-        self._strip_thinking = strip_thinking
 
     def score(self, original: Example, processed: Example) -> Scores:
         expected = references(original)
         if not expected:
             return {}
-        response = response_text(processed, strip=self._strip_thinking)
+        response = self.response(processed)
         if self._first_line:
             response = response.partition("\n")[0]
         given = _plain(response)

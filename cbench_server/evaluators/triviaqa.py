@@ -4,37 +4,30 @@ import re
 import string
 from collections import Counter
 
-from cbench_server.evaluators.inputs import ScoreInfo, references, response_text
+from cbench_server.evaluators.inputs import ResponseEvaluator, ScoreInfo, references
 from cbench_server.metrics.quality import f1_of_overlap, shared_tokens
-from cbench_server.types import Example, Placement, Scores
+from cbench_server.types import Example, Scores
 
 _SPACES = {ord(each): " " for each in string.punctuation + "‘’´`"}
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 
 
-class TriviaQA:
+class TriviaQA(ResponseEvaluator):
     """Gives `triviaqa_f1` and `triviaqa_em`, each the best over the references."""
 
     name = "triviaqa"
-    version = "1"
     description = "F1 and exact match as TriviaQA's own script computes them."
-    placement: Placement = "inline"
-    reads = "response"
     required_fields = ("answer",)
     score_infos = (
         ScoreInfo("triviaqa_f1", "Harmonic mean of token precision and recall."),
         ScoreInfo("triviaqa_em", "1.0 if the normalised texts are equal."),
     )
 
-    def __init__(self, *, strip_thinking: bool = True) -> None:
-        self.options = {"strip_thinking": strip_thinking}
-        self._strip_thinking = strip_thinking
-
     def score(self, original: Example, processed: Example) -> Scores:
         expected = references(original)
         if not expected:
             return {}
-        given = _tokens(response_text(processed, strip=self._strip_thinking))
+        given = _tokens(self.response(processed))
         counts = Counter(given)
         f1 = exact_match = 0.0
         for reference in expected:

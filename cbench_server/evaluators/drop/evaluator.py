@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from cbench_server.evaluators.drop.alignment import best_alignment
-from cbench_server.evaluators.inputs import ScoreInfo, answer_text, references
-from cbench_server.types import Example, Placement, Scores
+from cbench_server.evaluators.inputs import ResponseEvaluator, ScoreInfo, answer_text, references
+from cbench_server.types import Example, Scores
 
 _DELETE_PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
@@ -24,7 +24,7 @@ class _Span(NamedTuple):
     numbers: frozenset[str]
 
 
-class Drop:
+class Drop(ResponseEvaluator):
     """Gives `drop_f1` and `drop_em`, each the best over the annotators' answers.
 
     The answers are the row's `answer_spans`, a list of spans for each annotator;
@@ -33,19 +33,12 @@ class Drop:
     """
 
     name = "drop"
-    version = "1"
     description = "F1 and exact match over aligned spans, as DROP's own script computes them."
-    placement: Placement = "inline"
-    reads = "response"
     required_fields = ("answer",)
     score_infos = (
         ScoreInfo("drop_f1", "Mean F1 of the spans in their best alignment, in whole percent."),
         ScoreInfo("drop_em", "1.0 if all normalised spans are equal."),
     )
-
-    def __init__(self, *, strip_thinking: bool = True) -> None:
-        self.options = {"strip_thinking": strip_thinking}
-        self._strip_thinking = strip_thinking
 
     def score(self, original: Example, processed: Example) -> Scores:
         answers = _answers(original)

@@ -1,7 +1,7 @@
 """The evaluator: each row by the metric of its task."""
 
 from cbench_server.errors import InvalidInput, UnknownName
-from cbench_server.evaluators.inputs import ScoreInfo, references, response_text
+from cbench_server.evaluators.inputs import ResponseEvaluator, ScoreInfo, references
 from cbench_server.evaluators.longbench.chinese import require_jieba
 from cbench_server.evaluators.longbench.metrics import (
     CLASS_TASKS,
@@ -13,7 +13,7 @@ from cbench_server.evaluators.longbench.metrics import (
 from cbench_server.types import Example, Placement, Scores
 
 
-class LongBench:
+class LongBench(ResponseEvaluator):
     """Gives `longbench_score`: the task's own metric, the best over the references.
 
     The task is that of the constructor, else the row's field `task`; those of
@@ -21,18 +21,16 @@ class LongBench:
     """
 
     name = "longbench"
-    version = "1"
     description = "The metric that LongBench has for the row's task, out of nine."
     # jieba takes a second to load, and summaries and code more than linear time.
     placement: Placement = "worker"
-    reads = "response"
     required_fields: tuple[str, ...] = ("answer",)
     score_infos = (ScoreInfo("longbench_score", "What LongBench's metric for the task gives."),)
 
     def __init__(self, *, task: str | None = None, strip_thinking: bool = True) -> None:
-        self.options = {"task": task, "strip_thinking": strip_thinking}
+        super().__init__(strip_thinking=strip_thinking)
+        self.options = {"task": task, **self.options}
         self._task = None if task is None else _known(task)
-        self._strip_thinking = strip_thinking
         if self._task is None:
             self.required_fields = ("answer", "task")
         elif self._task in JIEBA_TASKS:
@@ -49,7 +47,7 @@ class LongBench:
         if task in JIEBA_TASKS:
             require_jieba(task)
         classes = _classes_of(original) if task in CLASS_TASKS else ()
-        response = response_text(processed, strip=self._strip_thinking)
+        response = self.response(processed)
         if task in FIRST_LINE_TASKS:
             response = response.lstrip("\n").partition("\n")[0]
         metric = METRICS[task]

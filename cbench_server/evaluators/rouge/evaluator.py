@@ -1,6 +1,6 @@
 """The evaluator: four kinds of ROUGE between a response and the expected summary."""
 
-from cbench_server.evaluators.inputs import ScoreInfo, references, response_text
+from cbench_server.evaluators.inputs import ResponseEvaluator, ScoreInfo, references
 from cbench_server.evaluators.rouge.scores import (
     RougeText,
     rouge_1,
@@ -8,7 +8,7 @@ from cbench_server.evaluators.rouge.scores import (
     rouge_l,
     rouge_lsum,
 )
-from cbench_server.types import Example, Placement, Scores
+from cbench_server.types import Example, Scores
 
 _KINDS = {
     "rouge_1_f1": rouge_1,
@@ -18,14 +18,11 @@ _KINDS = {
 }
 
 
-class Rouge:
+class Rouge(ResponseEvaluator):
     """Gives the F1 of ROUGE-1, 2, L and Lsum, each of the reference that is best by it."""
 
     name = "rouge"
-    version = "1"
     description = "ROUGE-1, 2, L and Lsum, as the rouge-score package and SCROLLS compute them."
-    placement: Placement = "inline"
-    reads = "response"
     required_fields = ("answer",)
     score_infos = (
         ScoreInfo("rouge_1_f1", "F1 of single words."),
@@ -35,15 +32,15 @@ class Rouge:
     )
 
     def __init__(self, *, use_stemmer: bool = False, strip_thinking: bool = True) -> None:
-        self.options = {"use_stemmer": use_stemmer, "strip_thinking": strip_thinking}
+        super().__init__(strip_thinking=strip_thinking)
+        self.options = {"use_stemmer": use_stemmer, **self.options}
         self._use_stemmer = use_stemmer
-        self._strip_thinking = strip_thinking
 
     def score(self, original: Example, processed: Example) -> Scores:
         expected = [RougeText(text, use_stemmer=self._use_stemmer) for text in references(original)]
         if not expected:
             return {}
-        text = response_text(processed, strip=self._strip_thinking)
+        text = self.response(processed)
         response = RougeText(text, use_stemmer=self._use_stemmer)
         return {
             name: max(kind(response, reference) for reference in expected)
