@@ -8,21 +8,31 @@ from cbench_server.lazy_imports import LazyMapping, names_of
 if TYPE_CHECKING:
     from cbench_server.evaluators.abstention import Abstention as Abstention
     from cbench_server.evaluators.answer_quality import AnswerQuality as AnswerQuality
+    from cbench_server.evaluators.bbh import BigBenchHard as BigBenchHard
     from cbench_server.evaluators.choice.multiple_choice import (
         MultipleChoiceAccuracy as MultipleChoiceAccuracy,
     )
     from cbench_server.evaluators.code_execution import CodeExecution as CodeExecution
     from cbench_server.evaluators.context_retention import ContextRetention as ContextRetention
+    from cbench_server.evaluators.drop.evaluator import Drop as Drop
+    from cbench_server.evaluators.hotpotqa import HotpotQA as HotpotQA
     from cbench_server.evaluators.ifeval import IFEvalChecker as IFEvalChecker
+    from cbench_server.evaluators.infinitebench import InfiniteBench as InfiniteBench
     from cbench_server.evaluators.inputs import ScoreInfo as ScoreInfo
     from cbench_server.evaluators.inputs import references as references
     from cbench_server.evaluators.judge.llm_judge import LLMJudge as LLMJudge
     from cbench_server.evaluators.judge.memory_judge import MemoryJudge as MemoryJudge
+    from cbench_server.evaluators.locomo import LoCoMo as LoCoMo
+    from cbench_server.evaluators.longbench.evaluator import LongBench as LongBench
     from cbench_server.evaluators.math.equivalence import MathEquivalence as MathEquivalence
     from cbench_server.evaluators.nli_label_match import NLILabelMatch as NLILabelMatch
+    from cbench_server.evaluators.rouge.evaluator import Rouge as Rouge
+    from cbench_server.evaluators.string_match import StringMatch as StringMatch
+    from cbench_server.evaluators.subspan_em import SubspanExactMatch as SubspanExactMatch
     from cbench_server.evaluators.summarization_quality import (
         SummarizationQuality as SummarizationQuality,
     )
+    from cbench_server.evaluators.triviaqa import TriviaQA as TriviaQA
 
 _HOMES = {
     "Abstention": "abstention",
@@ -35,6 +45,16 @@ _HOMES = {
     "MemoryJudge": "judge.memory_judge",
     "MathEquivalence": "math.equivalence",
     "NLILabelMatch": "nli_label_match",
+    "BigBenchHard": "bbh",
+    "Drop": "drop.evaluator",
+    "HotpotQA": "hotpotqa",
+    "InfiniteBench": "infinitebench",
+    "LoCoMo": "locomo",
+    "LongBench": "longbench.evaluator",
+    "Rouge": "rouge.evaluator",
+    "StringMatch": "string_match",
+    "SubspanExactMatch": "subspan_em",
+    "TriviaQA": "triviaqa",
     "ScoreInfo": "inputs",
     "references": "inputs",
     "SummarizationQuality": "summarization_quality",
@@ -47,15 +67,25 @@ EVALUATORS: Mapping[str, Any] = LazyMapping(
     {
         "abstention": "Abstention",
         "answer-quality": "AnswerQuality",
+        "bbh": "BigBenchHard",
         "code-execution": "CodeExecution",
         "context-retention": "ContextRetention",
+        "drop": "Drop",
+        "hotpotqa": "HotpotQA",
         "ifeval": "IFEvalChecker",
+        "infinitebench": "InfiniteBench",
         "llm-judge": "LLMJudge",
+        "locomo": "LoCoMo",
+        "longbench": "LongBench",
         "math-equivalence": "MathEquivalence",
         "memory-judge": "MemoryJudge",
         "multiple-choice": "MultipleChoiceAccuracy",
         "nli-label-match": "NLILabelMatch",
+        "rouge": "Rouge",
+        "string-match": "StringMatch",
+        "subspan-em": "SubspanExactMatch",
         "summarization-quality": "SummarizationQuality",
+        "triviaqa": "TriviaQA",
     },
 )
 
@@ -63,15 +93,25 @@ __all__ = [
     "EVALUATORS",
     "Abstention",
     "AnswerQuality",
+    "BigBenchHard",
     "CodeExecution",
     "ContextRetention",
+    "Drop",
+    "HotpotQA",
     "IFEvalChecker",
+    "InfiniteBench",
     "LLMJudge",
+    "LoCoMo",
+    "LongBench",
     "MathEquivalence",
     "MemoryJudge",
     "MultipleChoiceAccuracy",
     "NLILabelMatch",
+    "Rouge",
     "ScoreInfo",
+    "StringMatch",
+    "SubspanExactMatch",
     "SummarizationQuality",
+    "TriviaQA",
     "references",
 ]

@@ -1,18 +1,8 @@
 """Summarization quality: ROUGE-L, the same numbers as the rouge-score package, only faster."""
 
-import re
-import sys
-from functools import cache, lru_cache
-from typing import Any
-
-from rapidfuzz.distance import LCSseq
-
 from cbench_server.evaluators.inputs import ResponseEvaluator, ScoreInfo, expected_answers
+from cbench_server.evaluators.rouge.words import longest_common, words_of
 from cbench_server.types import Example, Scores
-
-# What rouge-score keeps of a text: runs of these, in lower case.
-_WORD = re.compile(r"[a-z0-9]+")
-_SPACES = {code: " " for code in range(128) if not chr(code).isalnum()}
 
 
 class SummarizationQuality(ResponseEvaluator):
@@ -47,55 +37,22 @@ def rouge_l_scores(response: str, expected: list[str], *, use_stemmer: bool = Fa
     """
     if "" in expected:
         return _named(1.0, 1.0, 1.0)
-    words = _words(response, use_stemmer)
-    scores = [_rouge_l(words, _words(reference, use_stemmer)) for reference in expected]
+    words = words_of(response, use_stemmer=use_stemmer)
+    scores = [
+        _rouge_l(words, words_of(reference, use_stemmer=use_stemmer)) for reference in expected
+    ]
     # The first of equals, as rouge-score's score_multi chooses.
     return max(scores, key=lambda one: one["rouge_l_f1"])
-
-
-def _words(text: str, use_stemmer: bool) -> list[str]:
-    """Return the words of a text, the same as rouge-score's."""
-    text = text.lower()
-    words = text.translate(_SPACES).split() if text.isascii() else _WORD.findall(text)
-    return [word for word in map(_stem, words) if word] if use_stemmer else words
 
 
 def _rouge_l(words: list[str], wanted: list[str]) -> Scores:
     if not words or not wanted:
         return _named(0.0, 0.0, 0.0)
-    shared = _longest_common(words, wanted)
+    shared = longest_common(words, wanted)
     precision, recall = shared / len(words), shared / len(wanted)
     return _named(precision, recall, 2 * precision * recall / (precision + recall) if shared else 0)
-
-
-def _longest_common(words: list[str], wanted: list[str]) -> int:
-    """Return the length of the longest common subsequence."""
-    # Only words of both can be part of it. A character stands for each, since rapidfuzz reads
-    # strings faster than lists, unless a text has more words than there are characters.
-    both = set(wanted).intersection(words)
-    if len(both) > sys.maxunicode:
-        return LCSseq.similarity(words, wanted)
-    spelling = {word: chr(place) for place, word in enumerate(both)}
-    spelled = (
-        "".join([spelling[word] for word in text if word in both]) for text in (words, wanted)
-    )
-    return LCSseq.similarity(*spelled)
 
 
 def _named(precision: float, recall: float, f1: float) -> Scores:
     # F1 first: where a dataset names no score, the first one counts.
     return {"rouge_l_f1": f1, "rouge_l_precision": precision, "rouge_l_recall": recall}
-
-
-@cache
-def _stemmer() -> Any:
-    # nltk takes half a second to import, and only stemming needs it.
-    from nltk.stem.porter import PorterStemmer
-
-    return PorterStemmer()
-
-
-@lru_cache(maxsize=1 << 16)
-def _stem(word: str) -> str:
-    # Only words of more than three characters, as rouge-score does.
-    return str(_stemmer().stem(word)) if len(word) > 3 else word

@@ -1,0 +1,1 @@
+"""DROP: bags of spans, aligned and compared."""

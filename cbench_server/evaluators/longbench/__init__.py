@@ -1,0 +1,1 @@
+"""LongBench: nine metrics, one for each kind of its tasks."""
