@@ -8,6 +8,7 @@ from cbench_server.lazy_imports import LazyMapping, names_of
 if TYPE_CHECKING:
     from cbench_server.evaluators.abstention import Abstention as Abstention
     from cbench_server.evaluators.answer_quality import AnswerQuality as AnswerQuality
+    from cbench_server.evaluators.bfcl import BFCL as BFCL
     from cbench_server.evaluators.choice.multiple_choice import (
         MultipleChoiceAccuracy as MultipleChoiceAccuracy,
     )
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Abstention": "abstention",
     "AnswerQuality": "answer_quality",
+    "BFCL": "bfcl",
     "MultipleChoiceAccuracy": "choice.multiple_choice",
     "CodeExecution": "code_execution",
     "ContextRetention": "context_retention",
@@ -47,6 +49,7 @@ EVALUATORS: Mapping[str, Any] = LazyMapping(
     {
         "abstention": "Abstention",
         "answer-quality": "AnswerQuality",
+        "bfcl": "BFCL",
         "code-execution": "CodeExecution",
         "context-retention": "ContextRetention",
         "ifeval": "IFEvalChecker",
@@ -60,6 +63,7 @@ EVALUATORS: Mapping[str, Any] = LazyMapping(
 )
 
 __all__ = [
+    "BFCL",
     "EVALUATORS",
     "Abstention",
     "AnswerQuality",
