@@ -1,6 +1,7 @@
 """Inputs of evaluators: the response as text, the references, and what a score is called."""
 
 import re
+from typing import Any
 
 from cbench_server.texts.answers import references
 from cbench_server.types import Assessment, Example, Placement, ScoreInfo, Scores
@@ -30,7 +31,7 @@ class ResponseEvaluator:
     reads = "response"
 
     def __init__(self, *, strip_thinking: bool = True) -> None:
-        self.options = {"strip_thinking": strip_thinking}
+        self.options: dict[str, Any] = {"strip_thinking": strip_thinking}
         self._strip_thinking = strip_thinking
 
     def response(self, processed: Example) -> str:
