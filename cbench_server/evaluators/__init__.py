@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from cbench_server.evaluators.summarization_quality import (
         SummarizationQuality as SummarizationQuality,
     )
+    from cbench_server.evaluators.truthfulqa import TruthfulQA as TruthfulQA
 
 _HOMES = {
     "Abstention": "abstention",
@@ -40,6 +41,7 @@ _HOMES = {
     "ScoreInfo": "inputs",
     "references": "inputs",
     "SummarizationQuality": "summarization_quality",
+    "TruthfulQA": "truthfulqa",
 }
 
 __getattr__ = names_of(__name__, _HOMES)
@@ -59,6 +61,7 @@ EVALUATORS: Mapping[str, Any] = LazyMapping(
         "multiple-choice": "MultipleChoiceAccuracy",
         "nli-label-match": "NLILabelMatch",
         "summarization-quality": "SummarizationQuality",
+        "truthfulqa": "TruthfulQA",
     },
 )
 
@@ -77,5 +80,6 @@ __all__ = [
     "NLILabelMatch",
     "ScoreInfo",
     "SummarizationQuality",
+    "TruthfulQA",
     "references",
 ]

@@ -46,7 +46,7 @@ _WIRED = {
 }
 
 # Evaluators by the rules of one benchmark, which only its own rows fit.
-_OF_ONE_BENCHMARK = {"bfcl"}
+_OF_ONE_BENCHMARK = {"bfcl", "truthfulqa"}
 
 
 def _examples(name: str) -> list[dict[str, Any]]:

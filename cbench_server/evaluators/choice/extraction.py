@@ -83,10 +83,10 @@ def _last_in_first_line(pattern: re.Pattern[str], text: str) -> re.Match[str] | 
 
     That is what `.*` before the pattern comes to, without its quadratic time.
     """
-    first = last = pattern.search(text)
-    if first is None:
+    last = pattern.search(text)
+    if last is None:
         return None
-    line_end = text.find("\n", first.start())
+    line_end = text.find("\n", last.start())
     end = len(text) if line_end < 0 else line_end
     while (later := pattern.search(text, last.start() + 1)) and later.start() < end:
         last = later
