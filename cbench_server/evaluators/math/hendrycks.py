@@ -108,7 +108,7 @@ def _is_contradicted(gold: str, given: str) -> bool:
     return (
         _differ(_unit(gold), _unit(given))
         or _differ(_name(gold), _name(given))
-        or (_is_only_unit(gold) and _dropped(gold) != _dropped(given))
+        or (_has_only_unit(gold, given) and _dropped(gold) != _dropped(given))
         or _spaced(gold) != _spaced(given)
     )
 
@@ -125,8 +125,9 @@ def _name(answer: str) -> str:
     return answer.partition("=")[0].strip() if answer.count("=") == 1 else ""
 
 
-def _is_only_unit(answer: str) -> bool:
-    return not answer.partition(_UNITS)[0].strip() and _UNITS in answer
+def _has_only_unit(*answers: str) -> bool:
+    """Whether nothing is left of an answer without what is taken for its unit."""
+    return any(_UNITS in answer and not answer.partition(_UNITS)[0].strip() for answer in answers)
 
 
 def _dropped(answer: str) -> str:
