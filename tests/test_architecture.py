@@ -24,7 +24,7 @@ ROOMS = {
     "reports": ("words", "texts", "metrics", "comparison"),
     "models": ("words",),
     "systems": ("words", "tokens", "models", "datasets"),
-    "datasets": ("words", "texts"),
+    "datasets": ("words", "texts", "tokens"),
     "scoring": ("words",),
     "evaluators": ("words", "tokens", "texts", "metrics", "models", "scoring", "sandbox"),
     "runs": (

@@ -84,6 +84,29 @@ def test_the_last_box_counts_or_what_dollars_enclose(response: str, score: float
     assert evaluator.score(row, {"response": response}) == {"math_hendrycks": score}
 
 
+_VERIFY = [
+    (r"\frac{1}{2}", "So it is $0.5$.", 1.0),
+    (r"\frac{1}{2}", r"Then \boxed{\frac{2}{4}} is the answer.", 1.0),
+    (r"\frac{1}{3}", "The answer is 0.3333", 0.0),
+    ("x^2+2x+1", "$(x+1)^2$", 1.0),
+    ("x=5", "$y=5$", 0.0),
+    ("5", "The final answer is 5. I hope it is correct.", 1.0),
+    ("5", "The answer is -5.", 0.0),
+    (r"\{1,2\}", r"$\{2,1\}$", 1.0),
+    (r"5\text{ cm}", r"$5\text{ inches}$", 0.0),
+    (r"5\text{ cm}", r"$5\text{ cm}$", 1.0),
+    ("5", "", 0.0),
+    ("5", "no number", 0.0),
+]
+
+
+@pytest.mark.parametrize(("answer", "response", "score"), _VERIFY)
+def test_math_verify_finds_and_compares_by_itself(answer: str, response: str, score: float) -> None:
+    evaluator = MathEquivalence(rule="verify")
+    assert evaluator.score({"answer": answer}, {"response": response}) == {"math_verify": score}
+    assert info_of(evaluator).placement == "worker"
+
+
 # A response, and whether lm-eval's strict and flexible match find 1800 in it.
 _GSM8K = [
     ("So it is 1800.\n#### 1800", 1.0, 1.0),
@@ -166,7 +189,7 @@ def test_a_rule_says_what_it_scores_and_the_default_is_as_it_was() -> None:
 
 
 def test_unknown_options_are_answered_with_the_known_ones() -> None:
-    with pytest.raises(ValueError, match='rule "minerva" is not one of: hendrycks, gsm8k'):
+    with pytest.raises(ValueError, match='rule "minerva" is not one of: hendrycks, verify, gsm8k'):
         MathEquivalence(rule="minerva")
     with pytest.raises(ValueError, match='language "xx" is not "field" or one of: bn, de'):
         MathEquivalence(language="xx")

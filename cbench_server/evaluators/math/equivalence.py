@@ -35,7 +35,7 @@ class MathEquivalence(ExplainingEvaluator):
             raise ValueError(f'language "{language}" is not "{_FROM_FIELD}" or one of: {known}')
         if rule:
             self.score_infos = RULES[rule].score_infos
-            self.placement = "inline"
+            self.placement = RULES[rule].placement
         # A run that asks for nothing else is recorded as it always was.
         asked = {"rule": rule, "language": language}
         chosen = {name: value for name, value in asked.items() if value}

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from cbench_server.evaluators.inputs import ScoreInfo
 from cbench_server.evaluators.math.gsm8k import flexible_match, strict_match
 from cbench_server.evaluators.math.hendrycks import given_answer, is_equivalent
-from cbench_server.types import Scores
+from cbench_server.evaluators.math.verify import agrees_by_verify
+from cbench_server.types import Placement, Scores
 
 
 def _hendrycks(response: str, reference: str) -> bool:
@@ -19,6 +20,7 @@ class Rule:
 
     checks: Mapping[str, Callable[[str, str], bool]]
     score_infos: tuple[ScoreInfo, ...]
+    placement: Placement = "inline"
 
     def scores(self, response: str, expected: Sequence[str]) -> Scores:
         """Score a response against the reference that agrees, if there is one."""
@@ -32,6 +34,11 @@ RULES = {
     "hendrycks": Rule(
         {"math_hendrycks": _hendrycks},
         (ScoreInfo("math_hendrycks", "1.0 if the answers are equal as tidied LaTeX."),),
+    ),
+    "verify": Rule(
+        {"math_verify": agrees_by_verify},
+        (ScoreInfo("math_verify", "1.0 if math-verify takes the answers for equal."),),
+        "worker",
     ),
     "gsm8k": Rule(
         {"gsm8k_strict": strict_match, "gsm8k_flexible": flexible_match},
