@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from cbench_client import BenchClient
+from cbench_server.daemon.embedded import embedded
 from cbench_server.datasets import RECORDS, IdLedger, check_example
 from cbench_server.datasets.generated.draws import Draws
 from cbench_server.datasets.generated.fitting import fitted
@@ -300,3 +302,18 @@ def test_as_many_units_as_fit_are_taken(tokens: int) -> None:
     text = fitted(lambda count: "head " * 20 + "word " * count, tokens)
     assert count_tokens(text) <= max(tokens, 22)
     assert tokens < 22 or count_tokens(text) >= tokens * 0.97
+
+
+def test_a_run_takes_the_parameters_in_its_config(tmp_path: Path) -> None:
+    spec = {
+        "systems": [{"builtin": "identity"}],
+        "datasets": [{"name": "ruler", "config": "vt,length=1k,count=2"}],
+    }
+    with embedded(home=str(tmp_path)) as target, BenchClient(target) as client:
+        run_id = client.start(spec)
+        for _ in client.watch(run_id):
+            pass
+        rows = [*client.rows(run_id)]
+    assert [row.example_id.text for row in rows] == ["vt-1000-0", "vt-1000-1"]
+    assert {row.dataset for row in rows} == {"ruler:vt,length=1000,count=2,seed=0"}
+    assert all(row.scores["answer_retained"] == 1.0 for row in rows)

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import pairwise
 
@@ -21,6 +21,11 @@ class RougeText:
         lines = text.replace(" . ", ".\n").lower().split("\n")
         self.lines = [_WORD.findall(line) for line in lines]
         self.words = [word for line in self.lines for word in line]
+
+    @cached_property
+    def different_lines(self) -> set[tuple[str, ...]]:
+        """The lines, each once."""
+        return set(map(tuple, self.lines))
 
     @cached_property
     def counts(self) -> Counter[str]:
@@ -57,27 +62,35 @@ def rouge_lsum(response: RougeText, reference: RougeText) -> float:
         followed = (
             line[place]
             for line in reference.lines
-            for place in {place for own in response.lines for place in _places(line, own)}
+            for place in {
+                place
+                for columns in _outlines(response.different_lines, set(line))
+                for place in _places(line, columns)
+            }
         )
         shared = overlap(response.counts, followed)
     return _f1(shared, len(response.words), len(reference.words))
 
 
-def _places(line: Sequence[str], other: Sequence[str]) -> list[int]:
-    """Return where `line` follows `other`, along the path that rouge-score walks back.
+def _outlines(lines: Iterable[Sequence[str]], wanted: set[str]) -> set[tuple[str, ...]]:
+    """Return the different lines that have wanted words, with one gap for any others in a row.
 
-    Which of several longest subsequences it takes matters, so words that `line`
-    does not have may only be left out where another such word is beside them.
+    Gaps stay: which of several longest subsequences is taken depends on them.
     """
-    wanted = set(line)
-    if wanted.isdisjoint(other):
-        return []
-    columns = [
-        word
-        for before, word in pairwise(("", *other))
-        if word in wanted or before in wanted or not before
-    ]
-    rows = [place for place, word in enumerate(line) if word in set(columns)]
+    outlines = set()
+    for line in lines:
+        if not wanted.isdisjoint(line):
+            marked = [word if word in wanted else "" for word in line]
+            outlines.add(
+                tuple(w for w, before in zip(marked, ["x", *marked], strict=False) if w or before)
+            )
+    return outlines
+
+
+def _places(line: Sequence[str], columns: Sequence[str]) -> list[int]:
+    """Return where a line follows the columns, along the path that rouge-score walks back."""
+    shown = set(columns)
+    rows = [place for place, word in enumerate(line) if word in shown]
     table = [[0] * (len(columns) + 1)]
     for place in rows:
         above, row = table[-1], [0]
