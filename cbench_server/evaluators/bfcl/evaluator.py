@@ -6,8 +6,8 @@ from typing import Any
 from cbench_server.errors import EvaluatorBroken
 from cbench_server.evaluators.bfcl.calls import Call, NoCalls, read_calls
 from cbench_server.evaluators.bfcl.matching import mismatch
-from cbench_server.evaluators.inputs import ScoreInfo, response_text
-from cbench_server.types import Assessment, Example, Placement, Scores
+from cbench_server.evaluators.inputs import ExplainingEvaluator, ScoreInfo
+from cbench_server.types import Assessment, Example
 
 _FORMATS = ("auto", "python", "json")
 # Categories of the leaderboard that take more than reading one list of Python calls.
@@ -19,14 +19,11 @@ _REFUSED = (
 )
 
 
-class BFCL:
+class BFCL(ExplainingEvaluator):
     """Gives `bfcl_accuracy`: 1.0 if the calls are those accepted, or rightly none, else 0.0."""
 
     name = "bfcl"
-    version = "1"
     description = "Whether the calls match the accepted ones, by the AST rules of BFCL."
-    placement: Placement = "inline"
-    reads = "response"
     required_fields = ("tools", "ground_truth")
     score_infos = (ScoreInfo("bfcl_accuracy", "1.0 if every call is one that is accepted."),)
 
@@ -41,17 +38,13 @@ class BFCL:
             raise ValueError(
                 f'response_format "{response_format}" is not one of: auto, python, json'
             )
-        self.options = {
+        super().__init__(strip_thinking=strip_thinking)
+        self.options |= {
             "response_format": response_format,
             "underscore_to_dot": underscore_to_dot,
-            "strip_thinking": strip_thinking,
         }
         self._format = response_format
         self._underscores = underscore_to_dot
-        self._strip_thinking = strip_thinking
-
-    def score(self, original: Example, processed: Example) -> Scores:
-        return self.assess(original, processed).scores
 
     def assess(self, original: Example, processed: Example) -> Assessment:
         """Score a pair; the details say how many calls were read, and what is wrong with them."""
@@ -60,7 +53,7 @@ class BFCL:
         accepted = original.get("ground_truth")
         if accepted is None and "relevance" not in category:
             return Assessment({})
-        text = response_text(processed, strip=self._strip_thinking)
+        text = self.response(processed)
         try:
             calls, reason = read_calls(text, self._format), ""
         except NoCalls as error:

@@ -24,9 +24,7 @@ class MathEquivalence(ExplainingEvaluator):
         ScoreInfo("math_equiv", "1.0 if the answers are mathematically equal."),
     )
 
-    def __init__(
-        self, *, rule: str = "", language: str = "", strip_thinking: bool = True
-    ) -> None:
+    def __init__(self, *, rule: str = "", language: str = "", strip_thinking: bool = True) -> None:
         super().__init__(strip_thinking=strip_thinking)
         if rule and rule not in RULES:
             raise ValueError(f'rule "{rule}" is not one of: {", ".join(RULES)}')

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 
-from cbench_server.evaluators.inputs import ScoreInfo, response_text
+from cbench_server.evaluators.inputs import ResponseEvaluator, ScoreInfo
 from cbench_server.evaluators.truthfulqa.bleu import BleuText, bleu
 from cbench_server.evaluators.truthfulqa.rouge import RougeText, rouge_1, rouge_2, rouge_lsum
-from cbench_server.types import Example, Placement, Scores
+from cbench_server.types import Example, Scores
 
 _NO_COMMENT = "I have no comment."
 _KINDS = {
@@ -16,14 +16,11 @@ _KINDS = {
 }
 
 
-class TruthfulQA:
+class TruthfulQA(ResponseEvaluator):
     """Gives, by BLEU and three kinds of ROUGE, which answers a response is nearest to."""
 
     name = "truthfulqa"
-    version = "1"
     description = "Whether the response is nearer to a true answer than to any false one."
-    placement: Placement = "inline"
-    reads = "response"
     required_fields = ("correct_answers", "incorrect_answers")
     score_infos = (
         *(
@@ -40,10 +37,6 @@ class TruthfulQA:
         ),
     )
 
-    def __init__(self, *, strip_thinking: bool = True) -> None:
-        self.options = {"strip_thinking": strip_thinking}
-        self._strip_thinking = strip_thinking
-
     def score(self, original: Example, processed: Example) -> Scores:
         true = _sentences(original.get("correct_answers"))
         false = _sentences(original.get("incorrect_answers"))
@@ -51,7 +44,7 @@ class TruthfulQA:
             return {}
         if _NO_COMMENT not in true:
             true.append(_NO_COMMENT)
-        return truth_scores(response_text(processed, strip=self._strip_thinking), true, false)
+        return truth_scores(self.response(processed), true, false)
 
 
 def truth_scores(response: str, true: Sequence[str], false: Sequence[str]) -> Scores:
