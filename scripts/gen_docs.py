@@ -177,6 +177,18 @@ def embedded_datasets() -> str:
     return "\n".join(lines)
 
 
+def generated_datasets() -> str:
+    """The datasets that are made from a seed."""
+    lines = ["| Name | Tasks | By default | What it is | After |", "|---|---|---|---|---|"]
+    lines += [
+        f"| `{record.name}` | {', '.join(f'`{task}`' for task in record.configs)} "
+        f"| `{record.default_config}` | {record.description} | {record.citation} |"
+        for record in RECORDS
+        if record.family == "generated"
+    ]
+    return "\n".join(lines)
+
+
 def hub_datasets() -> str:
     """The datasets that come from a mirror or the hub."""
     lines = [
@@ -212,6 +224,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "api": api,
     "dataset-sources": dataset_sources,
     "embedded-datasets": embedded_datasets,
+    "generated-datasets": generated_datasets,
     "hub-datasets": hub_datasets,
     "settings": settings,
     "statuses": statuses,

@@ -24,7 +24,7 @@ ROOMS = {
     "reports": ("words", "texts", "metrics", "comparison"),
     "models": ("words",),
     "systems": ("words", "tokens", "models", "datasets"),
-    "datasets": ("words", "texts"),
+    "datasets": ("words", "texts", "tokens"),
     "scoring": ("words",),
     "evaluators": ("words", "tokens", "texts", "metrics", "models", "scoring", "sandbox"),
     "runs": (
@@ -90,7 +90,7 @@ READ_BY_NAME: dict[str, dict[str, int]] = {
         "conformance/messages.py": 1,
         "conformance/steps/server.py": 1,
         "conformance/streamed.py": 2,
-        "conformance/target.py": 2,
+        "conformance/subject.py": 2,
         "rpc/attached.py": 4,
         "rpc/attachments.py": 2,
         "rpc/bench_service.py": 3,

@@ -10,6 +10,7 @@ from cbench_server.datasets.record import DatasetRecord
 
 FAMILIES = (
     "embedded.sets",
+    "generated.sets",
     "catalog.question_answering",
     "catalog.multiple_choice",
     "catalog.maths",

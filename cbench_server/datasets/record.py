@@ -81,6 +81,8 @@ class DatasetRecord:
     split: str = ""
     revision: str = ""
     aliases: tuple[str, ...] = ()
+    check_config: Callable[[str], str] | None = None
+    """Set if configs carry parameters: returns the config in full, or raises NotFound."""
     hub: HubSource | None = None
     """Set if the examples come from a mirror or the hub: then `load` takes `split`, `revision`,
     `data_dir` and `skip_bad_lines`."""
@@ -101,6 +103,8 @@ class DatasetRecord:
 
         As in names, `_` is accepted for `-`, and here the other way round as well.
         """
+        if self.check_config is not None:
+            return self.check_config(asked)
         if not asked or asked in self.configs:
             return asked or self.default_config
         for config in self.configs:

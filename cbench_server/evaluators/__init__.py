@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from cbench_server.evaluators.abstention import Abstention as Abstention
     from cbench_server.evaluators.answer_quality import AnswerQuality as AnswerQuality
     from cbench_server.evaluators.bbh import BigBenchHard as BigBenchHard
+    from cbench_server.evaluators.bfcl import BFCL as BFCL
     from cbench_server.evaluators.choice.multiple_choice import (
         MultipleChoiceAccuracy as MultipleChoiceAccuracy,
     )
@@ -33,10 +34,12 @@ if TYPE_CHECKING:
         SummarizationQuality as SummarizationQuality,
     )
     from cbench_server.evaluators.triviaqa import TriviaQA as TriviaQA
+    from cbench_server.evaluators.truthfulqa import TruthfulQA as TruthfulQA
 
 _HOMES = {
     "Abstention": "abstention",
     "AnswerQuality": "answer_quality",
+    "BFCL": "bfcl",
     "MultipleChoiceAccuracy": "choice.multiple_choice",
     "CodeExecution": "code_execution",
     "ContextRetention": "context_retention",
@@ -58,6 +61,7 @@ _HOMES = {
     "ScoreInfo": "inputs",
     "references": "inputs",
     "SummarizationQuality": "summarization_quality",
+    "TruthfulQA": "truthfulqa",
 }
 
 __getattr__ = names_of(__name__, _HOMES)
@@ -68,6 +72,7 @@ EVALUATORS: Mapping[str, Any] = LazyMapping(
         "abstention": "Abstention",
         "answer-quality": "AnswerQuality",
         "bbh": "BigBenchHard",
+        "bfcl": "BFCL",
         "code-execution": "CodeExecution",
         "context-retention": "ContextRetention",
         "drop": "Drop",
@@ -86,10 +91,12 @@ EVALUATORS: Mapping[str, Any] = LazyMapping(
         "subspan-em": "SubspanExactMatch",
         "summarization-quality": "SummarizationQuality",
         "triviaqa": "TriviaQA",
+        "truthfulqa": "TruthfulQA",
     },
 )
 
 __all__ = [
+    "BFCL",
     "EVALUATORS",
     "Abstention",
     "AnswerQuality",
@@ -113,5 +120,6 @@ __all__ = [
     "SubspanExactMatch",
     "SummarizationQuality",
     "TriviaQA",
+    "TruthfulQA",
     "references",
 ]

@@ -110,10 +110,10 @@ def _checked(result: Summarized, metric: FrameMetric, values: dict[Any, Any]) ->
 
 def _is_array_scalar(value: Any) -> bool:
     """Whether a value is a number of numpy, which need not be one of Python's."""
-    kind = type(value)
-    return (
-        kind.__module__ == "numpy" and getattr(value, "ndim", None) == 0 and kind.__name__ != "str_"
+    is_numpy = any(
+        base.__module__ == "numpy" and base.__name__ == "generic" for base in type(value).__mro__
     )
+    return is_numpy and not isinstance(value, str | bytes)
 
 
 def _add(values: Values, metric: FrameMetric, new: Mapping[str, Any]) -> None:

@@ -45,6 +45,9 @@ _WIRED = {
     "mini-memory": ("abstention", "f1"),
 }
 
+# Evaluators by the rules of one benchmark, which only its own rows fit.
+_OF_ONE_BENCHMARK = {"bfcl", "truthfulqa"}
+
 
 # Evaluators by the rules of one benchmark, which only its own rows fit.
 _OF_ONE_BENCHMARK = {

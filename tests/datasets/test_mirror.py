@@ -136,8 +136,8 @@ def test_a_missing_folder_is_named(tmp_path: Path) -> None:
 def test_what_a_mirror_holds_is_available_and_the_rest_is_not(tmp_path: Path) -> None:
     _write(tmp_path / "openai/gsm8k/main/test.jsonl", _GSM8K)
     available = {record.name for record in RECORDS if record.is_available(tmp_path)}
-    assert available == {"mini-qa", "long-notes", "gsm8k"} | {
-        record.name for record in RECORDS if record.embedded
+    assert available == {"mini-qa", "long-notes", "niah", "gsm8k"} | {
+        record.name for record in RECORDS if record.hub is None
     }
 
 

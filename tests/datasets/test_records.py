@@ -16,7 +16,7 @@ from cbench_server.registry import registry
 _HERE = Path(__file__).parent
 FIXTURES = _HERE / "fixtures"
 GOLDEN = json.loads((_HERE / "golden.json").read_text(encoding="utf-8"))
-HUB_RECORDS = [record for record in RECORDS if not record.embedded]
+HUB_RECORDS = [record for record in RECORDS if record.hub]
 _BY_NAME = {record.name: record for record in RECORDS}
 
 # The 42 names of the model, and the two of its memory benchmark.

@@ -3,6 +3,7 @@
 import string
 
 from cbench_server.evaluators.choice.answer_letter import extract_choice, offered
+from cbench_server.evaluators.choice.extraction import EXTRACTIONS
 from cbench_server.evaluators.inputs import ExplainingEvaluator, ScoreInfo
 from cbench_server.types import Assessment, Example
 
@@ -17,6 +18,16 @@ class MultipleChoiceAccuracy(ExplainingEvaluator):
     required_fields = ("correct_letter",)
     score_infos = (ScoreInfo("mc_accuracy", "1.0 if the response settles on the correct letter."),)
 
+    def __init__(self, *, extraction: str = "", strip_thinking: bool = True) -> None:
+        super().__init__(strip_thinking=strip_thinking)
+        if extraction and extraction not in EXTRACTIONS:
+            known = ", ".join(EXTRACTIONS)
+            raise ValueError(f'extraction "{extraction}" is not one of: {known}')
+        # A run that asks for nothing else is recorded as it always was.
+        if extraction:
+            self.options = {"extraction": extraction, **self.options}
+        self._extract = EXTRACTIONS.get(extraction, extract_choice)
+
     def assess(self, original: Example, processed: Example) -> Assessment:
         """Score a pair; the details say which letter was read, and how."""
         correct = original.get("correct_letter")
@@ -25,7 +36,7 @@ class MultipleChoiceAccuracy(ExplainingEvaluator):
         text = self.response(processed)
         options = offered(original.get("choices"))
         count = min(len(options) or _UNKNOWN_CHOICES, len(string.ascii_uppercase))
-        choice = extract_choice(text, string.ascii_uppercase[:count], options)
+        choice = self._extract(text, string.ascii_uppercase[:count], options)
         expected = str(correct).strip().strip("().").upper()
         is_right = choice.letter is not None and choice.letter == expected
         return Assessment(

@@ -88,6 +88,11 @@ def _judge(gold: str, given: str) -> Judgement:
     return Judgement(verdict.equal, "symbols", verdict.reason)
 
 
+def differ_as_numbers(gold: str, given: str) -> bool:
+    """Whether two answers are both numbers, with their units, and not the same ones."""
+    return _same_number(*_values(plain(unwrapped(gold)), plain(unwrapped(given)))) is False
+
+
 def _same_number(expected: str, found: str) -> bool | None:
     """Compare as numbers or times; None if they are not both that."""
     gold, given = read_number(expected), read_number(found)

@@ -5,9 +5,12 @@ from itertools import product
 from cbench_server.evaluators.inputs import ExplainingEvaluator, ScoreInfo, expected_answers
 from cbench_server.evaluators.math.answers import final_answer, reference_answer
 from cbench_server.evaluators.math.comparison import equivalent
+from cbench_server.evaluators.math.locale_numbers import LANGUAGES, as_plain
+from cbench_server.evaluators.math.rules import RULES
 from cbench_server.types import Assessment, Example, Placement
 
 _SHOWN = 200
+_FROM_FIELD = "field"
 
 
 class MathEquivalence(ExplainingEvaluator):
@@ -17,7 +20,26 @@ class MathEquivalence(ExplainingEvaluator):
     description = "Whether the response's final answer is mathematically equal to the answer."
     placement: Placement = "worker"
     required_fields = ("answer",)
-    score_infos = (ScoreInfo("math_equiv", "1.0 if the answers are mathematically equal."),)
+    score_infos: tuple[ScoreInfo, ...] = (
+        ScoreInfo("math_equiv", "1.0 if the answers are mathematically equal."),
+    )
+
+    def __init__(self, *, rule: str = "", language: str = "", strip_thinking: bool = True) -> None:
+        super().__init__(strip_thinking=strip_thinking)
+        if rule and rule not in RULES:
+            raise ValueError(f'rule "{rule}" is not one of: {", ".join(RULES)}')
+        if language not in ("", _FROM_FIELD, *LANGUAGES):
+            known = ", ".join(LANGUAGES)
+            raise ValueError(f'language "{language}" is not "{_FROM_FIELD}" or one of: {known}')
+        if rule:
+            self.score_infos = RULES[rule].score_infos
+            self.placement = RULES[rule].placement
+        # A run that asks for nothing else is recorded as it always was.
+        asked = {"rule": rule, "language": language}
+        chosen = {name: value for name, value in asked.items() if value}
+        self.options = {**chosen, **self.options}
+        self._rule = RULES.get(rule)
+        self._language = language
 
     def assess(self, original: Example, processed: Example) -> Assessment:
         """Score, and tell what was compared and how it was decided."""
@@ -25,7 +47,16 @@ class MathEquivalence(ExplainingEvaluator):
         if not expected:
             return Assessment({})
         text = self.response(processed)
+        if language := self._language_of(original):
+            text = as_plain(text, language)
+        if self._rule is not None:
+            return Assessment(self._rule.scores(text, expected))
         return _assessment(expected, text.strip())
+
+    def _language_of(self, original: Example) -> str:
+        if self._language != _FROM_FIELD:
+            return self._language
+        return str(original.get("language") or "")
 
 
 def _assessment(expected: list[str], response: str) -> Assessment:

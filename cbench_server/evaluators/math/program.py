@@ -39,13 +39,14 @@ class MathPrograms:
         # Where a worker scores, they share its group, and are killed with it.
         self._programs = ProgramPool(_COMMAND, size, timeout=_TIMEOUT_S, is_apart=False)
 
-    def compare(self, gold: str, given: str) -> Verdict:
-        """Compare two answers in LaTeX.
+    def compare(self, gold: str, given: str, *, is_response: bool = False) -> Verdict:
+        """Compare two answers in LaTeX; with `is_response` the second is looked for in a text.
 
         Raises EvaluatorBroken if the program cannot be started, or is ended
         twice by something other than what it was given.
         """
-        return run_blocking(self._compare(json.dumps([gold, given, self._cpu_seconds]).encode()))
+        request = [gold, given, self._cpu_seconds, is_response]
+        return run_blocking(self._compare(json.dumps(request).encode()))
 
     def close(self) -> None:
         """End all programs."""
@@ -87,3 +88,8 @@ def _programs(pid: int) -> MathPrograms:
 def compare_symbols(gold: str, given: str) -> Verdict:
     """Compare two answers in LaTeX with the programs of this process."""
     return _programs(os.getpid()).compare(gold, given)
+
+
+def verify_response(gold: str, response: str) -> Verdict:
+    """Compare an answer in LaTeX with the one that math-verify finds in a response."""
+    return _programs(os.getpid()).compare(gold, response, is_response=True)

@@ -1,0 +1,80 @@
+"""Parameters of a generated dataset, read from its config: `niah_single_2,length=8k,count=5`."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from cbench_server.errors import NotFound
+
+_NUMBER = re.compile(r"(\d{1,9})(k?)", re.IGNORECASE)
+_LEAST_LENGTH = 500
+_MOST_LENGTH = 2_000_000
+_MOST_COUNT = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """What to make: a task, contexts of so many tokens, so many examples of each kind, a seed."""
+
+    task: str = ""
+    lengths: tuple[int, ...] = (4_000,)
+    depths: tuple[int, ...] = ()
+    """Where the evidence is, in percent of the context; drawn where there are none."""
+    count: int = 20
+    """Examples for each length, and for each depth where those are given."""
+    seed: int = 0
+
+    def __str__(self) -> str:
+        parts = [self.task] if self.task else []
+        parts.append(f"length={'+'.join(map(str, self.lengths))}")
+        if self.depths:
+            parts.append(f"depth={'+'.join(map(str, self.depths))}")
+        return ",".join([*parts, f"count={self.count}", f"seed={self.seed}"])
+
+
+def read_parameters(
+    config: str, dataset: str, tasks: Mapping[str, object], default: Parameters
+) -> Parameters:
+    """Read a config, or raise NotFound with what it may say."""
+    task, lengths, depths = default.task, default.lengths, default.depths
+    count, seed = default.count, default.seed
+    for part in filter(None, (each.strip() for each in config.split(","))):
+        key, sign, value = part.partition("=")
+        if not sign:
+            task = _task(part, dataset, tasks)
+        elif key in ("length", "lengths"):
+            lengths = _numbers(value, part, dataset, _LEAST_LENGTH, _MOST_LENGTH)
+        elif key in ("depth", "depths", "position"):
+            depths = _numbers(value, part, dataset, 0, 100)
+        elif key == "count":
+            (count,) = _numbers(value, part, dataset, 1, _MOST_COUNT)[:1]
+        elif key == "seed":
+            (seed,) = _numbers(value, part, dataset, 0, 10**9)[:1]
+        else:
+            raise NotFound(
+                f'dataset "{dataset}" has no parameter "{key}"; it has: length, depth, count, seed'
+            )
+    return Parameters(task, lengths, depths, count, seed)
+
+
+def _task(asked: str, dataset: str, tasks: Mapping[str, object]) -> str:
+    for task in tasks:
+        if task and task.replace("_", "-") == asked.replace("_", "-"):
+            return task
+    known = ", ".join(filter(None, tasks)) or "none, only parameters such as length=8k"
+    raise NotFound(f'dataset "{dataset}" has no config "{asked}"; it has: {known}')
+
+
+def _numbers(value: str, part: str, dataset: str, least: int, most: int) -> tuple[int, ...]:
+    """Read numbers with `+` between them, where 8k is 8000."""
+    numbers = []
+    for text in value.split("+"):
+        found = _NUMBER.fullmatch(text.strip())
+        number = int(found[1]) * (1000 if found[2] else 1) if found else -1
+        if not least <= number <= most:
+            raise NotFound(
+                f'dataset "{dataset}": "{part}" is not valid; each number is from {least:,} to '
+                f"{most:,}, several have a + between them"
+            )
+        numbers.append(number)
+    return tuple(dict.fromkeys(numbers))

@@ -1,0 +1,102 @@
+"""The generated datasets, each with its tasks."""
+
+from collections.abc import Iterator, Mapping
+
+from cbench_server.datasets.generated.chains import variable_chain
+from cbench_server.datasets.generated.documents import multi_document
+from cbench_server.datasets.generated.frequencies import common_words, frequent_words
+from cbench_server.datasets.generated.made import Maker, examples
+from cbench_server.datasets.generated.needles import NEEDLE_TASKS
+from cbench_server.datasets.generated.pairs import key_value
+from cbench_server.datasets.generated.parameters import Parameters, read_parameters
+from cbench_server.datasets.generated.passkeys import math_find, number_string, passkey
+from cbench_server.datasets.generated.questions import question_task
+from cbench_server.datasets.record import DEFAULT_REFERENCE_FIELDS, DatasetRecord
+from cbench_server.types import Example
+
+_GRID = (0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100)
+_FIVE = (0, 25, 50, 75, 100)
+
+
+def _generated(
+    name: str, tasks: Mapping[str, Maker], default: Parameters, description: str, citation: str
+) -> DatasetRecord:
+    def check(config: str) -> str:
+        return str(read_parameters(config, name, tasks, default))
+
+    def load(config: str) -> Iterator[Example]:
+        asked = read_parameters(config, name, tasks, default)
+        return examples(name, asked.task or name, tasks[asked.task], asked)
+
+    return DatasetRecord(
+        name=name,
+        load=load,
+        check_config=check,
+        description=description,
+        family="generated",
+        configs=tuple(task for task in tasks if task),
+        default_config=str(default),
+        reference_fields=(*DEFAULT_REFERENCE_FIELDS, "evidence"),
+        evaluators=("answer-quality", "context-retention"),
+        primary_score="contains",
+        official=False,
+        size=default.count * len(default.lengths) * len(default.depths or (0,)),
+        licence="MIT",
+        citation=citation,
+        source="made by cbench-server from a seed",
+    )
+
+
+RULER = _generated(
+    "ruler",
+    {
+        **{name: task.make for name, task in NEEDLE_TASKS.items()},
+        "vt": variable_chain,
+        "cwe": common_words,
+        "fwe": frequent_words,
+        "qa_1": question_task("qa_1"),
+        "qa_2": question_task("qa_2"),
+    },
+    Parameters("niah_single_1"),
+    "RULER's tasks in words of our own: needles, variables, frequent words, at any length.",
+    "Hsieh et al. 2024, arXiv:2404.06654",
+)
+
+NIAH = _generated(
+    "niah",
+    {"": NEEDLE_TASKS["niah_single_2"].make},
+    Parameters(depths=_GRID, count=1),
+    "One needle in a haystack, for each depth and each length.",
+    "Kamradt 2023, github.com/gkamradt/LLMTest_NeedleInAHaystack",
+)
+
+KV_RETRIEVAL = _generated(
+    "kv-retrieval",
+    {"": key_value},
+    Parameters(depths=_FIVE, count=4),
+    "The value of one key among random ones, at five places.",
+    "Liu et al. 2023, arXiv:2307.03172",
+)
+
+MULTI_DOCUMENT = _generated(
+    "multi-document",
+    {"": multi_document},
+    Parameters(depths=_FIVE, count=4),
+    "One document with the answer among others without it, at five places.",
+    "Liu et al. 2023, arXiv:2307.03172",
+)
+
+PASSKEY = _generated(
+    "passkey",
+    {
+        "passkey": passkey,
+        "number_string": number_string,
+        "kv": key_value,
+        "math_find": math_find,
+    },
+    Parameters("passkey"),
+    "A number to find in a text of nothing, or in a list.",
+    "Mohtashami and Jaggi 2023, arXiv:2305.16300; Zhang et al. 2024, arXiv:2402.13718",
+)
+
+RECORDS = (RULER, NIAH, KV_RETRIEVAL, MULTI_DOCUMENT, PASSKEY)
