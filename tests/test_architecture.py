@@ -25,7 +25,7 @@ ROOMS = {
     "models": ("words",),
     "systems": ("words", "tokens", "models", "datasets"),
     "datasets": ("words", "texts", "tokens"),
-    "scoring": ("words",),
+    "scoring": ("words", "texts"),
     "evaluators": ("words", "tokens", "texts", "metrics", "models", "scoring", "sandbox"),
     "runs": (
         "words",
