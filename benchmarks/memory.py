@@ -1,6 +1,8 @@
-"""The daemon's memory: by rows, with a client that reads ten rows per second, and after a restart.
+"""The daemon's memory with a client that reads ten rows per second, and its restart.
 
-python benchmarks/memory.py [--rows 10000,100000] [--slow-rows 100000] [--resume-rows 20000]
+    python benchmarks/memory.py [--slow-rows 100000] [--resume-rows 20000]
+
+curves.py has its memory by the number of rows.
 """
 
 import argparse
@@ -20,25 +22,6 @@ def spec_of(client: BenchClient, echo: Program, rows: int, size: int) -> dict[st
         "datasets": [{"name": "bench", "upload": digest}],
         "max_concurrency": 64,
     }
-
-
-def by_rows(counts: list[int]) -> str:
-    """Peak memory of a fresh daemon for each number of rows."""
-    lines = []
-    for count in counts:
-        with (
-            scratch() as home,
-            programs(start_daemon(home), start_echo("stream")) as (daemon, echo),
-            BenchClient(daemon.address) as client,
-        ):
-            idle = daemon.memory_mb()
-            spec = spec_of(client, echo, count, 400)
-            run_id = client.start(spec)
-            while not client.get(run_id).HasField("end_time"):
-                time.sleep(0.5)
-            peak = daemon.memory_mb("VmHWM")
-        lines.append([f"{count:,}", f"{idle:.0f} MB", f"{peak:.0f} MB"])
-    return table(["rows", "idle", "peak"], lines)
 
 
 def slow_client(count: int) -> str:
@@ -109,12 +92,10 @@ def resume(count: int) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", default="10000,100000")
     parser.add_argument("--slow-rows", type=int, default=100_000)
     parser.add_argument("--resume-rows", type=int, default=20_000)
     arguments = parser.parse_args()
     print(resume(arguments.resume_rows), end="\n\n")
-    print(by_rows([int(count) for count in arguments.rows.split(",")]), end="\n\n")
     print(slow_client(arguments.slow_rows))
 
 

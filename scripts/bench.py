@@ -13,6 +13,7 @@ PROGRAMS = (
     "in_process.py",
     "rescoring.py",
     "startup.py",
+    "curves.py",
     "sdks.py",
     "memory.py",
     "dataset_streaming.py",

@@ -12,6 +12,7 @@ from cbench_server.texts import numbers
 Values = Mapping[str, float | None]
 
 DATASET_PREFIX = "dataset:"
+_EVERY_SCORE = ("mean_score:", "num_scored:")
 
 _BUILTIN_KEYS = tuple(key for metric in METRICS.values() for key in cast(Any, metric).keys)
 
@@ -78,8 +79,9 @@ def headline_columns(summary: Summary, *, all_keys: bool) -> list[Column]:
     shown = {key for column in HEADLINE for key in column.keys}
     if not all_keys:
         shown.update(_BUILTIN_KEYS)
+    hidden = (DATASET_PREFIX,) if all_keys else (DATASET_PREFIX, *_EVERY_SCORE)
     for key in main_keys(summary):
-        if key not in shown and not key.startswith(DATASET_PREFIX):
+        if key not in shown and not key.startswith(hidden):
             columns.append(Column(key, (key,), _one(key, numbers.plain)))
     return columns
 

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from cbench_server.contract import info_of
 from cbench_server.datasets.conversations import questions
 from cbench_server.datasets.record import DEFAULT_REFERENCE_FIELDS, DatasetRecord
 from cbench_server.datasets.shuffle import shuffled
@@ -260,6 +261,8 @@ async def resolve_evaluators(
         if not own and not named:
             raise InvalidSpec("no evaluator is left: name one with --evaluator.")
         primary = dataset.record.primary_score if dataset.record else "f1"
+        if spec.replace_evaluators:
+            primary = _primary_of(named, primary)
         plans[dataset.ref.label] = DatasetPlan(
             evaluators=[*own, *named],
             reference_fields=dataset.reference_fields(spec),
@@ -267,6 +270,13 @@ async def resolve_evaluators(
             is_score_chosen=bool(spec.score_field),
         )
     return plans
+
+
+def _primary_of(evaluators: Sequence[Evaluator], wanted: str) -> str:
+    """Return the score that counts where only these evaluators score: the first, if none gives
+    the one that is wanted."""
+    announced = [score.name for each in evaluators for score in info_of(each).scores]
+    return wanted if wanted in announced or not announced else announced[0]
 
 
 def resolve_metrics(spec: RunSpec, registry: Registry) -> list[Metric]:

@@ -126,8 +126,13 @@ def test_its_answers_are_rescored(client: BenchClient, expected: dict[str, Any])
     run_id = client.rescore(told["run_id"]).run_id
     wait_until(lambda: client.get(run_id).HasField("end_time"))
     assert client.get(run_id).state == bench_pb2.RUN_STATE_SUCCEEDED
-    scores = [row["scores"] for row in _rows(client, run_id)]
-    assert scores == [row["scores"] for row in told["rows"]]
+
+    # Context retention finds answers by another rule now, and is named by another version.
+    def by_the_same_rule(row: dict[str, Any]) -> dict[str, float]:
+        return {name: score for name, score in row["scores"].items() if name != "answer_recall"}
+
+    scores = [by_the_same_rule(row) for row in _rows(client, run_id)]
+    assert scores == [by_the_same_rule(row) for row in told["rows"]]
 
 
 def test_its_answers_are_reused_without_a_call(

@@ -164,7 +164,7 @@ def test_cases_are_listed_without_anything_to_check(conformance: Conformance) ->
         (("--system", "127.0.0.1:1", "--", "true"), "not both", 2),
         (("--only", "system/nothing"), 'no case matches "system/nothing"', 2),
         (("--known-failing", "list.txt", "--", "true"), "Did you mean", 2),
-        (("--known-failing", "absent.txt", "--", "true"), "absent.txt", 1),
+        (("--known-failing", "absent.txt", "--", "true"), "absent.txt", 2),
         (("--", "no-such-program"), "cannot start no-such-program", 1),
         (("--", PYTHON, "-c", "print('hello')"), 'said "hello" before the line cbench|1|tcp', 1),
         (("--", PYTHON, "-c", "raise SystemExit('broken')"), "broken", 1),

@@ -48,7 +48,8 @@ def test_an_embedded_dataset_and_built_in_controls_need_no_other_process(
     assert identity.metrics["context_compression"] == 0.0
     assert 0.0 < truncated.metrics["mean_score"] < 1.0
     assert 0.5 < truncated.metrics["context_compression"] < 0.9
-    assert {row.primary_score for row in seen.rows} == {"answer_retained"}
+    assert {row.primary_score for row in seen.rows} == {"f1"}
+    assert all(row.context_only and "answer_retained" in row.scores for row in seen.rows)
 
 
 def test_one_process_may_be_asked_under_two_names_but_not_under_one(client: BenchClient) -> None:

@@ -18,8 +18,9 @@ def test_another_program_gives_the_same_summary(daemon: DaemonProcess, client: B
         seen = run(client, {"systems": [{"target": system.address}]}, examples(40))
     finished = run_of(seen.finished)
     apart = asyncio.run(summarize_apart(daemon.home, [], finished.run_id))
-    assert apart == finished.summary
-    assert apart["echo"]["num_scored"] == 40
+    assert apart.summary == finished.summary
+    assert apart.summary["echo"]["num_scored"] == 40
+    assert apart.headlines == {"echo": ("f1",)}
 
 
 def test_what_the_program_complains_of_is_passed_on(daemon: DaemonProcess) -> None:

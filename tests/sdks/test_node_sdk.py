@@ -55,6 +55,7 @@ def test_a_ratio_that_is_none_fails_every_row_by_name(tmp_path: Path) -> None:
         "-n",
         "2",
         home=tmp_path,
+        code=1,
     )
     messages = {row["failure"]["message"] for row in report["rows"]}
     assert messages == {"ratio is 7; it must be above 0 and at most 1"}

@@ -40,6 +40,7 @@ def test_an_option_that_is_no_share_fails_every_row_by_name(tmp_path: Path) -> N
         "-n",
         "2",
         home=tmp_path,
+        code=1,
     )
     messages = {row["failure"]["message"] for row in report["rows"]}
     assert messages == {"bias is 7; it must be a number from 0 to 1"}

@@ -31,9 +31,10 @@ def table(printed: str) -> Iterator[list[str]]:
     return (line for line in lines if line[:1] in (["System"], ["mine"], ["truncate-tail"]))
 
 
-def evaluate(*arguments: str | Path, home: Path) -> dict[str, Any]:
+def evaluate(*arguments: str | Path, home: Path, code: int = 0) -> dict[str, Any]:
     """Evaluate with `cbench run`, and return what it says of the run."""
-    output = run(CBENCH, "run", "--quiet", "--output", "json", *arguments, CBENCH_HOME=str(home))
+    command = (CBENCH, "run", "--quiet", "--output", "json", *arguments)
+    output = run(*command, code=code, CBENCH_HOME=str(home))
     report: dict[str, Any] = json.loads(output)
     return report
 

@@ -6,7 +6,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from cbench_server.evaluators.drop.alignment import best_alignment
-from cbench_server.evaluators.inputs import ResponseEvaluator, ScoreInfo, answer_text, references
+from cbench_server.evaluators.inputs import (
+    ResponseEvaluator,
+    ScoreInfo,
+    answer_text,
+    expected_answers,
+)
 from cbench_server.types import Example, Scores
 
 _DELETE_PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -63,7 +68,7 @@ def _answers(original: Example) -> list[list[str]]:
     if isinstance(given, list | tuple) and given:
         answers = [each if isinstance(each, list | tuple) else [each] for each in given]
         return [[str(span) for span in answer] for answer in answers if answer]
-    return [[reference] for reference in references(original)]
+    return [[reference] for reference in expected_answers(original)]
 
 
 def _span(text: str) -> _Span:

@@ -98,7 +98,7 @@ impl Info {
     }
 
     fn with_score(mut self, name: String, description: String, higher_is_better: bool) -> Self {
-        self.scores.push(pb::ScoreInfo { name, description, higher_is_better });
+        self.scores.push(pb::ScoreInfo { name, description, higher_is_better, worst: None });
         self
     }
 
