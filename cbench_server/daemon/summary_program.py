@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from cbench_server.errors import StoreError
-from cbench_server.metrics.summarize import Summarized
+from cbench_server.metrics.summary import Summarized
 
 _TIMEOUT_S = 1800.0
 

@@ -11,7 +11,7 @@ from cbench_server.metrics.pass_at_k import PassAtK
 from cbench_server.metrics.pass_rate import PassRate
 from cbench_server.metrics.per_dataset import PerDatasetBreakdown
 from cbench_server.metrics.per_qa_type import PerQAType
-from cbench_server.metrics.summarize import Summarizer, summarize
+from cbench_server.metrics.summary import Summarizer, summarize
 from cbench_server.metrics.token_efficiency import TokenEfficiency
 
 METRICS = {

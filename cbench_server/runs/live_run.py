@@ -9,7 +9,7 @@ from typing import Any
 
 from cbench_server.errors import CbenchError, RunFailed, Unencodable
 from cbench_server.events import RowScored, RunFinished, StateChanged, StoredEvent
-from cbench_server.metrics.summarize import Summarized, Summarizer
+from cbench_server.metrics.summary import Summarized, Summarizer
 from cbench_server.registry import Registry
 from cbench_server.results import EvalRow, Failure
 from cbench_server.runs.answers import earlier_answers

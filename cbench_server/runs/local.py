@@ -14,7 +14,7 @@ from cbench_server.contract import info_of
 from cbench_server.datasets.record import DEFAULT_REFERENCE_FIELDS
 from cbench_server.errors import InvalidSpec, Unencodable
 from cbench_server.events import RowScored
-from cbench_server.metrics.summarize import Summarized, Summarizer
+from cbench_server.metrics.summary import Summarized, Summarizer
 from cbench_server.results import EvalResult, EvalRow
 from cbench_server.runs.digests import canonical_digest
 from cbench_server.runs.pipeline import Pipeline

@@ -1,7 +1,7 @@
 """Summary of a stored run, from its rows and nothing else."""
 
 from cbench_server.metrics.outcomes import score_infos
-from cbench_server.metrics.summarize import Summarizer
+from cbench_server.metrics.summary import Summarizer
 from cbench_server.registry import Registry
 from cbench_server.runs.resolution import resolve_metrics
 from cbench_server.runs.store import RunStore

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from cbench_server.comparison.pairs import Side
 from cbench_server.metrics import EveryScore, MeanScore, PassRate
-from cbench_server.metrics.summarize import Summarizer
+from cbench_server.metrics.summary import Summarizer
 from cbench_server.results import EvalRow, Failure
 from cbench_server.types import ScoreInfo
 
