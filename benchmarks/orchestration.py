@@ -5,8 +5,7 @@
 Baselines, measured in the same run: (a) the bare gRPC ceiling for the same
 transport and echo, nothing scored or stored; (b) a plain sequential loop in
 one process that calls the same function, does the same AnswerQuality scores
-and two tiktoken counts, and stores nothing; (c) the same loop with 32 threads; and, where
-`context-bench` is installed, (d) its own loop with our AnswerQuality.
+and two tiktoken counts, and stores nothing; (c) the same loop with 32 threads.
 """
 
 import argparse
@@ -63,24 +62,6 @@ def in_process(examples: list[dict[str, Any]], threads: int) -> float:
     else:
         with ThreadPoolExecutor(threads) as pool:
             list(pool.map(one, examples))
-    return len(examples) / (time.perf_counter() - started)
-
-
-def context_bench(examples: list[dict[str, Any]]) -> float | None:
-    """Baseline (d): rows per second of context-bench's loop, None where it is not installed."""
-    try:
-        from context_bench import evaluate  # type: ignore[import-not-found] # not a dependency
-    except ImportError:
-        return None
-
-    class Echo:
-        name = "echo"
-
-        def process(self, example: dict[str, Any]) -> dict[str, Any]:
-            return answer(example)
-
-    started = time.perf_counter()
-    evaluate([Echo()], examples, [AnswerQuality()], progress=False)
     return len(examples) / (time.perf_counter() - started)
 
 
@@ -160,7 +141,6 @@ def compare_sizes(sizes: list[int], rows: int) -> str:
         count = max(200, min(rows, 40_000_000 // size))
         examples = list(make_examples(count, size))
         sequential, threaded = in_process(examples, 1), in_process(examples, 32)
-        theirs = context_bench(examples)
         for mode in ("stream", "unary"):
             bare = bare_stream if mode == "stream" else bare_unary
             with programs(start_echo(mode)) as (echo,):
@@ -175,7 +155,6 @@ def compare_sizes(sizes: list[int], rows: int) -> str:
                     f"{ceiling:,.0f} ({ours / ceiling:.2f})",
                     f"{sequential:,.0f} ({ours / sequential:.2f})",
                     f"{threaded:,.0f} ({ours / threaded:.2f})",
-                    "" if theirs is None else f"{theirs:,.0f} ({ours / theirs:.2f})",
                 ]
             )
     header = ["context", "transport", "ours, rows/s", "daemon CPU, us/row"]
@@ -185,7 +164,6 @@ def compare_sizes(sizes: list[int], rows: int) -> str:
             "(a) bare gRPC (ratio)",
             "(b) in process (ratio)",
             "(c) 32 threads (ratio)",
-            "(d) context-bench (ratio)",
         ],
         lines,
     )
