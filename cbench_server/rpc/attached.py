@@ -10,7 +10,7 @@ from cbench_client._gen.cbench.v1 import evaluator_pb2, gateway_pb2, system_pb2
 from cbench_client.errors import Unencodable
 from cbench_client.messages import convert as wire
 from cbench_client.messages import failures
-from cbench_client.messages.scores import assessment_of, score_request
+from cbench_client.messages.scores import announced_scores, assessment_of, score_request
 from cbench_server.errors import CallFailed, EvaluatorBroken, SystemUnreachable, UnknownName
 from cbench_server.results import Failure
 from cbench_server.rpc.attachments import Attachment, Attachments
@@ -188,6 +188,7 @@ class AttachedEvaluator:
     ) -> None:
         self.name = info.name
         self.version = info.version
+        self.score_infos = announced_scores(info)
         self._attachments = attachments
         self._options = options
         self._timeout = timeout

@@ -122,6 +122,17 @@ class Full:
 Outcome = Callable[[system_pb2.ProcessCall], bytes]
 
 
+class WordCount:
+    """An evaluator: the words of the response."""
+
+    name = "word-count"
+    version = "1"
+    scores = ("word_count",)
+
+    def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:
+        return {"word_count": float(len(str(processed.get("response")).split()))}
+
+
 def _outcome(call: system_pb2.ProcessCall) -> bytes:
     outcome = system_pb2.ProcessOutcome(call_id=call.request.call_id)
     outcome.response.fields["response"].string_value = "ok"
@@ -217,7 +228,7 @@ RAW: dict[str, Callable[[], Callable[[list[system_pb2.ProcessCall]], list[bytes]
     "closer": Closer,
 }
 SERVED: dict[str, Callable[..., Any]] = {
-    kind.name: kind for kind in (Echo, Charges, Shortener, Spy, Unreliable, Poison, Full)
+    kind.name: kind for kind in (Echo, Charges, Shortener, Spy, Unreliable, Poison, Full, WordCount)
 }
 
 if __name__ == "__main__":

@@ -200,3 +200,15 @@ def test_what_failed_before_is_tried_again(client: BenchClient) -> None:
         again = run(client, spec, examples(25)[8:])
     assert set(again.failures) == set(first.failures) == {"e13", "e23"}
     assert {row.example_id.text for row in again.rows if not row.reused} == {"e13", "e23"}
+
+
+def test_the_scores_of_an_evaluator_elsewhere_count_where_it_alone_scores(
+    client: BenchClient,
+) -> None:
+    with start_system("echo") as system, start_system("word-count") as evaluator:
+        first = run(client, {"systems": [{"target": system.address}]}, examples(3))
+        spec = {"systems": [{"target": system.address}], "replace_evaluators": True}
+        alone = run(client, {**spec, "evaluators": [{"target": evaluator.address}]}, examples(3))
+    assert {row.primary_score for row in first.rows} == {"f1"}
+    assert {row.primary_score for row in alone.rows} == {"word_count"}
+    assert alone.finished.summaries[0].metrics["num_scored"] == 3

@@ -196,8 +196,9 @@ def test_a_cancelled_run_keeps_its_rows_and_resumes_where_it_stopped(
         seen = follow(client.watch(run_id))
     assert seen.state == "SUCCEEDED"
     assert sorted(seen.keys) == [("echo", ordinal, 0) for ordinal in range(300)]
-    # What was in flight or not yet stored when it was cancelled, and no more, is asked again.
-    assert len(log.read_text().split()) - 300 <= 16 + 8
+    # What was in flight or not yet stored when it was cancelled, and no more, is asked again:
+    # 16 calls of 20 ms each are in flight, and 20 answers come in 25 ms (docs/architecture.md).
+    assert len(log.read_text().split()) - 300 <= 16 + 20
 
 
 def test_every_registered_evaluator_scores_over_the_wire_as_in_process(

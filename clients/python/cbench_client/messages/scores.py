@@ -16,6 +16,30 @@ class Assessment:
     details: dict[str, Any]
 
 
+@dataclass(frozen=True)
+class AnnouncedScore:
+    """A score that an evaluator says it gives."""
+
+    name: str
+    description: str = ""
+    higher_is_better: bool = True
+    worst: float | None = None
+
+
+def announced_scores(info: evaluator_pb2.EvaluatorInfo) -> tuple[AnnouncedScore, ...]:
+    """Return the scores that an evaluator announces.
+
+    Whether larger is better is not read: servers that leave it unset would be
+    taken to say no.
+    """
+    return tuple(
+        AnnouncedScore(
+            score.name, score.description, worst=score.worst if score.HasField("worst") else None
+        )
+        for score in info.scores
+    )
+
+
 def score_request(
     evaluator: str,
     original: Mapping[str, Any],

@@ -12,11 +12,17 @@ from typing import Any
 
 from cbench_client._gen.cbench.v1 import evaluator_pb2, memory_pb2
 from cbench_client.messages import convert
-from cbench_client.messages.scores import Assessment, assessment_of, score_request
+from cbench_client.messages.scores import (
+    AnnouncedScore,
+    Assessment,
+    announced_scores,
+    assessment_of,
+    score_request,
+)
 from cbench_client.remote.channel import Tls
 from cbench_client.remote.connection import SystemConnection
 from cbench_client.remote.loops import run, with_retries
-from cbench_client.remote.peer import Peer, ask, decoded, present, versions
+from cbench_client.remote.peer import Peer, ask, decoded, offers_of, present, versions
 from cbench_client.remote.unary import UnaryConnection
 
 
@@ -195,6 +201,7 @@ class RemoteEvaluator(Peer[UnaryConnection]):
         # Here the name given is the one served: the server knows its aliases.
         self._served = self._served or name
         self.options = dict(options or {})
+        self._infos: dict[str | None, evaluator_pb2.EvaluatorInfo] = {}
 
     def _open(self) -> UnaryConnection:
         return UnaryConnection(
@@ -224,5 +231,13 @@ class RemoteEvaluator(Peer[UnaryConnection]):
         )
         return decoded(self.target, lambda: assessment_of(response))
 
+    @property
+    def score_infos(self) -> tuple[AnnouncedScore, ...]:
+        """The scores it announces, once it was reached."""
+        return announced_scores(self._infos[self._served]) if self._served in self._infos else ()
+
     async def _offers(self, connection: UnaryConnection) -> Mapping[str, str]:
-        return await versions(connection, evaluator_pb2.EvaluatorDescribeResponse, "evaluators")
+        response = evaluator_pb2.EvaluatorDescribeResponse
+        offers = await offers_of(connection, response, "evaluators")
+        self._infos = {info.name: info for info in offers}
+        return {info.name: info.version for info in offers}

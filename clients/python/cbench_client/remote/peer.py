@@ -128,6 +128,12 @@ def choose(
 
 async def versions(connection: UnaryConnection, response_type: Any, field: str) -> dict[str, str]:
     """Ask what is served: versions by name."""
+    offers = await offers_of(connection, response_type, field)
+    return {offer.name: offer.version for offer in offers}
+
+
+async def offers_of(connection: UnaryConnection, response_type: Any, field: str) -> list[Any]:
+    """Ask what is served."""
     data = await connection.describe(_DESCRIBE_TIMEOUT)
     try:
         offers = getattr(response_type.FromString(data), field)
@@ -138,7 +144,7 @@ async def versions(connection: UnaryConnection, response_type: Any, field: str) 
         ) from None
     if not offers:
         raise Unreachable(f"{connection.target} answers, but offers nothing. Register it there.")
-    return {offer.name: offer.version for offer in offers}
+    return list(offers)
 
 
 async def ask(
