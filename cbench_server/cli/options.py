@@ -209,7 +209,8 @@ def add_examples(group: Flags, things: str) -> None:
         "--dataset",
         metavar="NAME[:CONFIG]|FILE",
         dest="datasets",
-        help="a dataset (see: cbench datasets) or a .jsonl, .jsonl.gz, .csv or .parquet file; "
+        help="a dataset (see: cbench datasets) or a .jsonl, .json, .csv, .tsv (also "
+        "with .gz) or .parquet file; "
         "repeatable",
         **REPEATABLE,
     )

@@ -21,7 +21,7 @@ from cbench_server.datasets.readers.jsonl_file import decode_object
 from cbench_server.datasets.readers.lines import BadLines, numbered_lines
 from cbench_server.errors import BadDataset
 
-_SUFFIXES = ".jsonl, .jsonl.gz, .csv, .parquet"
+_SUFFIXES = ".jsonl, .jsonl.gz, .json, .json.gz, .csv, .csv.gz, .tsv, .tsv.gz, .parquet"
 
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 _VALUES = st.recursive(
@@ -185,6 +185,31 @@ def test_a_csv_cell_stays_text_but_for_lists_of_answers_and_choices(
     ]
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".tsv", ".tsv.gz", ".json", ".json.gz"])
+def test_every_format_gives_the_same_examples(
+    write: Callable[[str, bytes], Path], suffix: str
+) -> None:
+    examples = [{"id": "1", "context": "a, b", "answers": ["x", "y"]}, {"id": "2", "context": "c"}]
+    examples[1]["answers"] = []
+    if suffix.startswith(".json"):
+        text = json.dumps(examples, indent=1)
+    else:
+        target = io.StringIO()
+        delimiter = "\t" if suffix.startswith(".tsv") else ","
+        rows = csv.writer(target, delimiter=delimiter)
+        rows.writerow(["id", "context", "answers"])
+        for each in examples:
+            rows.writerow([each["id"], each["context"], json.dumps(each["answers"])])
+        text = target.getvalue()
+    content = text.encode()
+    path = write(f"x{suffix}", gzip.compress(content) if suffix.endswith("gz") else content)
+    assert [*iterate_file(path)] == examples
+    if suffix.endswith("gz"):
+        damaged = write(f"y{suffix}", path.read_bytes()[:-9])
+        with pytest.raises(BadDataset, match="damaged gzip data"):
+            list(iterate_file(damaged))
+
+
 def test_a_csv_cell_may_be_as_long_as_a_book(write: Callable[[str, bytes], Path]) -> None:
     path = write("x.csv", b"context\n" + b"word " * 100_000 + b"\n")
     assert [len(example["context"]) for example in iterate_file(path)] == [500_000]
@@ -220,8 +245,8 @@ def test_bad_csv_rows_are_skipped_when_asked(write: Callable[[str, bytes], Path]
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "{path} is empty; a .csv file begins with a header row"),
-        (b"\n\n", "{path} is empty; a .csv file begins with a header row"),
+        (b"", "{path} is empty; it must begin with a header row"),
+        (b"\n\n", "{path} is empty; it must begin with a header row"),
         (b"id,context,id\n", '{path}, header row: the column "id" occurs twice; rename one'),
         (b"id,\xff\n", "{path}, header row: invalid UTF-8: byte 0xff in cell 2"),
     ],
@@ -263,12 +288,12 @@ def test_a_parquet_file_that_is_none_is_named(write: Callable[[str, bytes], Path
     ("name", "message"),
     [
         ("absent.jsonl", "{path} does not exist; check the path"),
-        ("x.json", f"the format of {{path}} is not known; its name must end in {_SUFFIXES}"),
-        ("x.csv.gz", f"the format of {{path}} is not known; its name must end in {_SUFFIXES}"),
+        ("x.txt", f"the format of {{path}} is not known; its name must end in {_SUFFIXES}"),
+        ("x.parquet.gz", f"the format of {{path}} is not known; its name must end in {_SUFFIXES}"),
         ("folder", f"{{path}} is a directory; name one file in it ({_SUFFIXES})"),
         ("folder.jsonl", f"{{path}} is a directory; name one file in it ({_SUFFIXES})"),
     ],
-    ids=["absent", "json", "csv-gz", "directory", "directory-with-suffix"],
+    ids=["absent", "text", "parquet-gz", "directory", "directory-with-suffix"],
 )
 def test_a_path_that_cannot_be_a_dataset_is_refused_at_once(
     tmp_path: Path, name: str, message: str

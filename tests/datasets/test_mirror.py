@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cbench_server.datasets import RECORDS
-from cbench_server.datasets.readers.json_file import iterate_json
+from cbench_server.datasets.readers.files import iterate_file
 from cbench_server.errors import BadDataset, CbenchError
 from cbench_server.registry import load_dataset
 
@@ -119,7 +119,7 @@ def test_bad_lines_of_a_file_that_is_read_as_it_is_are_skipped_too(tmp_path: Pat
     path = tmp_path / "lines.json"
     path.write_text('{"a": 1}\n{bad\n{"a": 2}\n')
     left_out: list[BadDataset] = []
-    found = [*iterate_json(path, skip_bad_lines=True, on_bad_line=left_out.append)]
+    found = [*iterate_file(path, skip_bad_lines=True, on_bad_line=left_out.append)]
     assert found == [{"a": 1}, {"a": 2}]
     assert [str(error) for error in left_out] == [
         f"{path}, line 2: invalid JSON: Expecting property name enclosed in double quotes "
@@ -179,7 +179,7 @@ def test_an_array_is_read_object_by_object(tmp_path: Path, indent: int | None) -
     rows = [{"id": n, "text": "x]}{[," * 50_000} for n in range(10)]
     path = tmp_path / "rows.json"
     path.write_text(json.dumps(rows, indent=indent))
-    assert [*iterate_json(path)] == rows
+    assert [*iterate_file(path)] == rows
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_an_array_is_read_object_by_object(tmp_path: Path, indent: int | None) -
 def test_a_damaged_file_is_reported_with_the_place(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "rows.json"
     path.write_text(text)
-    rows = iterate_json(path)
+    rows = iterate_file(path)
     assert next(rows) == {"a": 1}
     with pytest.raises(CbenchError, match=message):
         next(rows)

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from cbench_server.datasets.readers.files import iterate_file
-from cbench_server.datasets.readers.json_file import iterate_json
 from cbench_server.errors import BadDataset
 from cbench_server.types import Example
 
@@ -59,7 +58,6 @@ def text_names(home: Path) -> list[str]:
 
 def iterate_mirrored(path: Path, *, skip_bad_lines: bool = False) -> Iterator[Example]:
     """Iterate the rows of a file of the mirror; the log names skipped lines."""
-    iterate = iterate_file if path.name.endswith(SUFFIXES) else iterate_json
     count = itertools.count(1)
 
     def met(error: BadDataset) -> None:
@@ -68,4 +66,4 @@ def iterate_mirrored(path: Path, *, skip_bad_lines: bool = False) -> Iterator[Ex
         elif number == _BAD_LINES_NAMED + 1:
             _log.warning("left out: further lines of %s", path)
 
-    return iterate(path, skip_bad_lines=skip_bad_lines, on_bad_line=met)
+    return iterate_file(path, skip_bad_lines=skip_bad_lines, on_bad_line=met, assume=".json")

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from cbench_server.datasets.readers.json_file import iterate_json
+from cbench_server.datasets.readers.files import iterate_file
 from cbench_server.datasets.readers.parquet_file import plain
 from cbench_server.types import Example
 
@@ -62,7 +62,7 @@ def _hush() -> None:
 
 def file_rows(repository: str, name: str, revision: str) -> Iterator[Example]:
     """Fetch a JSON file of a repository, and iterate its objects."""
-    yield from iterate_json(fetch(repository, name, revision))
+    yield from iterate_file(fetch(repository, name, revision), assume=".json")
 
 
 def fetch(repository: str, name: str, revision: str) -> Path:

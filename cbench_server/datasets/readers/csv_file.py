@@ -1,4 +1,4 @@
-"""CSV: a header row, then one example per row; cells stay text."""
+"""CSV and TSV: a header row, then one example per row; cells stay text."""
 
 import csv
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from cbench_server.datasets.readers.jsonl_file import decode_value
-from cbench_server.datasets.readers.lines import MAX_LINE_BYTES, BadLines, numbered_lines
+from cbench_server.datasets.readers.lines import MAX_LINE_BYTES, BadLines, numbered_lines, open_file
 from cbench_server.errors import BadDataset
 from cbench_server.types import Example
 
@@ -14,7 +14,12 @@ from cbench_server.types import Example
 _LIST_COLUMNS = frozenset({"answers", "choices"})
 
 
-def iterate_csv(path: Path, bad_lines: BadLines) -> Iterator[Example]:
+def iterate_tsv(path: Path, bad_lines: BadLines) -> Iterator[Example]:
+    """Iterate the rows of a .tsv file as `iterate_csv` does."""
+    return iterate_csv(path, bad_lines, delimiter="\t")
+
+
+def iterate_csv(path: Path, bad_lines: BadLines, *, delimiter: str = ",") -> Iterator[Example]:
     """Iterate the rows of a .csv file as dicts of text.
 
     A row is reported by the line it begins on.
@@ -22,13 +27,13 @@ def iterate_csv(path: Path, bad_lines: BadLines) -> Iterator[Example]:
     # The limit is the csv module's, for the whole process; its default of
     # 128 kB is less than a long context.
     csv.field_size_limit(MAX_LINE_BYTES)
-    with path.open("rb") as stream:
+    with open_file(path) as stream:
         # Bytes that are not UTF-8 pass as surrogates, so that the row that
         # holds them can be named, and skipped, as a whole.
         lines = (
             line.decode("utf-8", "surrogateescape") for _, line in numbered_lines(stream, bad_lines)
         )
-        rows = csv.reader(lines, strict=True)
+        rows = csv.reader(lines, strict=True, delimiter=delimiter)
         header = _read_header(path, rows)
         while True:
             first_line = rows.line_num + 1
@@ -49,7 +54,7 @@ def _read_header(path: Path, rows: Iterator[list[str]]) -> list[str]:
     try:
         header = next((row for row in rows if row), None)
         if header is None:
-            raise BadDataset(f"{path} is empty; a .csv file begins with a header row")
+            raise BadDataset(f"{path} is empty; it must begin with a header row")
         _check_text(header)
     except (csv.Error, ValueError) as error:
         raise BadDataset(f"{path}, header row: {error}") from error

@@ -1,9 +1,12 @@
-"""Local files of examples: .jsonl, .jsonl.gz, .csv or .parquet, read one at a time."""
+"""Local files of examples in the formats of `FILE_SUFFIXES`, read one at a time."""
 
+import gzip
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from cbench_server.datasets.readers.csv_file import iterate_csv
+from cbench_server.datasets.readers.csv_file import iterate_csv, iterate_tsv
+from cbench_server.datasets.readers.json_file import iterate_json
 from cbench_server.datasets.readers.jsonl_file import iterate_jsonl
 from cbench_server.datasets.readers.lines import BadLines
 from cbench_server.datasets.readers.parquet_file import iterate_parquet
@@ -13,7 +16,12 @@ from cbench_server.types import Example
 _READERS: dict[str, Callable[[Path, BadLines], Iterator[Example]]] = {
     ".jsonl": iterate_jsonl,
     ".jsonl.gz": iterate_jsonl,
+    ".json": iterate_json,
+    ".json.gz": iterate_json,
     ".csv": iterate_csv,
+    ".csv.gz": iterate_csv,
+    ".tsv": iterate_tsv,
+    ".tsv.gz": iterate_tsv,
     ".parquet": iterate_parquet,
 }
 
@@ -25,14 +33,17 @@ def iterate_file(
     *,
     skip_bad_lines: bool = False,
     on_bad_line: Callable[[BadDataset], None] | None = None,
+    assume: str = "",
 ) -> Iterator[Example]:
     """Iterate the examples of a file, holding a few of them in memory at a time.
 
     A path that cannot be a dataset raises BadDataset here; a bad line raises
     it when met, naming the file and the line. With `skip_bad_lines` a bad line
-    is passed to `on_bad_line` instead and left out.
+    is passed to `on_bad_line` instead and left out. `assume` is the ending to take
+    a file by whose own says nothing.
     """
-    reader = next((read for suffix, read in _READERS.items() if _ends_with(path, suffix)), None)
+    by_name = (read for suffix, read in _READERS.items() if _ends_with(path, suffix))
+    reader = next(by_name, _READERS.get(assume))
     if path.is_dir():
         raise BadDataset(f"{path} is a directory; name one file in it ({', '.join(FILE_SUFFIXES)})")
     if reader is None:
@@ -51,5 +62,7 @@ def _ends_with(path: Path, suffix: str) -> bool:
 def _readable(path: Path, examples: Iterator[Example]) -> Iterator[Example]:
     try:
         yield from examples
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise BadDataset(f"{path}: damaged gzip data: {error}") from error
     except OSError as error:
         raise BadDataset(f"cannot read {path}: {error.strerror or error}") from error

@@ -5,11 +5,11 @@ import json
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any
 
 import msgspec
 
-from cbench_server.datasets.readers.lines import BadLines, numbered_lines
+from cbench_server.datasets.readers.lines import BadLines, numbered_lines, open_file
 from cbench_server.errors import BadDataset
 from cbench_server.types import Example
 
@@ -19,11 +19,10 @@ _decode_fast = msgspec.json.Decoder().decode
 
 def iterate_jsonl(path: Path, bad_lines: BadLines) -> Iterator[Example]:
     """Iterate the objects of a .jsonl or .jsonl.gz file."""
-    is_gzipped = path.name.lower().endswith(".gz")
-    with gzip.open(path, "rb") if is_gzipped else path.open("rb") as stream:
+    with open_file(path) as stream:
         number = 0
         try:
-            for number, line in numbered_lines(cast(BinaryIO, stream), bad_lines):
+            for number, line in numbered_lines(stream, bad_lines):
                 if not (text := line.rstrip()):
                     continue
                 try:

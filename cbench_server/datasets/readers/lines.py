@@ -1,9 +1,10 @@
 """Lines of a file as bytes, and the handling of a line that cannot be used."""
 
+import gzip
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from cbench_server.errors import BadDataset
 
@@ -29,6 +30,12 @@ class BadLines:
             raise error
         if self.on_bad_line is not None:
             self.on_bad_line(error)
+
+
+def open_file(path: Path) -> BinaryIO:
+    """Open a file, unpacking it if its name ends in .gz."""
+    is_gzipped = path.name.lower().endswith(".gz")
+    return cast(BinaryIO, gzip.open(path, "rb")) if is_gzipped else path.open("rb")
 
 
 def numbered_lines(
