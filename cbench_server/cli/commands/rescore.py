@@ -27,8 +27,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     scoring.add_argument(
         "--references",
         metavar="FILE",
-        help="a .jsonl, .json, .csv, .tsv (also with .gz) or .parquet file whose fields replace those of the "
-        "examples with the same `id`, such as corrected answers",
+        help="a .jsonl, .json, .csv, .tsv (also with .gz) or .parquet file whose fields replace "
+        "those of the examples with the same `id`, such as corrected answers",
     )
     scoring.add_argument(
         "--skip-bad-lines",
