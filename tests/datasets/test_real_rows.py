@@ -45,7 +45,7 @@ _BY_NAME = {record.name: record for record in RECORDS}
 
 
 def test_the_rows_stored_here_are_found() -> None:
-    found = {r.name for r in RECORDS if not r.embedded and r.is_available(_HUB)}
+    found = {r.name for r in RECORDS if r.hub is not None and r.is_available(_HUB)}
     assert found == set(_COUNTS)
 
 
