@@ -1,13 +1,23 @@
 """Summaries: what varies together, what is kept of a row, and when numpy is loaded."""
 
+import math
 import random
 import subprocess
 import sys
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 
-from cbench_server.metrics import METRICS, MeanScore, PassAtK, summarize
+from cbench_server.metrics import (
+    METRICS,
+    MeanScore,
+    PassAtK,
+    Summarizer,
+    TokenEfficiency,
+    summarize,
+)
 from cbench_server.metrics.stats.columns import Columns
 from cbench_server.results import EvalRow
 
@@ -82,3 +92,57 @@ def test_metrics_are_known_without_loading_numpy() -> None:
         "assert METRICS and 'numpy' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+class Gives:
+    """A user's metric that gives whatever it is told to."""
+
+    def __init__(self, name: str, value: Any) -> None:
+        self.name = name
+        self._value = value
+
+    def compute(self, rows: Sequence[EvalRow]) -> dict[str, Any]:
+        if isinstance(self._value, Exception):
+            raise self._value
+        return {f"{self.name}-value": self._value}
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(True, 1.0), (np.float32(0.5), 0.5), (np.int64(3), 3.0), (np.bool_(True), 1.0), (None, None)],
+)
+def test_values_of_a_metric_become_floats(value: Any, expected: float | None) -> None:
+    summarizer = Summarizer([Gives("odd", value), MeanScore()])
+    summarizer.extend([row(1.0, 0)])
+    result = summarizer.result()
+    found = result.summary["a"]["odd-value"]
+    assert found == expected
+    assert found is None or type(found) is float
+    assert result.failures == {}
+
+
+@pytest.mark.parametrize(
+    "value", ["text", [1.0], math.nan, math.inf, np.float64("nan"), ValueError("no")]
+)
+def test_a_metric_that_gives_no_number_costs_only_itself(value: Any) -> None:
+    summarizer = Summarizer([Gives("odd", value), MeanScore()])
+    summarizer.extend([row(1.0, 0), row(0.0, 1)])
+    result = summarizer.result()
+    assert result.summary["a"].get("odd-value") is None
+    assert result.summary["a"]["mean_score"] == 0.5
+    assert [*result.failures] == ["odd"]
+
+
+def test_no_metric_overwrites_the_values_of_another() -> None:
+    rows = [
+        EvalRow("a", n, {"f1": 1.0, "em": em}, 1, 1, ordinal=n, primary_score="f1")
+        for n, em in enumerate((0.0, 0.5))
+    ]
+    values = summarize(rows, [MeanScore(), MeanScore("em"), TokenEfficiency("em")])["a"]
+    assert (values["mean_score"], values["mean_score:em"]) == (1.0, 0.25)
+    assert values["mean_score:em_ci_low"] is not None
+
+
+def test_huge_finite_scores_have_a_mean() -> None:
+    values = MeanScore().compute([row(1.7e308, 0), row(1.7e308, 1)])
+    assert values["mean_score"] == pytest.approx(1.7e308)
