@@ -45,17 +45,6 @@ def outcome_of(row: EvalRow, score: str) -> Outcome:
     return Outcome.UNSCORED
 
 
-def retains_only(rows: Iterable[EvalRow]) -> bool:
-    """Whether a system with these rows returned contexts, and not one response."""
-    has_context = False
-    for row in rows:
-        if row.failure is None:
-            if not is_context_only(row):
-                return False
-            has_context = True
-    return has_context
-
-
 def is_context_only(row: EvalRow) -> bool:
     """Whether a row has a context and no response; older rows say so by their score."""
     return row.context_only or row.primary_score == RETENTION

@@ -190,7 +190,7 @@ class InlineScoring:
     def score(self, original: Example, processed: Example) -> ScoredRow:
         """Apply the evaluators as `Scoring.score_row` does."""
         row = ScoredRow()
-        only_context = processed.get("response") is None and processed.get("context") is not None
+        only_context = is_context_only(processed)
         for evaluator, call, reads in self._all:
             if only_context and reads == "response":
                 continue
@@ -216,12 +216,17 @@ def _are_scores(said: Mapping[Any, Any]) -> bool:
     return True
 
 
+def is_context_only(processed: Example) -> bool:
+    """Whether a system returned a context and left answering to others."""
+    return processed.get("response") is None and processed.get("context") is not None
+
+
 def applicable(evaluators: Sequence[Evaluator], processed: Example) -> Sequence[Evaluator]:
     """Leave out those that read a response where a system returned only a context.
 
     An evaluator says what it reads in `reads`; one that does not say always runs.
     """
-    if processed.get("response") is not None or processed.get("context") is None:
+    if not is_context_only(processed):
         return evaluators
     return [one for one in evaluators if info_of(one).reads != "response"]
 
