@@ -1,7 +1,8 @@
 """Predictions: outputs that exist already, published or home-made, as a system."""
 
-import sqlite3
+import os
 from collections.abc import Iterable, Mapping
+from tempfile import TemporaryFile
 from typing import Any
 
 import msgspec
@@ -20,9 +21,9 @@ _decode = msgspec.msgpack.Decoder().decode
 class Predictions:
     """Answers each example with what a file holds for its id.
 
-    The outputs are kept in a temporary file, so that a million of them take no
-    memory. A prediction that names its `dataset` answers only for that one, and
-    ids are compared as text where their types differ, since CSV knows no numbers.
+    The outputs are kept in a temporary file, and only their places in memory. A
+    prediction that names its `dataset` answers only for that one, and ids are
+    compared as text, since CSV knows no numbers.
     """
 
     description = "Outputs from a file; nothing is called."
@@ -30,13 +31,12 @@ class Predictions:
     def __init__(self, name: str, version: str, outputs: Iterable[Example]) -> None:
         self.name = name
         self.version = version
-        # Without a name SQLite keeps a file of its own and removes it. Calls come one at a time.
-        self._file = sqlite3.connect("", check_same_thread=False)
-        self._file.execute(
-            "CREATE TABLE output (dataset TEXT, id TEXT, fields BLOB, PRIMARY KEY (dataset, id))"
-        )
+        self._file = TemporaryFile()  # noqa: SIM115 - it lives as long as the system
+        self._places: dict[tuple[str, str], tuple[int, int]] = {}
+        self._end = 0
         for output in outputs:
             self._add(output)
+        self._file.flush()
 
     def _add(self, output: Mapping[str, Any]) -> None:
         if output.get("id") is None:
@@ -51,24 +51,25 @@ class Predictions:
                 f"it has: {', '.join(own) or 'nothing'}. Rename the field that holds the output."
             )
         key = (str(output.get("dataset") or ""), str(output["id"]))
-        try:
-            self._file.execute("INSERT INTO output VALUES (?, ?, ?)", (*key, _encode(own)))
-        except sqlite3.IntegrityError:
+        if key in self._places:
             raise InvalidInput(
                 f'{self.name} has two predictions for the id "{output["id"]}"; keep one of them, '
                 "or name the dataset of each"
-            ) from None
+            )
+        packed = _encode(own)
+        self._file.write(packed)
+        self._places[key] = (self._end, len(packed))
+        self._end += len(packed)
 
     def process(self, example: Example) -> Example:
-        dataset = str(example.get("dataset") or "")
-        found = self._file.execute(
-            "SELECT fields FROM output WHERE id = ? AND dataset IN (?, '') ORDER BY dataset DESC",
-            (str(example["id"]), dataset),
-        ).fetchone()
-        if found is None:
+        number = str(example["id"])
+        place = self._places.get((str(example.get("dataset") or ""), number))
+        place = place or self._places.get(("", number))
+        if place is None:
             message = f'there is no prediction for the id "{example["id"]}"'
             raise CallFailed(Failure("system", "NO_PREDICTION", message))
-        own: Example = _decode(found[0])
+        start, length = place
+        own: Example = _decode(os.pread(self._file.fileno(), length, start))
         # A prediction without a context says nothing of what became of it.
         kept = {name: value for name, value in example.items() if name != "context"}
         return {**kept, **own}
