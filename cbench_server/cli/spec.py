@@ -45,6 +45,7 @@ def build_spec(
         "query_budget": args.budget,
         "question_types": args.question_types,
         "reuse": args.reuse,
+        "matched_controls": args.controls == "matched",
     }
     if args.reader:
         spec["reader"] = {

@@ -130,12 +130,14 @@ async def check_systems(
     store: RunStore, run: Run, opened: Connections, clock: Callable[[], float]
 ) -> Run:
     """Make sure that a resumed run has the systems it had, and put the resumption on record."""
-    if run.systems and set(opened.names) != set(run.systems):
+    # Matched controls are no systems of others, and come back by themselves.
+    systems = [name for name in run.systems if not run.is_control(name)]
+    if systems and set(opened.names) != set(systems):
         raise RunFailed(
             Failure(
                 "system",
                 "SYSTEM_CHANGED",
-                f"the run was made with {', '.join(run.systems)}, but now there are "
+                f"the run was made with {', '.join(systems)}, but now there are "
                 f"{', '.join(opened.names)}. Start a new run.",
             )
         )

@@ -62,6 +62,12 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         help="take answers from earlier runs where the same version of a system was given the "
         "same example and options; a system without a version is always asked",
     )
+    conduct.add_argument(
+        "--controls",
+        choices=("matched",),
+        help="add controls for each system that shortens contexts: `matched` cuts every example "
+        "to the number of tokens that the system left of it",
+    )
     options.add_run_output(parser, "; jsonl prints rows as they are made")
     options.add_server_flags(parser)
 
