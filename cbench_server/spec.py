@@ -168,7 +168,7 @@ def plain_spec(spec: Any) -> Any:
         return {
             each.name: plain_spec(value)
             for each in fields(spec)
-            if not ((value := vars(spec)[each.name]) == _default(each) and each.metadata)
+            if not ((value := getattr(spec, each.name)) == _default(each) and each.metadata)
         }
     if isinstance(spec, tuple | list):
         return [plain_spec(each) for each in spec]
