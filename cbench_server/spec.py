@@ -241,6 +241,20 @@ class Run:
     notes: tuple[RunNote, ...] = ()
 
     @property
+    def rows_per_example(self) -> int:
+        """How many rows each example becomes, over all systems and repeats."""
+        systems = self.systems or [""] * len(self.spec.systems)
+        return sum(self.repeats_of(system) for system in systems)
+
+    def is_control(self, system: str) -> bool:
+        """Whether it is a matched control, which the run added by itself."""
+        return system in self.config.get("repeats", {})
+
+    def repeats_of(self, system: str) -> int:
+        """How often a system gets each example; matched controls differ from the others in it."""
+        return int(self.config.get("repeats", {}).get(system, self.spec.repeats))
+
+    @property
     def completed_rows(self) -> int:
         """Rows done, failed ones included."""
         return sum(system.completed for system in self.progress.values())

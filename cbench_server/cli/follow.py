@@ -56,15 +56,12 @@ class Follower:
             self._show(event.finished.progress)
 
     def _show(self, progress: bench_pb2.Progress) -> None:
-        systems = progress.systems
-        # Every system does the same rows.
-        total = progress.total_rows // len(systems) if systems else 0
-        for system in systems:
+        for system in progress.systems:
             self._display.set(
                 printable(system.system),
                 system.completed_rows,
                 system.failed_rows,
-                total if progress.HasField("total_rows") else None,
+                system.total_rows if system.HasField("total_rows") else None,
             )
 
     def _note(self, state: RunState, reason: str) -> None:

@@ -29,6 +29,11 @@ SYSTEMS = {
         "COMMAND",
         "start a system that announces where it listens, and stop it afterwards",
     ),
+    "--predictions": (
+        "FILE",
+        "outputs that exist already, by id: a file of response or context, scored like a "
+        "live system",
+    ),
 }
 
 EXIT_CODE_HELP = "\n".join(

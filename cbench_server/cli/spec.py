@@ -14,12 +14,17 @@ System = dict[str, Any]
 def build_spec(
     args: argparse.Namespace,
     targets: Mapping[int, str],
+    predictions: Mapping[int, System],
     datasets: Sequence[Mapping[str, Any]],
     tls: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
-    """Build the spec; `targets` are those of launched systems, by their place among `systems`."""
+    """Build the spec.
+
+    `targets` are those of launched systems, by their place among `systems`,
+    `predictions` the uploaded ones.
+    """
     spec: dict[str, Any] = {
-        "systems": build_systems(args, targets, tls),
+        "systems": build_systems(args, targets, predictions, tls),
         "datasets": list(datasets),
         "evaluators": evaluators_of(args),
         "metrics": [{"name": name} for name in args.metrics],
@@ -40,6 +45,7 @@ def build_spec(
         "query_budget": args.budget,
         "question_types": args.question_types,
         "reuse": args.reuse,
+        "matched_controls": args.controls == "matched",
     }
     if args.reader:
         spec["reader"] = {
@@ -69,7 +75,10 @@ def check_systems(args: argparse.Namespace) -> None:
 
 
 def build_systems(
-    args: argparse.Namespace, targets: Mapping[int, str], tls: Mapping[str, Any] | None
+    args: argparse.Namespace,
+    targets: Mapping[int, str],
+    predictions: Mapping[int, System],
+    tls: Mapping[str, Any] | None,
 ) -> list[System]:
     """Build the references to systems, in the order of the command line."""
     from cbench_client.remote.peer import split_target
@@ -85,6 +94,9 @@ def build_systems(
             }
         elif kind in ("builtin", "attached"):
             system[kind] = value
+        elif kind == "predictions":
+            given = predictions[place]
+            system |= {"predictions": given["upload"], "name": system["name"] or given["name"]}
         else:
             target, served = split_target(targets.get(place, value))
             system |= {"target": target, "served_name": served or ""}

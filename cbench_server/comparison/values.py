@@ -81,6 +81,13 @@ class PairedDifference:
     """Whether scores lie between 0 and 1, so that a hundredth is a point."""
     sentence: str
     """What can be claimed, in plain words."""
+    higher_is_better: bool = True
+
+    @property
+    def is_a_better(self) -> bool:
+        """Whether the difference, if it can be claimed, speaks for A."""
+        value = self.difference.value or 0.0
+        return value > 0 if self.higher_is_better else value < 0
 
     @property
     def is_claimed(self) -> bool:

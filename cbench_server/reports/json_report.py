@@ -47,6 +47,7 @@ def run_to_dict(run: Run) -> dict[str, Any]:
         "spec": asdict(run.spec),
         "summary": run.summary,
         "timing": run.timing,
+        "notes": [asdict(note) for note in run.notes],
         "config": run.config,
     }
 

@@ -33,7 +33,9 @@ class RowFacts:
 
 def headline(run: Run, facts: RowFacts) -> Grid:
     """Build the table: one line per system, in the order of the run."""
-    columns = headline_columns(run.summary, all_keys=bool(run.spec.metrics))
+    # What only the seeds of a control have, such as pass@k, is of no interest.
+    own = {name: values for name, values in run.summary.items() if not run.is_control(name)}
+    columns = headline_columns(own, all_keys=bool(run.spec.metrics))
     titles = [title_of(column, run, facts) for column in columns]
     rows = []
     for system in run.systems:
@@ -146,6 +148,7 @@ def reading_notes(run: Run, facts: RowFacts) -> list[str]:
     lines = _score_notes(run, facts)
     if run.spec.expose_reference_fields:
         lines.append("References were exposed: systems could see the expected answers.")
+    lines += [note.text for note in run.notes]
     return lines + _origin_notes(run)
 
 

@@ -180,6 +180,7 @@ def _check_kind(spec: RunSpec) -> None:
             "expose_reference_fields": spec.expose_reference_fields,
             "text_fields": spec.text_fields,
             "reuse": spec.reuse,
+            "matched_controls": spec.matched_controls,
         }
     for name, value in meaningless.items():
         if value:

@@ -93,7 +93,7 @@ def _run(connection: sqlite3.Connection, row: tuple[Any, ...]) -> Run:
     progress = {name: counted.pop(name, SystemProgress()) for name in run.systems} | counted
     total_rows = run.total_rows
     if total_rows is None and spool_complete:
-        total_rows = examples * len(run.systems or run.spec.systems) * run.spec.repeats
+        total_rows = examples * run.rows_per_example
     return replace(run, progress=progress, last_seq=last_seq, total_rows=total_rows)
 
 

@@ -17,7 +17,7 @@ from cbench_server.datasets.readers.files import FILE_SUFFIXES
 def _spec(*words: str, targets: dict[int, str] | None = None) -> dict[str, Any]:
     args = build_parser().parse_args(["run", *words])
     check_systems(args)
-    return build_spec(args, targets or {}, [], None)
+    return build_spec(args, targets or {}, {}, [], None)
 
 
 def test_names_go_to_systems_in_the_order_of_the_command_line() -> None:

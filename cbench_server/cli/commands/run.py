@@ -62,6 +62,12 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         help="take answers from earlier runs where the same version of a system was given the "
         "same example and options; a system without a version is always asked",
     )
+    conduct.add_argument(
+        "--controls",
+        choices=("matched",),
+        help="add controls for each system that shortens contexts: `matched` cuts every example "
+        "to the number of tokens that the system left of it",
+    )
     options.add_run_output(parser, "; jsonl prints rows as they are made")
     options.add_server_flags(parser)
 
@@ -83,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
         # Once more, now that --import has registered its reporters.
         check_output(args)
         datasets = [_dataset(client, args, text) for text in args.datasets]
-        spec = build_spec(args, targets, datasets, tls)
+        spec = build_spec(args, targets, _predictions(client, args), datasets, tls)
         streams_rows = args.output == "jsonl"
         events = _evaluate(client, spec, streams_rows, args.wait or 0.0)
         return conclude(
@@ -140,6 +146,17 @@ def _dataset(client: "BenchClient", args: argparse.Namespace, text: str) -> dict
     count = None if is_chosen_there else args.max_examples
     sent = upload(client, Path(text), count, skip_bad_lines=args.skip_bad_lines)
     return {**sent, **selection, "max_examples": args.max_examples}
+
+
+def _predictions(client: "BenchClient", args: argparse.Namespace) -> dict[int, dict[str, Any]]:
+    """Send the files of --predictions; return what they became, by place."""
+    from cbench_server.cli.uploads import upload
+
+    return {
+        place: upload(client, Path(value), None, skip_bad_lines=args.skip_bad_lines)
+        for place, (kind, value) in enumerate(args.systems)
+        if kind == "predictions"
+    }
 
 
 @contextmanager

@@ -372,16 +372,18 @@ class Progress(_message.Message):
     def __init__(self, completed_rows: _Optional[int] = ..., failed_rows: _Optional[int] = ..., total_rows: _Optional[int] = ..., systems: _Optional[_Iterable[_Union[SystemProgress, _Mapping]]] = ...) -> None: ...
 
 class SystemProgress(_message.Message):
-    __slots__ = ("system", "completed_rows", "failed_rows", "reused_rows")
+    __slots__ = ("system", "completed_rows", "failed_rows", "reused_rows", "total_rows")
     SYSTEM_FIELD_NUMBER: _ClassVar[int]
     COMPLETED_ROWS_FIELD_NUMBER: _ClassVar[int]
     FAILED_ROWS_FIELD_NUMBER: _ClassVar[int]
     REUSED_ROWS_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_ROWS_FIELD_NUMBER: _ClassVar[int]
     system: str
     completed_rows: int
     failed_rows: int
     reused_rows: int
-    def __init__(self, system: _Optional[str] = ..., completed_rows: _Optional[int] = ..., failed_rows: _Optional[int] = ..., reused_rows: _Optional[int] = ...) -> None: ...
+    total_rows: int
+    def __init__(self, system: _Optional[str] = ..., completed_rows: _Optional[int] = ..., failed_rows: _Optional[int] = ..., reused_rows: _Optional[int] = ..., total_rows: _Optional[int] = ...) -> None: ...
 
 class Run(_message.Message):
     __slots__ = ("run_id", "spec", "state", "create_time", "end_time", "progress", "summaries", "failure", "waiting_reason", "parent_run_id", "config", "last_sequence", "notes")
