@@ -3,8 +3,8 @@
 Three things go on at once: the next page is read, a page is scored, and the page
 before it is stored.
 
-No system is called. The examples are copied, with corrected references, so that
-the new run stands by itself.
+No system is called. The examples are shared with the parent, which may be
+deleted all the same; with corrected references the new run gets its own.
 """
 
 import asyncio
@@ -98,7 +98,7 @@ class Rescoring:
         """Yield the rows, in batches, until all are made. Raises RunFailed if some are gone."""
         references = await asyncio.to_thread(lambda: References(self._read_references()))
         try:
-            await self._copy_examples(references)
+            await self._take_examples(references)
             for system in self._run.systems:
                 started = self._clock()
                 async for rows in _ahead(self._rows(system, references)):
@@ -118,12 +118,15 @@ class Rescoring:
 
     # Examples.
 
-    async def _copy_examples(self, references: References) -> None:
+    async def _take_examples(self, references: References) -> None:
         start, is_complete = await self._store.spooled(self._run.run_id)
         if is_complete:
             return
         parent, run_id = self._run.parent_run_id, self._run.run_id
         if not len(references):
+            if await self._store.share_examples(parent, run_id):
+                return
+            # The parent was stopped early, and may yet load more when it is resumed.
             while copied := await self._store.copy_examples(parent, run_id, start, _PAGE):
                 if self._is_draining:
                     return

@@ -153,6 +153,14 @@ class RunStore(Protocol):
         """
         ...
 
+    async def share_examples(self, source: str, run_id: str) -> bool:
+        """Let a run without examples have all those of another, which stores nothing twice.
+
+        False if the other has not got all of its own yet. They stay readable
+        when the other run is deleted.
+        """
+        ...
+
     async def copy_examples(self, source: str, run_id: str, start: int, limit: int) -> int:
         """Spool some examples of another run from an ordinal on; return how many, 0 at the end."""
         ...
@@ -193,7 +201,7 @@ class RunStore(Protocol):
         ...
 
     async def delete_run(self, run_id: str) -> None:
-        """Delete a run with all that belongs to it; does nothing if it is unknown.
+        """Delete a run with all that belongs to it alone; does nothing if it is unknown.
 
         Raises WrongState if another process holds the run.
         """

@@ -23,6 +23,7 @@ _COMPRESS_OVER = 4096
 _PLAIN, _ZLIB = b"\0", b"\1"
 _EVENT_KEY = struct.Struct("<qqBdqqqBBI")
 _EXAMPLE_KEY = struct.Struct("<qqq")
+_SHARED_KEY = struct.Struct("<qq")
 
 
 @dataclass(slots=True)
@@ -191,6 +192,11 @@ def example_sum(
     for part in (dataset.encode(), digest.encode(), tokens, body):
         total = zlib.crc32(part, total)
     return total
+
+
+def shared_sum(run: int, owner: int) -> int:
+    """Return the checksum of the note whose examples a run has."""
+    return zlib.crc32(_SHARED_KEY.pack(run, owner))
 
 
 def record_sum(run_id: str, record: bytes) -> int:
