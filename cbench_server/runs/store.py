@@ -52,6 +52,8 @@ class RowQuery:
     """With what the systems returned."""
     original: bool = False
     """With the originals of the rows."""
+    packed: bool = False
+    """With what the systems returned as it is stored, too, for `RowScored.packed`."""
     limit: int = 500
     max_bytes: int = 8_000_000
 
@@ -67,6 +69,8 @@ class RowPage:
     next_token: str | None
     originals: list[dict[str, Any]] | None = None
     """The originals of the rows, where they were asked for."""
+    packed: list[bytes | None] | None = None
+    """What the systems returned as it is stored, where that was asked for."""
 
 
 class RunStore(Protocol):
