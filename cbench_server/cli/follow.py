@@ -1,16 +1,15 @@
 """Follower of a run: progress on stderr, rows to a callback, Ctrl-C cancels."""
 
 import argparse
-import os
 import signal
 import sys
 from collections.abc import Callable, Iterable
 
 from cbench_client import BenchClient
 from cbench_client._gen.cbench.v1 import bench_pb2
-from cbench_server.cli import launch
 from cbench_server.cli.exits import INTERRUPTED
 from cbench_server.cli.output import complain_of_failure, exit_code, print_row, print_run
+from cbench_server.cli.signals import leave
 from cbench_server.cli.stored_runs import run_of
 from cbench_server.rpc.runs import state_from_proto
 from cbench_server.runs.progress import ProgressDisplay, open_progress
@@ -138,8 +137,4 @@ def conclude(
 
 
 def _end_on_next_interrupt() -> None:
-    def leave(*_: object) -> None:
-        launch.kill_all()
-        os._exit(INTERRUPTED)
-
-    signal.signal(signal.SIGINT, leave)
+    signal.signal(signal.SIGINT, lambda *_: leave(INTERRUPTED))

@@ -17,6 +17,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 from cbench_server.cli.exits import CommandFailed, UsageError
+from cbench_server.cli.signals import before_leaving
 
 PROTOCOL_MAJOR = 1
 HANDSHAKE_SECONDS = 30.0
@@ -71,6 +72,8 @@ def _process(command: str) -> Iterator[tuple["subprocess.Popen[bytes]", "_PipeEn
         )
     except OSError as error:
         raise UsageError(f"cannot launch `{command}`: {error.strerror}: {words[0]}") from error
+    if not _running:
+        before_leaving(kill_all)
     _running.append(process)
     try:
         yield process, _PipeEnd(process.stderr)

@@ -255,9 +255,7 @@ def _checked_host(base_url: str) -> str:
     except ValueError:
         is_complete = False
     if not is_complete:
-        raise InvalidInput(
-            f'"{base_url}" is not a base URL; write it like https://api.openai.com'
-        )
+        raise InvalidInput(f'"{base_url}" is not a base URL; write it like https://api.openai.com')
     return parts.netloc
 
 
