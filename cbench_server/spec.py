@@ -41,6 +41,8 @@ class SystemRef:
     options: Options = field(default_factory=dict)
     tls: TlsRef | None = None
     credential: str = ""
+    log: str = ""
+    """Where the client that launched it keeps what it prints."""
 
 
 @dataclass(frozen=True)

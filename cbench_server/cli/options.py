@@ -27,7 +27,8 @@ SYSTEMS = {
     "--attached": ("NAME", "a system that is attached to the daemon"),
     "--launch": (
         "COMMAND",
-        "start a system that announces where it listens, and stop it afterwards",
+        "start a system that says where it listens, start it again if it dies, and stop it "
+        "afterwards",
     ),
 }
 
@@ -323,6 +324,7 @@ def add_conduct(group: Flags, timeout: str) -> None:
         type=duration,
         help="how long to wait for a system that cannot be reached (default: 10m)",
     )
+    add_launch_timeout(group)
     group.add_argument(
         "--max-failures",
         metavar="N|P%",
@@ -333,3 +335,14 @@ def add_conduct(group: Flags, timeout: str) -> None:
         "--seed", metavar="N", type=whole_number, help="the seed for everything random (default: 0)"
     )
     add_labels(group, "a label shown with the run; repeatable")
+
+
+def add_launch_timeout(group: Flags) -> None:
+    """Add `--launch-timeout`."""
+    group.add_argument(
+        "--launch-timeout",
+        metavar="TIME",
+        type=duration,
+        help="how long a launched system may take to say where it listens, such as 10m for one "
+        "that loads a model (default: 2m)",
+    )

@@ -51,7 +51,7 @@ def leave(code: int) -> None:
 
 
 def _end(number: int, _: object) -> None:
-    # As an exception, so that what a command has started is stopped too. A second one is in a hurry.
+    # As an exception, so that what a command has started is stopped too; a second one at once.
     signal.signal(signal.SIGTERM, lambda number, _: leave(128 + number))
     sys.exit(128 + number)
 

@@ -13,13 +13,13 @@ System = dict[str, Any]
 
 def build_spec(
     args: argparse.Namespace,
-    targets: Mapping[int, str],
+    launched: Mapping[int, tuple[str, str]],
     datasets: Sequence[Mapping[str, Any]],
     tls: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
-    """Build the spec; `targets` are those of launched systems, by their place among `systems`."""
+    """Build the spec; `launched` has targets and logs of systems, by place among `systems`."""
     spec: dict[str, Any] = {
-        "systems": build_systems(args, targets, tls),
+        "systems": build_systems(args, launched, tls),
         "datasets": list(datasets),
         "evaluators": evaluators_of(args),
         "metrics": [{"name": name} for name in args.metrics],
@@ -69,7 +69,7 @@ def check_systems(args: argparse.Namespace) -> None:
 
 
 def build_systems(
-    args: argparse.Namespace, targets: Mapping[int, str], tls: Mapping[str, Any] | None
+    args: argparse.Namespace, launched: Mapping[int, tuple[str, str]], tls: Mapping[str, Any] | None
 ) -> list[System]:
     """Build the references to systems, in the order of the command line."""
     from cbench_client.remote.peer import split_target
@@ -86,8 +86,9 @@ def build_systems(
         elif kind in ("builtin", "attached"):
             system[kind] = value
         else:
-            target, served = split_target(targets.get(place, value))
-            system |= {"target": target, "served_name": served or ""}
+            place_of, log = launched.get(place, (value, ""))
+            target, served = split_target(place_of)
+            system |= {"target": target, "served_name": served or "", "log": log}
             if kind == "system":
                 system |= {"tls": tls, "credential": args.credential}
         systems.append(system)

@@ -75,6 +75,7 @@ def _system_ref(message: bench_pb2.SystemRef) -> SystemRef:
         if message.HasField("tls")
         else None,
         credential=message.credential,
+        log=message.log,
     )
 
 
@@ -136,7 +137,7 @@ def spec_to_proto(spec: RunSpec) -> bench_pb2.RunSpec:
     set_seconds(message.wait_timeout, spec.wait_timeout)
     for ref in spec.systems:
         system = message.systems.add(
-            name=ref.name, served_name=ref.served_name, credential=ref.credential
+            name=ref.name, served_name=ref.served_name, credential=ref.credential, log=ref.log
         )
         for location in ("target", "attached", "builtin"):
             if value := getattr(ref, location):

@@ -99,7 +99,7 @@ class RunSpec(_message.Message):
     def __init__(self, systems: _Optional[_Iterable[_Union[SystemRef, _Mapping]]] = ..., datasets: _Optional[_Iterable[_Union[DatasetRef, _Mapping]]] = ..., evaluators: _Optional[_Iterable[_Union[EvaluatorRef, _Mapping]]] = ..., metrics: _Optional[_Iterable[_Union[MetricRef, _Mapping]]] = ..., row_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., max_concurrency: _Optional[int] = ..., expose_reference_fields: bool = ..., labels: _Optional[_Mapping[str, str]] = ..., kind: _Optional[_Union[RunKind, str]] = ..., repeats: _Optional[int] = ..., max_failures: _Optional[str] = ..., reader: _Optional[_Union[ModelRef, _Mapping]] = ..., score_field: _Optional[str] = ..., threshold: _Optional[float] = ..., tokenizer: _Optional[str] = ..., text_fields: _Optional[_Iterable[str]] = ..., seed: _Optional[int] = ..., reuse: bool = ..., wait_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., replace_evaluators: bool = ..., reference_fields: _Optional[_Iterable[str]] = ..., query_budget: _Optional[int] = ..., question_types: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class SystemRef(_message.Message):
-    __slots__ = ("name", "target", "attached", "builtin", "proxy", "options", "served_name", "tls", "credential")
+    __slots__ = ("name", "target", "attached", "builtin", "proxy", "options", "served_name", "tls", "credential", "log")
     class OptionsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -116,6 +116,7 @@ class SystemRef(_message.Message):
     SERVED_NAME_FIELD_NUMBER: _ClassVar[int]
     TLS_FIELD_NUMBER: _ClassVar[int]
     CREDENTIAL_FIELD_NUMBER: _ClassVar[int]
+    LOG_FIELD_NUMBER: _ClassVar[int]
     name: str
     target: str
     attached: str
@@ -125,7 +126,8 @@ class SystemRef(_message.Message):
     served_name: str
     tls: TlsOptions
     credential: str
-    def __init__(self, name: _Optional[str] = ..., target: _Optional[str] = ..., attached: _Optional[str] = ..., builtin: _Optional[str] = ..., proxy: _Optional[_Union[ModelRef, _Mapping]] = ..., options: _Optional[_Mapping[str, _example_pb2.Value]] = ..., served_name: _Optional[str] = ..., tls: _Optional[_Union[TlsOptions, _Mapping]] = ..., credential: _Optional[str] = ...) -> None: ...
+    log: str
+    def __init__(self, name: _Optional[str] = ..., target: _Optional[str] = ..., attached: _Optional[str] = ..., builtin: _Optional[str] = ..., proxy: _Optional[_Union[ModelRef, _Mapping]] = ..., options: _Optional[_Mapping[str, _example_pb2.Value]] = ..., served_name: _Optional[str] = ..., tls: _Optional[_Union[TlsOptions, _Mapping]] = ..., credential: _Optional[str] = ..., log: _Optional[str] = ...) -> None: ...
 
 class TlsOptions(_message.Message):
     __slots__ = ("ca_pem", "server_name")
