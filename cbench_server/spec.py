@@ -11,6 +11,8 @@ Options = dict[str, Any]
 # Fields that came after the first release. While they have their defaults they are in no digest,
 # so that what was stored before is still known by its own.
 _LATER = {"since": 2}
+# Asks for nothing, so it is never in a digest.
+_RECORD = {"is_record": True}
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,8 @@ class SystemRef:
     role: Literal["", "control", "anchor", "direct"] = field(default="", metadata=_LATER)
     """What it is there for; empty means that it is under test."""
     swept_option: str = field(default="", metadata=_LATER)
+    log: str = field(default="", metadata=_RECORD)
+    """Where the client that launched it keeps what it prints."""
 
 
 @dataclass(frozen=True)
@@ -168,7 +172,8 @@ def plain_spec(spec: Any) -> Any:
         return {
             each.name: plain_spec(value)
             for each in fields(spec)
-            if not ((value := getattr(spec, each.name)) == _default(each) and each.metadata)
+            if "is_record" not in each.metadata
+            and not ((value := getattr(spec, each.name)) == _default(each) and each.metadata)
         }
     if isinstance(spec, tuple | list):
         return [plain_spec(each) for each in spec]

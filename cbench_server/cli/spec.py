@@ -13,18 +13,18 @@ System = dict[str, Any]
 
 def build_spec(
     args: argparse.Namespace,
-    targets: Mapping[int, str],
+    launched: Mapping[int, tuple[str, str]],
     predictions: Mapping[int, System],
     datasets: Sequence[Mapping[str, Any]],
     tls: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
     """Build the spec.
 
-    `targets` are those of launched systems, by their place among `systems`,
+    `launched` has targets and logs of systems, by their place among `systems`,
     `predictions` the uploaded ones.
     """
     spec: dict[str, Any] = {
-        "systems": build_systems(args, targets, predictions, tls),
+        "systems": build_systems(args, launched, predictions, tls),
         "datasets": list(datasets),
         "evaluators": evaluators_of(args),
         "metrics": [{"name": name} for name in args.metrics],
@@ -76,7 +76,7 @@ def check_systems(args: argparse.Namespace) -> None:
 
 def build_systems(
     args: argparse.Namespace,
-    targets: Mapping[int, str],
+    launched: Mapping[int, tuple[str, str]],
     predictions: Mapping[int, System],
     tls: Mapping[str, Any] | None,
 ) -> list[System]:
@@ -98,8 +98,9 @@ def build_systems(
             given = predictions[place]
             system |= {"predictions": given["upload"], "name": system["name"] or given["name"]}
         else:
-            target, served = split_target(targets.get(place, value))
-            system |= {"target": target, "served_name": served or ""}
+            place_of, log = launched.get(place, (value, ""))
+            target, served = split_target(place_of)
+            system |= {"target": target, "served_name": served or "", "log": log}
             if kind == "system":
                 system |= {"tls": tls, "credential": args.credential}
         systems.append(system)

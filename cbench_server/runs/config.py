@@ -19,13 +19,17 @@ def describe_config(
     plans: Mapping[str, DatasetPlan],
 ) -> dict[str, Any]:
     """Record everything needed to repeat the run."""
+    logs = {ref.target: {"log": ref.log} for ref in spec.systems if ref.log}
     return {
         "cbench_version": __version__,
         "python_version": platform.python_version(),
         "platform": platform.platform(),
         "tokenizer": spec.tokenizer or "cl100k_base",
         "seed": spec.seed,
-        "systems": [asdict(caller.description) for caller in callers],
+        "systems": [
+            {**asdict(caller.description), **logs.get(caller.description.location, {})}
+            for caller in callers
+        ],
         "datasets": [
             {
                 **dataset.describe(),

@@ -14,10 +14,10 @@ from cbench_server.cli.values import duration, label, option, positive_int
 from cbench_server.datasets.readers.files import FILE_SUFFIXES
 
 
-def _spec(*words: str, targets: dict[int, str] | None = None) -> dict[str, Any]:
+def _spec(*words: str, launched: dict[int, tuple[str, str]] | None = None) -> dict[str, Any]:
     args = build_parser().parse_args(["run", *words])
     check_systems(args)
-    return build_spec(args, targets or {}, {}, [], None)
+    return build_spec(args, launched or {}, {}, [], None)
 
 
 def test_names_go_to_systems_in_the_order_of_the_command_line() -> None:
@@ -42,7 +42,8 @@ def test_a_target_may_name_one_of_its_systems() -> None:
 
 def test_launched_systems_get_the_targets_they_announced() -> None:
     words = ["--builtin", "identity", "--launch", "cmd"]
-    assert _spec(*words, targets={1: "127.0.0.1:9"})["systems"][1]["target"] == "127.0.0.1:9"
+    launched = _spec(*words, launched={1: ("127.0.0.1:9", "its.log")})["systems"][1]
+    assert (launched["target"], launched["log"]) == ("127.0.0.1:9", "its.log")
 
 
 def test_an_option_goes_to_every_system_or_to_the_one_it_names() -> None:

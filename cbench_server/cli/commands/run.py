@@ -4,7 +4,7 @@ import argparse
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from cbench_server.texts.grid import printable
 if TYPE_CHECKING:
     from cbench_client import BenchClient
     from cbench_client._gen.cbench.v1 import bench_pb2
+    from cbench_server.cli.launches import Launches
 
 # How long a daemon may be unreachable before we give up; the run continues without us.
 _RECONNECT_S = 600.0
@@ -84,12 +85,13 @@ def run(args: argparse.Namespace) -> int:
     if not args.datasets:
         raise UsageError("name at least one --dataset. List them with: cbench datasets")
     tls = system_tls(args)
-    with _launched_systems(args) as launched_at, connect(args, evaluates=True) as client:
-        targets = launched_at()
+    with _launching(args) as launches, connect(args, evaluates=True) as client:
+        found = [(each.target, str(each.output.log)) for each in launches.wait()]
+        launched = dict(zip(_places(args), found, strict=True))
         # Once more, now that --import has registered its reporters.
         check_output(args)
         datasets = [_dataset(client, args, text) for text in args.datasets]
-        spec = build_spec(args, targets, _predictions(client, args), datasets, tls)
+        spec = build_spec(args, launched, _predictions(client, args), datasets, tls)
         streams_rows = args.output == "jsonl"
         events = _evaluate(client, spec, streams_rows, args.wait or 0.0)
         return conclude(
@@ -98,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
             args,
             streams_rows=streams_rows,
             with_rows=True,
-            launched=targets.values(),
+            launches=launches,
         )
 
 
@@ -160,21 +162,27 @@ def _predictions(client: "BenchClient", args: argparse.Namespace) -> dict[int, d
 
 
 @contextmanager
-def _launched_systems(args: argparse.Namespace) -> Iterator[Callable[[], dict[int, str]]]:
-    """Start the systems of --launch; yield a function that waits for their targets, by place."""
-    from cbench_server.cli.launch import launched
+def _launching(args: argparse.Namespace) -> Iterator["Launches"]:
+    """Start the systems of --launch, so that they get ready while a daemon does."""
+    from cbench_server.cli.launches import launching
 
-    places = {
-        place: command for place, (kind, command) in enumerate(args.systems) if kind == "launch"
-    }
+    places = _places(args)
     server = server_of(args)
     if places and server and not _is_loopback(server):
         raise UsageError(
             f"--launch starts a system on this machine, where the daemon at {server} cannot "
             "reach it. Start it there and pass --system, or leave out --server."
         )
-    with launched(list(places.values())) as targets:
-        yield lambda: dict(zip(places, targets(), strict=True))
+    with launching(quiet=args.quiet, patience=args.launch_timeout) as launches:
+        for place in places:
+            name = args.name[place] if place < len(args.name) else ""
+            launches.start(args.systems[place][1], name)
+        yield launches
+
+
+def _places(args: argparse.Namespace) -> list[int]:
+    """Return where among the systems those are that are launched."""
+    return [place for place, (kind, _) in enumerate(args.systems) if kind == "launch"]
 
 
 def _is_loopback(server: str) -> bool:

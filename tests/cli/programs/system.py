@@ -76,12 +76,28 @@ class Stuck(Answering):
         return super().process(example)
 
 
+class Mortal(Answering):
+    """Dies of one example, with a word on stderr."""
+
+    name = "mortal"
+
+    def process(self, example: dict[str, Any]) -> dict[str, Any]:
+        if example["id"] == "mini-qa-002":
+            print("cannot bear this one", file=sys.stderr, flush=True)
+            os._exit(3)
+        print("answered", example["id"])
+        return super().process(example)
+
+
 if __name__ == "__main__":
     kind = sys.argv[1]
     if kind == "both":
         serve([Answering(), Failing()])
     elif kind == "stuck":
         serve(Stuck(Path(sys.argv[2])), *sys.argv[3:])
+    elif kind == "mortal":
+        print("loading the weights", flush=True)
+        serve(Mortal())
     else:
         kinds = (Answering, Failing, Selecting, Halving)
         serve(next(each for each in kinds if each.name == kind)())
