@@ -155,11 +155,6 @@ def build_evaluators(
     return list(evaluators.values())
 
 
-def is_file(dataset: str, suffixes: Sequence[str]) -> bool:
-    """Whether a --dataset means a file: by its ending, or by a slash, which no name has."""
-    return dataset.lower().endswith(tuple(suffixes)) or "/" in dataset or "\\" in dataset
-
-
 def registered_dataset(dataset: str, max_examples: int | None) -> dict[str, Any]:
     """Read `NAME[:CONFIG]`."""
     match = re.fullmatch(r"([^:]+)(?::(.+))?", dataset)

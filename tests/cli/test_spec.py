@@ -8,10 +8,10 @@ import pytest
 
 from cbench_server.cli.exits import UsageError
 from cbench_server.cli.parser import build_parser
-from cbench_server.cli.spec import build_spec, check_systems, is_file, registered_dataset
-from cbench_server.cli.uploads import dataset_name
+from cbench_server.cli.spec import build_spec, check_systems, registered_dataset
+from cbench_server.cli.uploads import named_file
 from cbench_server.cli.values import duration, label, option, positive_int
-from cbench_server.datasets.readers.files import FILE_SUFFIXES
+from cbench_server.datasets.readers.files import is_file_name
 
 
 def _spec(*words: str, launched: dict[int, tuple[str, str]] | None = None) -> dict[str, Any]:
@@ -89,7 +89,7 @@ def test_what_is_not_given_is_left_to_the_daemon() -> None:
     [("a.jsonl", True), ("A.CSV", True), ("./x", True), ("hotpotqa", False), ("bbh:x", False)],
 )
 def test_a_file_is_told_from_a_name(text: str, expected: bool) -> None:
-    assert is_file(text, FILE_SUFFIXES) is expected
+    assert is_file_name(text) is expected
 
 
 def test_a_config_follows_a_colon() -> None:
@@ -103,8 +103,15 @@ def test_a_config_follows_a_colon() -> None:
 
 
 def test_a_file_is_named_by_its_stem() -> None:
-    assert dataset_name(Path("/a/my.set.jsonl.gz")) == "my.set"
-    assert dataset_name(Path("qa.csv")) == "qa"
+    assert named_file("/a/my.set.jsonl.gz") == ("my.set", Path("/a/my.set.jsonl.gz"))
+    assert named_file("qa.csv") == ("qa", Path("qa.csv"))
+
+
+def test_a_file_may_be_given_another_name(tmp_path: Path) -> None:
+    assert named_file("new=old/qa.csv") == ("new", Path("old/qa.csv"))
+    assert named_file("a/b=c.csv") == ("b=c", Path("a/b=c.csv"))
+    (tmp_path / "n=1.csv").touch()
+    assert named_file(str(tmp_path / "n=1.csv"))[0] == "n=1"
 
 
 @pytest.mark.parametrize(

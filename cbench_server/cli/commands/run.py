@@ -130,9 +130,9 @@ def _evaluate(
 
 
 def _dataset(client: "BenchClient", args: argparse.Namespace, text: str) -> dict[str, Any]:
-    from cbench_server.cli.spec import is_file, registered_dataset
+    from cbench_server.cli.spec import registered_dataset
     from cbench_server.cli.uploads import upload
-    from cbench_server.datasets.readers.files import FILE_SUFFIXES
+    from cbench_server.datasets.readers.files import is_file_name
 
     selection = {
         "shuffle": args.shuffle,
@@ -141,7 +141,7 @@ def _dataset(client: "BenchClient", args: argparse.Namespace, text: str) -> dict
         "revision": args.revision,
         "skip_bad_lines": args.skip_bad_lines,
     }
-    if not is_file(text, FILE_SUFFIXES):
+    if not is_file_name(text):
         return {**registered_dataset(text, args.max_examples), **selection}
     # The daemon shuffles and filters, so it needs all examples.
     is_chosen_there = args.shuffle or args.where or args.question_types
