@@ -110,7 +110,6 @@ READ_BY_NAME: dict[str, dict[str, int]] = {
     "fields of our own records, flags and settings": {
         "cli/commands/conformance.py": 1,
         "cli/connect.py": 1,
-        "cli/judge.py": 1,
         "daemon/settings.py": 5,
         "evaluators/judge/settings.py": 1,
         "reports/csv_report.py": 1,
