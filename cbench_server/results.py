@@ -75,6 +75,20 @@ class EvalRow(msgspec.Struct, omit_defaults=True):
     """Whether the system returned a context and no response."""
     not_applicable: tuple[str, ...] = ()
     """Scores that this example cannot have, whichever system it is."""
+    handler_seconds: float | None = None
+    """What the system's handler took, where its SDK says so; `latency` is by our own clock."""
+    calls_in_flight: int = 0
+    """Calls of this system when this one was sent, itself included; 0 means unknown."""
+    alone: bool = False
+    """Whether no other call of the run was in flight meanwhile."""
+    finish_reason: str = ""
+    """Why the model stopped, in its server's words."""
+    marks: tuple[str, ...] = ()
+    """What a reader of the row should know, as UPPER_SNAKE_CASE codes."""
+    cost_usd: dict[str, float] = msgspec.field(default_factory=dict)
+    """By who charged it: system, reader, or an evaluator's name."""
+    groups: dict[str, str] = msgspec.field(default_factory=dict)
+    """Fields of the example to summarise by, such as its subject."""
 
     @property
     def score_name(self) -> str:

@@ -1,12 +1,26 @@
 """The spec of a run, which says what it was asked to do, and the record kept of it."""
 
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from enum import StrEnum
 from typing import Any, Literal
 
 from cbench_server.results import Failure, Summary
 
 Options = dict[str, Any]
+
+# Fields that came after the first release. While they have their defaults they are in no digest,
+# so that what was stored before is still known by its own.
+_LATER = {"since": 2}
+
+
+@dataclass(frozen=True)
+class PriceRef:
+    """What a model charges, in US dollars per million tokens."""
+
+    input_usd: float = 0.0
+    output_usd: float = 0.0
+    cached_input_usd: float | None = None
+    """None means as much as others."""
 
 
 @dataclass(frozen=True)
@@ -18,6 +32,23 @@ class ModelRef:
     credential: str = ""
     options: Options = field(default_factory=dict)
     system_prompt: str = ""
+    price: PriceRef | None = field(default=None, metadata=_LATER)
+    max_concurrency: int | None = field(default=None, metadata=_LATER)
+    timeout: float | None = field(default=None, metadata=_LATER)
+    context_window: int | None = field(default=None, metadata=_LATER)
+
+
+@dataclass(frozen=True)
+class PromptRef:
+    """What models are told besides an example."""
+
+    template: str = ""
+    """Empty means each dataset's own."""
+    system_prompt: str = ""
+    few_shot: int = 0
+    max_tokens: int | None = None
+    plain: bool = False
+    """Whether to send nothing but the example's own texts."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +61,7 @@ class TlsRef:
 
 @dataclass(frozen=True)
 class SystemRef:
-    """Where to find a system: exactly one of the four locations is set."""
+    """Where to find a system: exactly one of the five locations is set."""
 
     name: str = ""
     target: str = ""
@@ -41,6 +72,11 @@ class SystemRef:
     options: Options = field(default_factory=dict)
     tls: TlsRef | None = None
     credential: str = ""
+    predictions: str = field(default="", metadata=_LATER)
+    """The digest of uploaded outputs."""
+    role: Literal["", "control", "anchor", "direct"] = field(default="", metadata=_LATER)
+    """What it is there for; empty means that it is under test."""
+    swept_option: str = field(default="", metadata=_LATER)
 
 
 @dataclass(frozen=True)
@@ -51,6 +87,7 @@ class EvaluatorRef:
     target: str = ""
     attached: str = ""
     options: Options = field(default_factory=dict)
+    label: str = field(default="", metadata=_LATER)
 
 
 @dataclass(frozen=True)
@@ -74,6 +111,10 @@ class DatasetRef:
     where: dict[str, str] = field(default_factory=dict)
     skip_bad_lines: bool = False
     revision: str = ""
+    mapping: dict[str, str] = field(default_factory=dict, metadata=_LATER)
+    """Where to find an example's fields in what the source holds."""
+    as_transcript: bool = field(default=False, metadata=_LATER)
+    """Whether conversations go to systems without a memory."""
 
     @property
     def label(self) -> str:
@@ -108,6 +149,34 @@ class RunSpec:
     reference_fields: tuple[str, ...] = ()
     query_budget: int | None = None
     question_types: tuple[str, ...] = ()
+    prompt: PromptRef | None = field(default=None, metadata=_LATER)
+    budget_usd: float | None = field(default=None, metadata=_LATER)
+    matched_controls: bool = field(default=False, metadata=_LATER)
+    anchors: bool | None = field(default=None, metadata=_LATER)
+    """None means yes in a run with a reader."""
+    group_by: tuple[str, ...] = field(default=(), metadata=_LATER)
+    errata_upload: str = field(default="", metadata=_LATER)
+    labels_upload: str = field(default="", metadata=_LATER)
+    allow_unqualified_judges: bool = field(default=False, metadata=_LATER)
+    timed_rows: int | None = field(default=None, metadata=_LATER)
+    """None means 30."""
+
+
+def plain_spec(spec: Any) -> Any:
+    """Give a spec, or a part of it, as plain data without later fields that have their defaults."""
+    if is_dataclass(spec):
+        return {
+            each.name: plain_spec(value)
+            for each in fields(spec)
+            if not ((value := getattr(spec, each.name)) == _default(each) and each.metadata)
+        }
+    if isinstance(spec, tuple | list):
+        return [plain_spec(each) for each in spec]
+    return spec
+
+
+def _default(of: Any) -> Any:
+    return of.default if of.default_factory is MISSING else of.default_factory()
 
 
 class RunState(StrEnum):
@@ -136,6 +205,18 @@ class SystemProgress:
 
 
 @dataclass(frozen=True)
+class RunNote:
+    """A sentence that belongs beside a run's figures."""
+
+    code: str
+    """A stable UPPER_SNAKE_CASE identifier."""
+    text: str
+    system: str = ""
+    """Empty means all of them."""
+    dataset: str = ""
+
+
+@dataclass(frozen=True)
 class Run:
     """One evaluation, past or present. Times are seconds since the epoch."""
 
@@ -157,6 +238,7 @@ class Run:
     last_seq: int = 0
     systems: tuple[str, ...] = ()
     """The names of its systems, in order, once they have been described."""
+    notes: tuple[RunNote, ...] = ()
 
     @property
     def completed_rows(self) -> int:

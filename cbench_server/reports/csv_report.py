@@ -41,6 +41,13 @@ LEFT_OUT = (
     "carried",
     "context_only",
     "not_applicable",
+    "handler_seconds",
+    "calls_in_flight",
+    "alone",
+    "finish_reason",
+    "marks",
+    "cost_usd",
+    "groups",
 )
 """Fields of a row without a column; each score has its own."""
 

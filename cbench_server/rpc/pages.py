@@ -57,6 +57,10 @@ def _plain_row(entry: Stored | Progressed) -> EvalRow | None:
         or row.stored_bytes is not None
         or row.context_only
         or row.not_applicable
+        or row.finish_reason
+        or row.marks
+        or row.cost_usd
+        or row.groups
     )
     return None if has_more else row
 
@@ -90,3 +94,7 @@ def _fill(message: bench_pb2.EvalRow, row: EvalRow) -> None:
         message.context_tokens_in = row.context_tokens_in
     if row.context_tokens_out is not None:
         message.context_tokens_out = row.context_tokens_out
+    if row.handler_seconds is not None:
+        set_seconds(message.handler_time, row.handler_seconds)
+    message.calls_in_flight = row.calls_in_flight
+    message.alone = row.alone

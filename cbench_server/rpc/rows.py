@@ -6,7 +6,7 @@ from cbench_client._gen.cbench.v1 import bench_pb2, failure_pb2
 from cbench_client.messages import convert as wire
 from cbench_client.messages import failures
 from cbench_server.results import EvalRow, Failure
-from cbench_server.rpc.times import set_seconds
+from cbench_server.rpc.times import seconds_of, set_seconds
 
 LEFT_OUT = ("carried",)
 """Fields of EvalRow that only the store needs."""
@@ -40,6 +40,14 @@ def row_to_proto(row: EvalRow, message: bench_pb2.EvalRow, *, processed: bool) -
         message.stored_bytes = row.stored_bytes
     message.context_only = row.context_only
     message.not_applicable.extend(row.not_applicable)
+    if row.handler_seconds is not None:
+        set_seconds(message.handler_time, row.handler_seconds)
+    message.calls_in_flight = row.calls_in_flight
+    message.alone = row.alone
+    message.finish_reason = row.finish_reason
+    message.marks.extend(row.marks)
+    message.cost_usd.update(row.cost_usd)
+    message.groups.update(row.groups)
     if row.usage:
         wire.usage_to_proto(row.usage, message.usage)
     if row.reader_usage:
@@ -105,6 +113,13 @@ def row_from_proto(message: bench_pb2.EvalRow) -> EvalRow:
         stored_bytes=_optional(message, "stored_bytes"),
         context_only=message.context_only,
         not_applicable=tuple(message.not_applicable),
+        handler_seconds=seconds_of(message, "handler_time"),
+        calls_in_flight=message.calls_in_flight,
+        alone=message.alone,
+        finish_reason=message.finish_reason,
+        marks=tuple(message.marks),
+        cost_usd=dict(message.cost_usd),
+        groups=dict(message.groups),
     )
 
 

@@ -17,7 +17,7 @@ from cbench_server.events import (
 from cbench_server.rpc.rows import failure_from_proto, failure_to_proto, row_to_proto
 from cbench_server.rpc.specs import spec_from_proto, spec_to_proto
 from cbench_server.rpc.times import seconds_of, set_seconds
-from cbench_server.spec import Run, RunState, SystemProgress
+from cbench_server.spec import Run, RunNote, RunState, SystemProgress
 
 _STATES: dict[RunState, Any] = {
     state: bench_pb2.RunState.Value(f"RUN_STATE_{state.name}") for state in RunState
@@ -55,6 +55,8 @@ def run_to_proto(run: Run, *, with_config: bool = True) -> bench_pb2.Run:
         failure_to_proto(run.failure, message.failure)
     if with_config:
         wire.fields_to_proto(run.config, message.config)
+    for note in run.notes:
+        message.notes.add(code=note.code, text=note.text, system=note.system, dataset=note.dataset)
     return message
 
 
@@ -84,6 +86,9 @@ def run_from_proto(message: bench_pb2.Run) -> Run:
         config=wire.fields_from_proto(message.config),
         last_seq=message.last_sequence,
         systems=tuple(each.system for each in message.summaries),
+        notes=tuple(
+            RunNote(note.code, note.text, note.system, note.dataset) for note in message.notes
+        ),
     )
 
 

@@ -5,16 +5,26 @@ from typing import Any
 from cbench_client._gen.cbench.v1 import bench_pb2
 from cbench_client.messages import convert as wire
 from cbench_server.errors import InvalidSpec
-from cbench_server.rpc.times import set_seconds
+from cbench_server.rpc.times import seconds_of, set_seconds
 from cbench_server.spec import (
     DatasetRef,
     EvaluatorRef,
     MetricRef,
     ModelRef,
+    PriceRef,
+    PromptRef,
     RunSpec,
     SystemRef,
     TlsRef,
 )
+
+_ROLE_NUMBERS: dict[str, Any] = {
+    "": bench_pb2.SYSTEM_ROLE_UNSPECIFIED,
+    "control": bench_pb2.SYSTEM_ROLE_CONTROL,
+    "anchor": bench_pb2.SYSTEM_ROLE_ANCHOR,
+    "direct": bench_pb2.SYSTEM_ROLE_DIRECT,
+}
+_ROLES: dict[int, Any] = {number: role for role, number in _ROLE_NUMBERS.items()}
 
 
 def spec_from_proto(message: bench_pb2.RunSpec) -> RunSpec:
@@ -48,20 +58,42 @@ def spec_from_proto(message: bench_pb2.RunSpec) -> RunSpec:
         reference_fields=tuple(message.reference_fields),
         query_budget=message.query_budget if message.HasField("query_budget") else None,
         question_types=tuple(message.question_types),
+        prompt=_prompt_ref(message.prompt) if message.HasField("prompt") else None,
+        budget_usd=_optional(message, "budget_usd"),
+        matched_controls=message.matched_controls,
+        anchors=_optional(message, "anchors"),
+        group_by=tuple(message.group_by),
+        errata_upload=message.errata_upload,
+        labels_upload=message.labels_upload,
+        allow_unqualified_judges=message.allow_unqualified_judges,
+        timed_rows=_optional(message, "timed_rows"),
     )
 
 
 def _seconds(message: Any, name: str, default: float) -> float:
-    if not message.HasField(name):
-        return default
-    seconds: float = getattr(message, name).ToNanoseconds() / 1e9
-    return seconds
+    seconds = seconds_of(message, name)
+    return default if seconds is None else seconds
+
+
+def _optional(message: Any, name: str) -> Any:
+    return getattr(message, name) if message.HasField(name) else None
+
+
+def _prompt_ref(message: bench_pb2.Prompt) -> PromptRef:
+    return PromptRef(
+        template=message.template,
+        system_prompt=message.system_prompt,
+        few_shot=message.few_shot,
+        max_tokens=_optional(message, "max_tokens"),
+        plain=message.plain,
+    )
 
 
 def _system_ref(message: bench_pb2.SystemRef) -> SystemRef:
     if message.WhichOneof("location") is None:
         raise InvalidSpec(
-            f'system "{message.name}" has no location: set target, attached, builtin or proxy.'
+            f'system "{message.name}" has no location: set target, attached, builtin, proxy or '
+            "predictions."
         )
     return SystemRef(
         name=message.name,
@@ -75,6 +107,9 @@ def _system_ref(message: bench_pb2.SystemRef) -> SystemRef:
         if message.HasField("tls")
         else None,
         credential=message.credential,
+        predictions=message.predictions,
+        role=_ROLES.get(message.role, ""),
+        swept_option=message.swept_option,
     )
 
 
@@ -85,7 +120,15 @@ def _model_ref(message: bench_pb2.ModelRef) -> ModelRef:
         credential=message.credential,
         options=wire.fields_from_proto(message.options),
         system_prompt=message.system_prompt,
+        price=_price_ref(message.price) if message.HasField("price") else None,
+        max_concurrency=_optional(message, "max_concurrency"),
+        timeout=seconds_of(message, "timeout"),
+        context_window=_optional(message, "context_window"),
     )
+
+
+def _price_ref(message: bench_pb2.Price) -> PriceRef:
+    return PriceRef(message.input_usd, message.output_usd, _optional(message, "cached_input_usd"))
 
 
 def evaluator_ref(message: bench_pb2.EvaluatorRef) -> EvaluatorRef:
@@ -95,6 +138,7 @@ def evaluator_ref(message: bench_pb2.EvaluatorRef) -> EvaluatorRef:
         target=message.target,
         attached=message.attached,
         options=wire.fields_from_proto(message.options),
+        label=message.label,
     )
 
 
@@ -109,6 +153,8 @@ def _dataset_ref(message: bench_pb2.DatasetRef) -> DatasetRef:
         where=dict(message.where),
         skip_bad_lines=message.skip_bad_lines,
         revision=message.revision,
+        mapping=dict(message.mapping),
+        as_transcript=message.as_transcript,
     )
 
 
@@ -131,14 +177,27 @@ def spec_to_proto(spec: RunSpec) -> bench_pb2.RunSpec:
         reference_fields=spec.reference_fields,
         query_budget=spec.query_budget,
         question_types=spec.question_types,
+        budget_usd=spec.budget_usd,
+        matched_controls=spec.matched_controls,
+        group_by=spec.group_by,
+        errata_upload=spec.errata_upload,
+        labels_upload=spec.labels_upload,
+        allow_unqualified_judges=spec.allow_unqualified_judges,
+        timed_rows=spec.timed_rows,
     )
+    if spec.anchors is not None:
+        message.anchors = spec.anchors
     set_seconds(message.row_timeout, spec.row_timeout)
     set_seconds(message.wait_timeout, spec.wait_timeout)
     for ref in spec.systems:
         system = message.systems.add(
-            name=ref.name, served_name=ref.served_name, credential=ref.credential
+            name=ref.name,
+            served_name=ref.served_name,
+            credential=ref.credential,
+            role=_ROLE_NUMBERS[ref.role],
+            swept_option=ref.swept_option,
         )
-        for location in ("target", "attached", "builtin"):
+        for location in ("target", "attached", "builtin", "predictions"):
             if value := getattr(ref, location):
                 setattr(system, location, value)
         if ref.proxy is not None:
@@ -158,9 +217,11 @@ def spec_to_proto(spec: RunSpec) -> bench_pb2.RunSpec:
             where=dataset.where,
             skip_bad_lines=dataset.skip_bad_lines,
             revision=dataset.revision,
+            mapping=dataset.mapping,
+            as_transcript=dataset.as_transcript,
         )
     for evaluator in spec.evaluators:
-        entry = message.evaluators.add(name=evaluator.name)
+        entry = message.evaluators.add(name=evaluator.name, label=evaluator.label)
         for location in ("target", "attached"):
             if value := getattr(evaluator, location):
                 setattr(entry, location, value)
@@ -169,6 +230,17 @@ def spec_to_proto(spec: RunSpec) -> bench_pb2.RunSpec:
         wire.fields_to_proto(metric.options, message.metrics.add(name=metric.name).options)
     if spec.reader is not None:
         _model_to_proto(spec.reader, message.reader)
+    if spec.prompt is not None:
+        prompt = spec.prompt
+        message.prompt.CopyFrom(
+            bench_pb2.Prompt(
+                template=prompt.template,
+                system_prompt=prompt.system_prompt,
+                few_shot=prompt.few_shot or None,
+                max_tokens=prompt.max_tokens,
+                plain=prompt.plain,
+            )
+        )
     return message
 
 
@@ -177,4 +249,15 @@ def _model_to_proto(ref: ModelRef, message: bench_pb2.ModelRef) -> None:
     message.model = ref.model
     message.credential = ref.credential
     message.system_prompt = ref.system_prompt
+    if ref.price is not None:
+        price = ref.price
+        message.price.input_usd, message.price.output_usd = price.input_usd, price.output_usd
+        if price.cached_input_usd is not None:
+            message.price.cached_input_usd = price.cached_input_usd
+    if ref.max_concurrency is not None:
+        message.max_concurrency = ref.max_concurrency
+    if ref.timeout is not None:
+        set_seconds(message.timeout, ref.timeout)
+    if ref.context_window is not None:
+        message.context_window = ref.context_window
     wire.fields_to_proto(ref.options, message.options)

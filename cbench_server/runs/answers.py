@@ -1,13 +1,12 @@
 """Answers of earlier runs, for systems and examples that are the same."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from cbench_server.results import EvalRow
 from cbench_server.runs.digests import canonical_digest
 from cbench_server.runs.store import RowKey, RunStore, SpooledExample
-from cbench_server.spec import Options, Run, RunSpec
+from cbench_server.spec import Options, Run, RunSpec, plain_spec
 from cbench_server.systems.caller import SystemDescription
 
 Place = tuple[str, int]
@@ -79,7 +78,7 @@ def system_identity(description: SystemDescription, options: Options, spec: RunS
         "name": description.name,
         "version": description.version,
         "options": options,
-        "reader": asdict(spec.reader) if spec.reader else None,
+        "reader": plain_spec(spec.reader) if spec.reader else None,
         "is_exposed": spec.expose_reference_fields,
         "withheld": sorted(spec.reference_fields),
         # A row keeps its token counts, too.

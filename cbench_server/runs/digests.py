@@ -6,13 +6,12 @@ all differ. Tuples count as lists, since they come back from a store as lists.
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from typing import Any
 
 import msgspec
 
 from cbench_server.errors import Unencodable
-from cbench_server.spec import RunSpec
+from cbench_server.spec import RunSpec, plain_spec
 
 MAX_DEPTH = 30
 _PLAIN = frozenset({str, int, float, bool, type(None), bytes})
@@ -30,7 +29,7 @@ def canonical_digest(example: Mapping[str, Any]) -> str:
 
 def spec_digest(spec: RunSpec) -> str:
     """Return the SHA-256 of a run's spec, in hex: equal specs, equal digests."""
-    return canonical_digest(asdict(spec))
+    return canonical_digest(plain_spec(spec))
 
 
 def call_id(run_id: str, system: str, ordinal: int, repeat: int) -> str:

@@ -53,6 +53,13 @@ FULL = EvalRow(
     carried=("question",),
     context_only=True,
     not_applicable=("f1",),
+    handler_seconds=0.25,
+    calls_in_flight=3,
+    alone=True,
+    finish_reason="length",
+    marks=("ANSWER_CUT",),
+    cost_usd={"reader": 0.5},
+    groups={"subject": "law"},
 )
 NAMES = {field.name for field in fields(EvalRow)}
 
@@ -130,6 +137,9 @@ plain_rows = st.builds(
     attempts=st.integers(1, 2),
     metadata=st.sampled_from([{}, {"k": 1}]),
     reused=st.booleans(),
+    handler_seconds=st.none() | st.floats(0, 3),
+    calls_in_flight=st.integers(0, 9),
+    alone=st.booleans(),
 )
 
 

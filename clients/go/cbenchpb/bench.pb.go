@@ -76,6 +76,63 @@ func (RunKind) EnumDescriptor() ([]byte, []int) {
 	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{0}
 }
 
+// What a system is there for in a run.
+type SystemRole int32
+
+const (
+	// Not stated; means that it is under test.
+	SystemRole_SYSTEM_ROLE_UNSPECIFIED SystemRole = 0
+	// Something simple to compare with.
+	SystemRole_SYSTEM_ROLE_CONTROL SystemRole = 1
+	// The reader with the whole context, or without any.
+	SystemRole_SYSTEM_ROLE_ANCHOR SystemRole = 2
+	// The model behind the proxies under test, asked without them.
+	SystemRole_SYSTEM_ROLE_DIRECT SystemRole = 3
+)
+
+// Enum value maps for SystemRole.
+var (
+	SystemRole_name = map[int32]string{
+		0: "SYSTEM_ROLE_UNSPECIFIED",
+		1: "SYSTEM_ROLE_CONTROL",
+		2: "SYSTEM_ROLE_ANCHOR",
+		3: "SYSTEM_ROLE_DIRECT",
+	}
+	SystemRole_value = map[string]int32{
+		"SYSTEM_ROLE_UNSPECIFIED": 0,
+		"SYSTEM_ROLE_CONTROL":     1,
+		"SYSTEM_ROLE_ANCHOR":      2,
+		"SYSTEM_ROLE_DIRECT":      3,
+	}
+)
+
+func (x SystemRole) Enum() *SystemRole {
+	p := new(SystemRole)
+	*p = x
+	return p
+}
+
+func (x SystemRole) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (SystemRole) Descriptor() protoreflect.EnumDescriptor {
+	return file_cbench_v1_bench_proto_enumTypes[1].Descriptor()
+}
+
+func (SystemRole) Type() protoreflect.EnumType {
+	return &file_cbench_v1_bench_proto_enumTypes[1]
+}
+
+func (x SystemRole) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use SystemRole.Descriptor instead.
+func (SystemRole) EnumDescriptor() ([]byte, []int) {
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{1}
+}
+
 // The life of a run.
 type RunState int32
 
@@ -129,11 +186,11 @@ func (x RunState) String() string {
 }
 
 func (RunState) Descriptor() protoreflect.EnumDescriptor {
-	return file_cbench_v1_bench_proto_enumTypes[1].Descriptor()
+	return file_cbench_v1_bench_proto_enumTypes[2].Descriptor()
 }
 
 func (RunState) Type() protoreflect.EnumType {
-	return &file_cbench_v1_bench_proto_enumTypes[1]
+	return &file_cbench_v1_bench_proto_enumTypes[2]
 }
 
 func (x RunState) Number() protoreflect.EnumNumber {
@@ -142,7 +199,7 @@ func (x RunState) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use RunState.Descriptor instead.
 func (RunState) EnumDescriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{1}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{2}
 }
 
 // What to evaluate.
@@ -201,6 +258,32 @@ type RunSpec struct {
 	// Only questions of these types, such as `temporal`. Empty means all. For
 	// memory runs only.
 	QuestionTypes []string `protobuf:"bytes,23,rep,name=question_types,json=questionTypes,proto3" json:"question_types,omitempty"`
+	// What models are told besides an example. Unset means each dataset's own
+	// prompt.
+	Prompt *Prompt `protobuf:"bytes,24,opt,name=prompt,proto3" json:"prompt,omitempty"`
+	// The most US dollars that models may cost in this run. Unset means no limit.
+	BudgetUsd *float64 `protobuf:"fixed64,25,opt,name=budget_usd,json=budgetUsd,proto3,oneof" json:"budget_usd,omitempty"`
+	// Whether to add, for each system that shortens contexts, controls that cut
+	// every example to that system's own token count.
+	MatchedControls bool `protobuf:"varint,26,opt,name=matched_controls,json=matchedControls,proto3" json:"matched_controls,omitempty"`
+	// Whether a run with a reader also asks it twice with the whole context, and
+	// once without any. Unset means yes, for at most 200 examples.
+	Anchors *bool `protobuf:"varint,27,opt,name=anchors,proto3,oneof" json:"anchors,omitempty"`
+	// Fields of examples to summarise by, such as `subject`, besides those that
+	// the datasets declare.
+	GroupBy []string `protobuf:"bytes,28,rep,name=group_by,json=groupBy,proto3" json:"group_by,omitempty"`
+	// Corrections of examples: the digest `UploadExamples` returned. Empty means
+	// none.
+	ErrataUpload string `protobuf:"bytes,29,opt,name=errata_upload,json=errataUpload,proto3" json:"errata_upload,omitempty"`
+	// Verdicts of people on some rows: the digest `UploadExamples` returned.
+	// Empty means none.
+	LabelsUpload string `protobuf:"bytes,30,opt,name=labels_upload,json=labelsUpload,proto3" json:"labels_upload,omitempty"`
+	// Whether judges that fail their controls are asked all the same. What they
+	// say is marked.
+	AllowUnqualifiedJudges bool `protobuf:"varint,31,opt,name=allow_unqualified_judges,json=allowUnqualifiedJudges,proto3" json:"allow_unqualified_judges,omitempty"`
+	// The most rows of each system to time alone, one call at a time, before the
+	// others. Unset means 30; zero means none.
+	TimedRows     *int32 `protobuf:"varint,32,opt,name=timed_rows,json=timedRows,proto3,oneof" json:"timed_rows,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -396,6 +479,153 @@ func (x *RunSpec) GetQuestionTypes() []string {
 	return nil
 }
 
+func (x *RunSpec) GetPrompt() *Prompt {
+	if x != nil {
+		return x.Prompt
+	}
+	return nil
+}
+
+func (x *RunSpec) GetBudgetUsd() float64 {
+	if x != nil && x.BudgetUsd != nil {
+		return *x.BudgetUsd
+	}
+	return 0
+}
+
+func (x *RunSpec) GetMatchedControls() bool {
+	if x != nil {
+		return x.MatchedControls
+	}
+	return false
+}
+
+func (x *RunSpec) GetAnchors() bool {
+	if x != nil && x.Anchors != nil {
+		return *x.Anchors
+	}
+	return false
+}
+
+func (x *RunSpec) GetGroupBy() []string {
+	if x != nil {
+		return x.GroupBy
+	}
+	return nil
+}
+
+func (x *RunSpec) GetErrataUpload() string {
+	if x != nil {
+		return x.ErrataUpload
+	}
+	return ""
+}
+
+func (x *RunSpec) GetLabelsUpload() string {
+	if x != nil {
+		return x.LabelsUpload
+	}
+	return ""
+}
+
+func (x *RunSpec) GetAllowUnqualifiedJudges() bool {
+	if x != nil {
+		return x.AllowUnqualifiedJudges
+	}
+	return false
+}
+
+func (x *RunSpec) GetTimedRows() int32 {
+	if x != nil && x.TimedRows != nil {
+		return *x.TimedRows
+	}
+	return 0
+}
+
+// What models are told besides an example.
+type Prompt struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The text of a user message, with the example's fields in braces, such as
+	// `{context}`. Empty means each dataset's own.
+	Template string `protobuf:"bytes,1,opt,name=template,proto3" json:"template,omitempty"`
+	// A system message to send first. Empty means none.
+	SystemPrompt string `protobuf:"bytes,2,opt,name=system_prompt,json=systemPrompt,proto3" json:"system_prompt,omitempty"`
+	// How many examples with their answers to show first. Unset means none.
+	FewShot *int32 `protobuf:"varint,3,opt,name=few_shot,json=fewShot,proto3,oneof" json:"few_shot,omitempty"`
+	// The most tokens of an answer. Unset means what the dataset says.
+	MaxTokens *int32 `protobuf:"varint,4,opt,name=max_tokens,json=maxTokens,proto3,oneof" json:"max_tokens,omitempty"`
+	// Whether to send nothing but the example's own texts, without the dataset's
+	// instruction.
+	Plain         bool `protobuf:"varint,5,opt,name=plain,proto3" json:"plain,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Prompt) Reset() {
+	*x = Prompt{}
+	mi := &file_cbench_v1_bench_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Prompt) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Prompt) ProtoMessage() {}
+
+func (x *Prompt) ProtoReflect() protoreflect.Message {
+	mi := &file_cbench_v1_bench_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Prompt.ProtoReflect.Descriptor instead.
+func (*Prompt) Descriptor() ([]byte, []int) {
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Prompt) GetTemplate() string {
+	if x != nil {
+		return x.Template
+	}
+	return ""
+}
+
+func (x *Prompt) GetSystemPrompt() string {
+	if x != nil {
+		return x.SystemPrompt
+	}
+	return ""
+}
+
+func (x *Prompt) GetFewShot() int32 {
+	if x != nil && x.FewShot != nil {
+		return *x.FewShot
+	}
+	return 0
+}
+
+func (x *Prompt) GetMaxTokens() int32 {
+	if x != nil && x.MaxTokens != nil {
+		return *x.MaxTokens
+	}
+	return 0
+}
+
+func (x *Prompt) GetPlain() bool {
+	if x != nil {
+		return x.Plain
+	}
+	return false
+}
+
 // Where to find a system.
 type SystemRef struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -409,6 +639,7 @@ type SystemRef struct {
 	//	*SystemRef_Attached
 	//	*SystemRef_Builtin
 	//	*SystemRef_Proxy
+	//	*SystemRef_Predictions
 	Location isSystemRef_Location `protobuf_oneof:"location"`
 	// Settings sent with every call.
 	Options map[string]*Value `protobuf:"bytes,5,rep,name=options,proto3" json:"options,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -418,14 +649,19 @@ type SystemRef struct {
 	Tls *TlsOptions `protobuf:"bytes,8,opt,name=tls,proto3" json:"tls,omitempty"`
 	// The name of a credential in the daemon's configuration, whose value is
 	// sent to `target` as a bearer token. Never the token itself.
-	Credential    string `protobuf:"bytes,9,opt,name=credential,proto3" json:"credential,omitempty"`
+	Credential string `protobuf:"bytes,9,opt,name=credential,proto3" json:"credential,omitempty"`
+	// What it is there for.
+	Role SystemRole `protobuf:"varint,11,opt,name=role,proto3,enum=cbench.v1.SystemRole" json:"role,omitempty"`
+	// The option that this system and its siblings vary, such as `ratio`. Empty
+	// means that it is not part of a sweep.
+	SweptOption   string `protobuf:"bytes,12,opt,name=swept_option,json=sweptOption,proto3" json:"swept_option,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SystemRef) Reset() {
 	*x = SystemRef{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[1]
+	mi := &file_cbench_v1_bench_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -437,7 +673,7 @@ func (x *SystemRef) String() string {
 func (*SystemRef) ProtoMessage() {}
 
 func (x *SystemRef) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[1]
+	mi := &file_cbench_v1_bench_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -450,7 +686,7 @@ func (x *SystemRef) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SystemRef.ProtoReflect.Descriptor instead.
 func (*SystemRef) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{1}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *SystemRef) GetName() string {
@@ -503,6 +739,15 @@ func (x *SystemRef) GetProxy() *ModelRef {
 	return nil
 }
 
+func (x *SystemRef) GetPredictions() string {
+	if x != nil {
+		if x, ok := x.Location.(*SystemRef_Predictions); ok {
+			return x.Predictions
+		}
+	}
+	return ""
+}
+
 func (x *SystemRef) GetOptions() map[string]*Value {
 	if x != nil {
 		return x.Options
@@ -531,6 +776,20 @@ func (x *SystemRef) GetCredential() string {
 	return ""
 }
 
+func (x *SystemRef) GetRole() SystemRole {
+	if x != nil {
+		return x.Role
+	}
+	return SystemRole_SYSTEM_ROLE_UNSPECIFIED
+}
+
+func (x *SystemRef) GetSweptOption() string {
+	if x != nil {
+		return x.SweptOption
+	}
+	return ""
+}
+
 type isSystemRef_Location interface {
 	isSystemRef_Location()
 }
@@ -555,6 +814,12 @@ type SystemRef_Proxy struct {
 	Proxy *ModelRef `protobuf:"bytes,7,opt,name=proxy,proto3,oneof"`
 }
 
+type SystemRef_Predictions struct {
+	// Outputs that exist already, by example id: the digest `UploadExamples`
+	// returned. Nothing is called.
+	Predictions string `protobuf:"bytes,10,opt,name=predictions,proto3,oneof"`
+}
+
 func (*SystemRef_Target) isSystemRef_Location() {}
 
 func (*SystemRef_Attached) isSystemRef_Location() {}
@@ -562,6 +827,8 @@ func (*SystemRef_Attached) isSystemRef_Location() {}
 func (*SystemRef_Builtin) isSystemRef_Location() {}
 
 func (*SystemRef_Proxy) isSystemRef_Location() {}
+
+func (*SystemRef_Predictions) isSystemRef_Location() {}
 
 // How to secure a connection.
 type TlsOptions struct {
@@ -576,7 +843,7 @@ type TlsOptions struct {
 
 func (x *TlsOptions) Reset() {
 	*x = TlsOptions{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[2]
+	mi := &file_cbench_v1_bench_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -588,7 +855,7 @@ func (x *TlsOptions) String() string {
 func (*TlsOptions) ProtoMessage() {}
 
 func (x *TlsOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[2]
+	mi := &file_cbench_v1_bench_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -601,7 +868,7 @@ func (x *TlsOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TlsOptions.ProtoReflect.Descriptor instead.
 func (*TlsOptions) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{2}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *TlsOptions) GetCaPem() string {
@@ -630,14 +897,24 @@ type ModelRef struct {
 	// Further keys of the request body, such as `temperature`.
 	Options map[string]*Value `protobuf:"bytes,4,rep,name=options,proto3" json:"options,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// A system prompt to send first. Empty means none.
-	SystemPrompt  string `protobuf:"bytes,5,opt,name=system_prompt,json=systemPrompt,proto3" json:"system_prompt,omitempty"`
+	SystemPrompt string `protobuf:"bytes,5,opt,name=system_prompt,json=systemPrompt,proto3" json:"system_prompt,omitempty"`
+	// What it charges. Unset means that nobody knows.
+	Price *Price `protobuf:"bytes,6,opt,name=price,proto3" json:"price,omitempty"`
+	// How many requests to make at once. Unset means as many as it answers
+	// without becoming slower, 32 at most.
+	MaxConcurrency *int32 `protobuf:"varint,7,opt,name=max_concurrency,json=maxConcurrency,proto3,oneof" json:"max_concurrency,omitempty"`
+	// How long it has for one answer. Unset means the time of a row.
+	Timeout *durationpb.Duration `protobuf:"bytes,8,opt,name=timeout,proto3" json:"timeout,omitempty"`
+	// How many tokens fit into it, prompt and answer together. Unset means that
+	// nobody knows.
+	ContextWindow *int64 `protobuf:"varint,9,opt,name=context_window,json=contextWindow,proto3,oneof" json:"context_window,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ModelRef) Reset() {
 	*x = ModelRef{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[3]
+	mi := &file_cbench_v1_bench_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -649,7 +926,7 @@ func (x *ModelRef) String() string {
 func (*ModelRef) ProtoMessage() {}
 
 func (x *ModelRef) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[3]
+	mi := &file_cbench_v1_bench_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -662,7 +939,7 @@ func (x *ModelRef) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelRef.ProtoReflect.Descriptor instead.
 func (*ModelRef) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{3}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ModelRef) GetBaseUrl() string {
@@ -700,6 +977,99 @@ func (x *ModelRef) GetSystemPrompt() string {
 	return ""
 }
 
+func (x *ModelRef) GetPrice() *Price {
+	if x != nil {
+		return x.Price
+	}
+	return nil
+}
+
+func (x *ModelRef) GetMaxConcurrency() int32 {
+	if x != nil && x.MaxConcurrency != nil {
+		return *x.MaxConcurrency
+	}
+	return 0
+}
+
+func (x *ModelRef) GetTimeout() *durationpb.Duration {
+	if x != nil {
+		return x.Timeout
+	}
+	return nil
+}
+
+func (x *ModelRef) GetContextWindow() int64 {
+	if x != nil && x.ContextWindow != nil {
+		return *x.ContextWindow
+	}
+	return 0
+}
+
+// What a model charges, in US dollars per million tokens.
+type Price struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// For tokens of a prompt.
+	InputUsd float64 `protobuf:"fixed64,1,opt,name=input_usd,json=inputUsd,proto3" json:"input_usd,omitempty"`
+	// For tokens of an answer.
+	OutputUsd float64 `protobuf:"fixed64,2,opt,name=output_usd,json=outputUsd,proto3" json:"output_usd,omitempty"`
+	// For tokens of a prompt that the model had in its cache. Unset means as
+	// much as others.
+	CachedInputUsd *float64 `protobuf:"fixed64,3,opt,name=cached_input_usd,json=cachedInputUsd,proto3,oneof" json:"cached_input_usd,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *Price) Reset() {
+	*x = Price{}
+	mi := &file_cbench_v1_bench_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Price) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Price) ProtoMessage() {}
+
+func (x *Price) ProtoReflect() protoreflect.Message {
+	mi := &file_cbench_v1_bench_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Price.ProtoReflect.Descriptor instead.
+func (*Price) Descriptor() ([]byte, []int) {
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *Price) GetInputUsd() float64 {
+	if x != nil {
+		return x.InputUsd
+	}
+	return 0
+}
+
+func (x *Price) GetOutputUsd() float64 {
+	if x != nil {
+		return x.OutputUsd
+	}
+	return 0
+}
+
+func (x *Price) GetCachedInputUsd() float64 {
+	if x != nil && x.CachedInputUsd != nil {
+		return *x.CachedInputUsd
+	}
+	return 0
+}
+
 // Where to find an evaluator.
 type EvaluatorRef struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -713,14 +1083,17 @@ type EvaluatorRef struct {
 	//	*EvaluatorRef_Attached
 	Location isEvaluatorRef_Location `protobuf_oneof:"location"`
 	// Settings of the evaluator, such as a judge's model.
-	Options       map[string]*Value `protobuf:"bytes,4,rep,name=options,proto3" json:"options,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Options map[string]*Value `protobuf:"bytes,4,rep,name=options,proto3" json:"options,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// The name to show, where the same evaluator is used twice. Empty means its
+	// own.
+	Label         string `protobuf:"bytes,5,opt,name=label,proto3" json:"label,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *EvaluatorRef) Reset() {
 	*x = EvaluatorRef{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[4]
+	mi := &file_cbench_v1_bench_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -732,7 +1105,7 @@ func (x *EvaluatorRef) String() string {
 func (*EvaluatorRef) ProtoMessage() {}
 
 func (x *EvaluatorRef) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[4]
+	mi := &file_cbench_v1_bench_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -745,7 +1118,7 @@ func (x *EvaluatorRef) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EvaluatorRef.ProtoReflect.Descriptor instead.
 func (*EvaluatorRef) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{4}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *EvaluatorRef) GetName() string {
@@ -787,6 +1160,13 @@ func (x *EvaluatorRef) GetOptions() map[string]*Value {
 	return nil
 }
 
+func (x *EvaluatorRef) GetLabel() string {
+	if x != nil {
+		return x.Label
+	}
+	return ""
+}
+
 type isEvaluatorRef_Location interface {
 	isEvaluatorRef_Location()
 }
@@ -818,7 +1198,7 @@ type MetricRef struct {
 
 func (x *MetricRef) Reset() {
 	*x = MetricRef{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[5]
+	mi := &file_cbench_v1_bench_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -830,7 +1210,7 @@ func (x *MetricRef) String() string {
 func (*MetricRef) ProtoMessage() {}
 
 func (x *MetricRef) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[5]
+	mi := &file_cbench_v1_bench_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -843,7 +1223,7 @@ func (x *MetricRef) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MetricRef.ProtoReflect.Descriptor instead.
 func (*MetricRef) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{5}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *MetricRef) GetName() string {
@@ -881,14 +1261,20 @@ type DatasetRef struct {
 	// Whether lines that cannot be read are counted and skipped.
 	SkipBadLines bool `protobuf:"varint,8,opt,name=skip_bad_lines,json=skipBadLines,proto3" json:"skip_bad_lines,omitempty"`
 	// The revision of the source to read. Empty means the newest.
-	Revision      string `protobuf:"bytes,9,opt,name=revision,proto3" json:"revision,omitempty"`
+	Revision string `protobuf:"bytes,9,opt,name=revision,proto3" json:"revision,omitempty"`
+	// Where to find an example's fields in what the source holds: paths such as
+	// `gold.text[0]` by field. Empty means that the fields are as they are.
+	Mapping map[string]string `protobuf:"bytes,10,rep,name=mapping,proto3" json:"mapping,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Whether to give conversations to systems that have no memory, as one
+	// context per question.
+	AsTranscript  bool `protobuf:"varint,11,opt,name=as_transcript,json=asTranscript,proto3" json:"as_transcript,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DatasetRef) Reset() {
 	*x = DatasetRef{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[6]
+	mi := &file_cbench_v1_bench_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -900,7 +1286,7 @@ func (x *DatasetRef) String() string {
 func (*DatasetRef) ProtoMessage() {}
 
 func (x *DatasetRef) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[6]
+	mi := &file_cbench_v1_bench_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -913,7 +1299,7 @@ func (x *DatasetRef) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DatasetRef.ProtoReflect.Descriptor instead.
 func (*DatasetRef) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{6}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *DatasetRef) GetName() string {
@@ -979,6 +1365,20 @@ func (x *DatasetRef) GetRevision() string {
 	return ""
 }
 
+func (x *DatasetRef) GetMapping() map[string]string {
+	if x != nil {
+		return x.Mapping
+	}
+	return nil
+}
+
+func (x *DatasetRef) GetAsTranscript() bool {
+	if x != nil {
+		return x.AsTranscript
+	}
+	return false
+}
+
 // A run to start.
 type EvaluateRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -996,7 +1396,7 @@ type EvaluateRequest struct {
 
 func (x *EvaluateRequest) Reset() {
 	*x = EvaluateRequest{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[7]
+	mi := &file_cbench_v1_bench_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1008,7 +1408,7 @@ func (x *EvaluateRequest) String() string {
 func (*EvaluateRequest) ProtoMessage() {}
 
 func (x *EvaluateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[7]
+	mi := &file_cbench_v1_bench_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1021,7 +1421,7 @@ func (x *EvaluateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EvaluateRequest.ProtoReflect.Descriptor instead.
 func (*EvaluateRequest) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{7}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *EvaluateRequest) GetSpec() *RunSpec {
@@ -1056,7 +1456,7 @@ type EvaluateResponse struct {
 
 func (x *EvaluateResponse) Reset() {
 	*x = EvaluateResponse{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[8]
+	mi := &file_cbench_v1_bench_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1068,7 +1468,7 @@ func (x *EvaluateResponse) String() string {
 func (*EvaluateResponse) ProtoMessage() {}
 
 func (x *EvaluateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[8]
+	mi := &file_cbench_v1_bench_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1081,7 +1481,7 @@ func (x *EvaluateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EvaluateResponse.ProtoReflect.Descriptor instead.
 func (*EvaluateResponse) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{8}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *EvaluateResponse) GetEvents() []*RunEvent {
@@ -1108,7 +1508,7 @@ type WatchRunRequest struct {
 
 func (x *WatchRunRequest) Reset() {
 	*x = WatchRunRequest{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[9]
+	mi := &file_cbench_v1_bench_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1120,7 +1520,7 @@ func (x *WatchRunRequest) String() string {
 func (*WatchRunRequest) ProtoMessage() {}
 
 func (x *WatchRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[9]
+	mi := &file_cbench_v1_bench_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1133,7 +1533,7 @@ func (x *WatchRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRunRequest.ProtoReflect.Descriptor instead.
 func (*WatchRunRequest) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{9}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *WatchRunRequest) GetRunId() string {
@@ -1175,7 +1575,7 @@ type WatchRunResponse struct {
 
 func (x *WatchRunResponse) Reset() {
 	*x = WatchRunResponse{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[10]
+	mi := &file_cbench_v1_bench_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1187,7 +1587,7 @@ func (x *WatchRunResponse) String() string {
 func (*WatchRunResponse) ProtoMessage() {}
 
 func (x *WatchRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[10]
+	mi := &file_cbench_v1_bench_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1200,7 +1600,7 @@ func (x *WatchRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRunResponse.ProtoReflect.Descriptor instead.
 func (*WatchRunResponse) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{10}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *WatchRunResponse) GetEvents() []*RunEvent {
@@ -1234,7 +1634,7 @@ type RunEvent struct {
 
 func (x *RunEvent) Reset() {
 	*x = RunEvent{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[11]
+	mi := &file_cbench_v1_bench_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1246,7 +1646,7 @@ func (x *RunEvent) String() string {
 func (*RunEvent) ProtoMessage() {}
 
 func (x *RunEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[11]
+	mi := &file_cbench_v1_bench_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1259,7 +1659,7 @@ func (x *RunEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunEvent.ProtoReflect.Descriptor instead.
 func (*RunEvent) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{11}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *RunEvent) GetSequence() int64 {
@@ -1380,7 +1780,7 @@ type StateChange struct {
 
 func (x *StateChange) Reset() {
 	*x = StateChange{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[12]
+	mi := &file_cbench_v1_bench_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1392,7 +1792,7 @@ func (x *StateChange) String() string {
 func (*StateChange) ProtoMessage() {}
 
 func (x *StateChange) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[12]
+	mi := &file_cbench_v1_bench_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1405,7 +1805,7 @@ func (x *StateChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StateChange.ProtoReflect.Descriptor instead.
 func (*StateChange) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{12}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *StateChange) GetState() RunState {
@@ -1439,7 +1839,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[13]
+	mi := &file_cbench_v1_bench_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1451,7 +1851,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[13]
+	mi := &file_cbench_v1_bench_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1464,7 +1864,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{13}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Progress) GetCompletedRows() int64 {
@@ -1512,7 +1912,7 @@ type SystemProgress struct {
 
 func (x *SystemProgress) Reset() {
 	*x = SystemProgress{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[14]
+	mi := &file_cbench_v1_bench_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1524,7 +1924,7 @@ func (x *SystemProgress) String() string {
 func (*SystemProgress) ProtoMessage() {}
 
 func (x *SystemProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[14]
+	mi := &file_cbench_v1_bench_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1537,7 +1937,7 @@ func (x *SystemProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SystemProgress.ProtoReflect.Descriptor instead.
 func (*SystemProgress) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{14}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *SystemProgress) GetSystem() string {
@@ -1595,14 +1995,16 @@ type Run struct {
 	// dataset revisions and digests, evaluator settings.
 	Config map[string]*Value `protobuf:"bytes,11,rep,name=config,proto3" json:"config,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// The sequence of its last stored event.
-	LastSequence  int64 `protobuf:"varint,12,opt,name=last_sequence,json=lastSequence,proto3" json:"last_sequence,omitempty"`
+	LastSequence int64 `protobuf:"varint,12,opt,name=last_sequence,json=lastSequence,proto3" json:"last_sequence,omitempty"`
+	// What a reader of its figures should know.
+	Notes         []*RunNote `protobuf:"bytes,13,rep,name=notes,proto3" json:"notes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Run) Reset() {
 	*x = Run{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[15]
+	mi := &file_cbench_v1_bench_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1614,7 +2016,7 @@ func (x *Run) String() string {
 func (*Run) ProtoMessage() {}
 
 func (x *Run) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[15]
+	mi := &file_cbench_v1_bench_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1627,7 +2029,7 @@ func (x *Run) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Run.ProtoReflect.Descriptor instead.
 func (*Run) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{15}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Run) GetRunId() string {
@@ -1714,6 +2116,86 @@ func (x *Run) GetLastSequence() int64 {
 	return 0
 }
 
+func (x *Run) GetNotes() []*RunNote {
+	if x != nil {
+		return x.Notes
+	}
+	return nil
+}
+
+// A sentence about a run that belongs beside its figures.
+type RunNote struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// A stable UPPER_SNAKE_CASE identifier, such as `SELF_GRADED`.
+	Code string `protobuf:"bytes,1,opt,name=code,proto3" json:"code,omitempty"`
+	// The sentence.
+	Text string `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
+	// The system it is about. Empty means all.
+	System string `protobuf:"bytes,3,opt,name=system,proto3" json:"system,omitempty"`
+	// The dataset it is about. Empty means all.
+	Dataset       string `protobuf:"bytes,4,opt,name=dataset,proto3" json:"dataset,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RunNote) Reset() {
+	*x = RunNote{}
+	mi := &file_cbench_v1_bench_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RunNote) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RunNote) ProtoMessage() {}
+
+func (x *RunNote) ProtoReflect() protoreflect.Message {
+	mi := &file_cbench_v1_bench_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RunNote.ProtoReflect.Descriptor instead.
+func (*RunNote) Descriptor() ([]byte, []int) {
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *RunNote) GetCode() string {
+	if x != nil {
+		return x.Code
+	}
+	return ""
+}
+
+func (x *RunNote) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *RunNote) GetSystem() string {
+	if x != nil {
+		return x.System
+	}
+	return ""
+}
+
+func (x *RunNote) GetDataset() string {
+	if x != nil {
+		return x.Dataset
+	}
+	return ""
+}
+
 // The aggregates of one system.
 type SystemSummary struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1732,7 +2214,7 @@ type SystemSummary struct {
 
 func (x *SystemSummary) Reset() {
 	*x = SystemSummary{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[16]
+	mi := &file_cbench_v1_bench_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1744,7 +2226,7 @@ func (x *SystemSummary) String() string {
 func (*SystemSummary) ProtoMessage() {}
 
 func (x *SystemSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[16]
+	mi := &file_cbench_v1_bench_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1757,7 +2239,7 @@ func (x *SystemSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SystemSummary.ProtoReflect.Descriptor instead.
 func (*SystemSummary) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{16}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *SystemSummary) GetSystem() string {
@@ -1855,13 +2337,30 @@ type EvalRow struct {
 	// Scores that this example cannot have, whichever system it is, mostly for
 	// want of a reference. Such a row does not count in their means.
 	NotApplicable []string `protobuf:"bytes,30,rep,name=not_applicable,json=notApplicable,proto3" json:"not_applicable,omitempty"`
+	// Time that the system's handler took, where its SDK says so.
+	HandlerTime *durationpb.Duration `protobuf:"bytes,31,opt,name=handler_time,json=handlerTime,proto3" json:"handler_time,omitempty"`
+	// Calls of this system in flight when this one was sent, itself included.
+	// Zero means unknown.
+	CallsInFlight int32 `protobuf:"varint,32,opt,name=calls_in_flight,json=callsInFlight,proto3" json:"calls_in_flight,omitempty"`
+	// Whether no other call of the run was in flight while this one was.
+	Alone bool `protobuf:"varint,33,opt,name=alone,proto3" json:"alone,omitempty"`
+	// Why the model stopped, in its server's words, such as `stop` or `length`.
+	// Empty means unknown.
+	FinishReason string `protobuf:"bytes,34,opt,name=finish_reason,json=finishReason,proto3" json:"finish_reason,omitempty"`
+	// What a reader of the row should know, as UPPER_SNAKE_CASE codes such as
+	// `ANSWER_CUT` or `OVER_BUDGET`.
+	Marks []string `protobuf:"bytes,35,rep,name=marks,proto3" json:"marks,omitempty"`
+	// US dollars by who charged them: `system`, `reader`, or an evaluator's name.
+	CostUsd map[string]float64 `protobuf:"bytes,36,rep,name=cost_usd,json=costUsd,proto3" json:"cost_usd,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
+	// Fields of the example to summarise by, such as `subject`.
+	Groups        map[string]string `protobuf:"bytes,37,rep,name=groups,proto3" json:"groups,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *EvalRow) Reset() {
 	*x = EvalRow{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[17]
+	mi := &file_cbench_v1_bench_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1873,7 +2372,7 @@ func (x *EvalRow) String() string {
 func (*EvalRow) ProtoMessage() {}
 
 func (x *EvalRow) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[17]
+	mi := &file_cbench_v1_bench_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1886,7 +2385,7 @@ func (x *EvalRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EvalRow.ProtoReflect.Descriptor instead.
 func (*EvalRow) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{17}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *EvalRow) GetSystem() string {
@@ -2099,6 +2598,55 @@ func (x *EvalRow) GetNotApplicable() []string {
 	return nil
 }
 
+func (x *EvalRow) GetHandlerTime() *durationpb.Duration {
+	if x != nil {
+		return x.HandlerTime
+	}
+	return nil
+}
+
+func (x *EvalRow) GetCallsInFlight() int32 {
+	if x != nil {
+		return x.CallsInFlight
+	}
+	return 0
+}
+
+func (x *EvalRow) GetAlone() bool {
+	if x != nil {
+		return x.Alone
+	}
+	return false
+}
+
+func (x *EvalRow) GetFinishReason() string {
+	if x != nil {
+		return x.FinishReason
+	}
+	return ""
+}
+
+func (x *EvalRow) GetMarks() []string {
+	if x != nil {
+		return x.Marks
+	}
+	return nil
+}
+
+func (x *EvalRow) GetCostUsd() map[string]float64 {
+	if x != nil {
+		return x.CostUsd
+	}
+	return nil
+}
+
+func (x *EvalRow) GetGroups() map[string]string {
+	if x != nil {
+		return x.Groups
+	}
+	return nil
+}
+
 // What an evaluator had to say about a row beyond its scores.
 type EvaluatorNote struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2114,7 +2662,7 @@ type EvaluatorNote struct {
 
 func (x *EvaluatorNote) Reset() {
 	*x = EvaluatorNote{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[18]
+	mi := &file_cbench_v1_bench_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2126,7 +2674,7 @@ func (x *EvaluatorNote) String() string {
 func (*EvaluatorNote) ProtoMessage() {}
 
 func (x *EvaluatorNote) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[18]
+	mi := &file_cbench_v1_bench_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2139,7 +2687,7 @@ func (x *EvaluatorNote) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EvaluatorNote.ProtoReflect.Descriptor instead.
 func (*EvaluatorNote) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{18}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *EvaluatorNote) GetEvaluator() string {
@@ -2174,7 +2722,7 @@ type GetRunRequest struct {
 
 func (x *GetRunRequest) Reset() {
 	*x = GetRunRequest{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[19]
+	mi := &file_cbench_v1_bench_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2186,7 +2734,7 @@ func (x *GetRunRequest) String() string {
 func (*GetRunRequest) ProtoMessage() {}
 
 func (x *GetRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[19]
+	mi := &file_cbench_v1_bench_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2199,7 +2747,7 @@ func (x *GetRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunRequest.ProtoReflect.Descriptor instead.
 func (*GetRunRequest) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{19}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *GetRunRequest) GetRunId() string {
@@ -2220,7 +2768,7 @@ type GetRunResponse struct {
 
 func (x *GetRunResponse) Reset() {
 	*x = GetRunResponse{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[20]
+	mi := &file_cbench_v1_bench_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2232,7 +2780,7 @@ func (x *GetRunResponse) String() string {
 func (*GetRunResponse) ProtoMessage() {}
 
 func (x *GetRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[20]
+	mi := &file_cbench_v1_bench_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2245,7 +2793,7 @@ func (x *GetRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunResponse.ProtoReflect.Descriptor instead.
 func (*GetRunResponse) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{20}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *GetRunResponse) GetRun() *Run {
@@ -2272,7 +2820,7 @@ type ListRunsRequest struct {
 
 func (x *ListRunsRequest) Reset() {
 	*x = ListRunsRequest{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[21]
+	mi := &file_cbench_v1_bench_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2284,7 +2832,7 @@ func (x *ListRunsRequest) String() string {
 func (*ListRunsRequest) ProtoMessage() {}
 
 func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[21]
+	mi := &file_cbench_v1_bench_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2297,7 +2845,7 @@ func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsRequest.ProtoReflect.Descriptor instead.
 func (*ListRunsRequest) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{21}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ListRunsRequest) GetPageSize() int32 {
@@ -2341,7 +2889,7 @@ type ListRunsResponse struct {
 
 func (x *ListRunsResponse) Reset() {
 	*x = ListRunsResponse{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[22]
+	mi := &file_cbench_v1_bench_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2353,7 +2901,7 @@ func (x *ListRunsResponse) String() string {
 func (*ListRunsResponse) ProtoMessage() {}
 
 func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[22]
+	mi := &file_cbench_v1_bench_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2366,7 +2914,7 @@ func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsResponse.ProtoReflect.Descriptor instead.
 func (*ListRunsResponse) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{22}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ListRunsResponse) GetRuns() []*Run {
@@ -2407,7 +2955,7 @@ type ListRowsRequest struct {
 
 func (x *ListRowsRequest) Reset() {
 	*x = ListRowsRequest{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[23]
+	mi := &file_cbench_v1_bench_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2419,7 +2967,7 @@ func (x *ListRowsRequest) String() string {
 func (*ListRowsRequest) ProtoMessage() {}
 
 func (x *ListRowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[23]
+	mi := &file_cbench_v1_bench_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2432,7 +2980,7 @@ func (x *ListRowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRowsRequest.ProtoReflect.Descriptor instead.
 func (*ListRowsRequest) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{23}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ListRowsRequest) GetRunId() string {
@@ -2497,7 +3045,7 @@ type ListRowsResponse struct {
 
 func (x *ListRowsResponse) Reset() {
 	*x = ListRowsResponse{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[24]
+	mi := &file_cbench_v1_bench_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2509,7 +3057,7 @@ func (x *ListRowsResponse) String() string {
 func (*ListRowsResponse) ProtoMessage() {}
 
 func (x *ListRowsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[24]
+	mi := &file_cbench_v1_bench_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2522,7 +3070,7 @@ func (x *ListRowsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRowsResponse.ProtoReflect.Descriptor instead.
 func (*ListRowsResponse) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{24}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ListRowsResponse) GetRows() []*EvalRow {
@@ -2550,7 +3098,7 @@ type CancelRunRequest struct {
 
 func (x *CancelRunRequest) Reset() {
 	*x = CancelRunRequest{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[25]
+	mi := &file_cbench_v1_bench_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2562,7 +3110,7 @@ func (x *CancelRunRequest) String() string {
 func (*CancelRunRequest) ProtoMessage() {}
 
 func (x *CancelRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[25]
+	mi := &file_cbench_v1_bench_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2575,7 +3123,7 @@ func (x *CancelRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRunRequest.ProtoReflect.Descriptor instead.
 func (*CancelRunRequest) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{25}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *CancelRunRequest) GetRunId() string {
@@ -2596,7 +3144,7 @@ type CancelRunResponse struct {
 
 func (x *CancelRunResponse) Reset() {
 	*x = CancelRunResponse{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[26]
+	mi := &file_cbench_v1_bench_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2608,7 +3156,7 @@ func (x *CancelRunResponse) String() string {
 func (*CancelRunResponse) ProtoMessage() {}
 
 func (x *CancelRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[26]
+	mi := &file_cbench_v1_bench_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2621,7 +3169,7 @@ func (x *CancelRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRunResponse.ProtoReflect.Descriptor instead.
 func (*CancelRunResponse) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{26}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *CancelRunResponse) GetRun() *Run {
@@ -2642,7 +3190,7 @@ type ResumeRunRequest struct {
 
 func (x *ResumeRunRequest) Reset() {
 	*x = ResumeRunRequest{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[27]
+	mi := &file_cbench_v1_bench_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2654,7 +3202,7 @@ func (x *ResumeRunRequest) String() string {
 func (*ResumeRunRequest) ProtoMessage() {}
 
 func (x *ResumeRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[27]
+	mi := &file_cbench_v1_bench_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2667,7 +3215,7 @@ func (x *ResumeRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeRunRequest.ProtoReflect.Descriptor instead.
 func (*ResumeRunRequest) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{27}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ResumeRunRequest) GetRunId() string {
@@ -2688,7 +3236,7 @@ type ResumeRunResponse struct {
 
 func (x *ResumeRunResponse) Reset() {
 	*x = ResumeRunResponse{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[28]
+	mi := &file_cbench_v1_bench_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2700,7 +3248,7 @@ func (x *ResumeRunResponse) String() string {
 func (*ResumeRunResponse) ProtoMessage() {}
 
 func (x *ResumeRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[28]
+	mi := &file_cbench_v1_bench_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2713,7 +3261,7 @@ func (x *ResumeRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeRunResponse.ProtoReflect.Descriptor instead.
 func (*ResumeRunResponse) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{28}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ResumeRunResponse) GetRun() *Run {
@@ -2734,7 +3282,7 @@ type DeleteRunRequest struct {
 
 func (x *DeleteRunRequest) Reset() {
 	*x = DeleteRunRequest{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[29]
+	mi := &file_cbench_v1_bench_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2746,7 +3294,7 @@ func (x *DeleteRunRequest) String() string {
 func (*DeleteRunRequest) ProtoMessage() {}
 
 func (x *DeleteRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[29]
+	mi := &file_cbench_v1_bench_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2759,7 +3307,7 @@ func (x *DeleteRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRunRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRunRequest) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{29}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *DeleteRunRequest) GetRunId() string {
@@ -2778,7 +3326,7 @@ type DeleteRunResponse struct {
 
 func (x *DeleteRunResponse) Reset() {
 	*x = DeleteRunResponse{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[30]
+	mi := &file_cbench_v1_bench_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2790,7 +3338,7 @@ func (x *DeleteRunResponse) String() string {
 func (*DeleteRunResponse) ProtoMessage() {}
 
 func (x *DeleteRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[30]
+	mi := &file_cbench_v1_bench_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2803,7 +3351,7 @@ func (x *DeleteRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRunResponse.ProtoReflect.Descriptor instead.
 func (*DeleteRunResponse) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{30}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{33}
 }
 
 // A run to rescore.
@@ -2826,7 +3374,7 @@ type RescoreRequest struct {
 
 func (x *RescoreRequest) Reset() {
 	*x = RescoreRequest{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[31]
+	mi := &file_cbench_v1_bench_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2838,7 +3386,7 @@ func (x *RescoreRequest) String() string {
 func (*RescoreRequest) ProtoMessage() {}
 
 func (x *RescoreRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[31]
+	mi := &file_cbench_v1_bench_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2851,7 +3399,7 @@ func (x *RescoreRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RescoreRequest.ProtoReflect.Descriptor instead.
 func (*RescoreRequest) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{31}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *RescoreRequest) GetRunId() string {
@@ -2900,7 +3448,7 @@ type RescoreResponse struct {
 
 func (x *RescoreResponse) Reset() {
 	*x = RescoreResponse{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[32]
+	mi := &file_cbench_v1_bench_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2912,7 +3460,7 @@ func (x *RescoreResponse) String() string {
 func (*RescoreResponse) ProtoMessage() {}
 
 func (x *RescoreResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[32]
+	mi := &file_cbench_v1_bench_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2925,7 +3473,7 @@ func (x *RescoreResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RescoreResponse.ProtoReflect.Descriptor instead.
 func (*RescoreResponse) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{32}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *RescoreResponse) GetRun() *Run {
@@ -2946,7 +3494,7 @@ type UploadExamplesRequest struct {
 
 func (x *UploadExamplesRequest) Reset() {
 	*x = UploadExamplesRequest{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[33]
+	mi := &file_cbench_v1_bench_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2958,7 +3506,7 @@ func (x *UploadExamplesRequest) String() string {
 func (*UploadExamplesRequest) ProtoMessage() {}
 
 func (x *UploadExamplesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[33]
+	mi := &file_cbench_v1_bench_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2971,7 +3519,7 @@ func (x *UploadExamplesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadExamplesRequest.ProtoReflect.Descriptor instead.
 func (*UploadExamplesRequest) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{33}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *UploadExamplesRequest) GetExamples() []*Example {
@@ -2994,7 +3542,7 @@ type UploadExamplesResponse struct {
 
 func (x *UploadExamplesResponse) Reset() {
 	*x = UploadExamplesResponse{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[34]
+	mi := &file_cbench_v1_bench_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3006,7 +3554,7 @@ func (x *UploadExamplesResponse) String() string {
 func (*UploadExamplesResponse) ProtoMessage() {}
 
 func (x *UploadExamplesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[34]
+	mi := &file_cbench_v1_bench_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3019,7 +3567,7 @@ func (x *UploadExamplesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadExamplesResponse.ProtoReflect.Descriptor instead.
 func (*UploadExamplesResponse) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{34}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *UploadExamplesResponse) GetDigest() string {
@@ -3045,7 +3593,7 @@ type ListComponentsRequest struct {
 
 func (x *ListComponentsRequest) Reset() {
 	*x = ListComponentsRequest{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[35]
+	mi := &file_cbench_v1_bench_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3057,7 +3605,7 @@ func (x *ListComponentsRequest) String() string {
 func (*ListComponentsRequest) ProtoMessage() {}
 
 func (x *ListComponentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[35]
+	mi := &file_cbench_v1_bench_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3070,7 +3618,7 @@ func (x *ListComponentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListComponentsRequest.ProtoReflect.Descriptor instead.
 func (*ListComponentsRequest) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{35}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{38}
 }
 
 // Everything a run may name.
@@ -3094,7 +3642,7 @@ type ListComponentsResponse struct {
 
 func (x *ListComponentsResponse) Reset() {
 	*x = ListComponentsResponse{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[36]
+	mi := &file_cbench_v1_bench_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3106,7 +3654,7 @@ func (x *ListComponentsResponse) String() string {
 func (*ListComponentsResponse) ProtoMessage() {}
 
 func (x *ListComponentsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[36]
+	mi := &file_cbench_v1_bench_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3119,7 +3667,7 @@ func (x *ListComponentsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListComponentsResponse.ProtoReflect.Descriptor instead.
 func (*ListComponentsResponse) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{36}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ListComponentsResponse) GetDatasets() []*DatasetInfo {
@@ -3201,7 +3749,7 @@ type DatasetInfo struct {
 
 func (x *DatasetInfo) Reset() {
 	*x = DatasetInfo{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[37]
+	mi := &file_cbench_v1_bench_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3213,7 +3761,7 @@ func (x *DatasetInfo) String() string {
 func (*DatasetInfo) ProtoMessage() {}
 
 func (x *DatasetInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[37]
+	mi := &file_cbench_v1_bench_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3226,7 +3774,7 @@ func (x *DatasetInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DatasetInfo.ProtoReflect.Descriptor instead.
 func (*DatasetInfo) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{37}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *DatasetInfo) GetName() string {
@@ -3342,7 +3890,7 @@ type MetricInfo struct {
 
 func (x *MetricInfo) Reset() {
 	*x = MetricInfo{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[38]
+	mi := &file_cbench_v1_bench_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3354,7 +3902,7 @@ func (x *MetricInfo) String() string {
 func (*MetricInfo) ProtoMessage() {}
 
 func (x *MetricInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[38]
+	mi := &file_cbench_v1_bench_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3367,7 +3915,7 @@ func (x *MetricInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MetricInfo.ProtoReflect.Descriptor instead.
 func (*MetricInfo) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{38}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *MetricInfo) GetName() string {
@@ -3395,7 +3943,7 @@ var File_cbench_v1_bench_proto protoreflect.FileDescriptor
 
 const file_cbench_v1_bench_proto_rawDesc = "" +
 	"\n" +
-	"\x15cbench/v1/bench.proto\x12\tcbench.v1\x1a\x19cbench/v1/evaluator.proto\x1a\x17cbench/v1/example.proto\x1a\x17cbench/v1/failure.proto\x1a\x16cbench/v1/system.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe2\b\n" +
+	"\x15cbench/v1/bench.proto\x12\tcbench.v1\x1a\x19cbench/v1/evaluator.proto\x1a\x17cbench/v1/example.proto\x1a\x17cbench/v1/failure.proto\x1a\x16cbench/v1/system.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe8\v\n" +
 	"\aRunSpec\x12.\n" +
 	"\asystems\x18\x01 \x03(\v2\x14.cbench.v1.SystemRefR\asystems\x121\n" +
 	"\bdatasets\x18\x02 \x03(\v2\x15.cbench.v1.DatasetRefR\bdatasets\x127\n" +
@@ -3425,7 +3973,18 @@ const file_cbench_v1_bench_proto_rawDesc = "" +
 	"\x12replace_evaluators\x18\x14 \x01(\bR\x11replaceEvaluators\x12)\n" +
 	"\x10reference_fields\x18\x15 \x03(\tR\x0freferenceFields\x12&\n" +
 	"\fquery_budget\x18\x16 \x01(\x03H\x04R\vqueryBudget\x88\x01\x01\x12%\n" +
-	"\x0equestion_types\x18\x17 \x03(\tR\rquestionTypes\x1a9\n" +
+	"\x0equestion_types\x18\x17 \x03(\tR\rquestionTypes\x12)\n" +
+	"\x06prompt\x18\x18 \x01(\v2\x11.cbench.v1.PromptR\x06prompt\x12\"\n" +
+	"\n" +
+	"budget_usd\x18\x19 \x01(\x01H\x05R\tbudgetUsd\x88\x01\x01\x12)\n" +
+	"\x10matched_controls\x18\x1a \x01(\bR\x0fmatchedControls\x12\x1d\n" +
+	"\aanchors\x18\x1b \x01(\bH\x06R\aanchors\x88\x01\x01\x12\x19\n" +
+	"\bgroup_by\x18\x1c \x03(\tR\agroupBy\x12#\n" +
+	"\rerrata_upload\x18\x1d \x01(\tR\ferrataUpload\x12#\n" +
+	"\rlabels_upload\x18\x1e \x01(\tR\flabelsUpload\x128\n" +
+	"\x18allow_unqualified_judges\x18\x1f \x01(\bR\x16allowUnqualifiedJudges\x12\"\n" +
+	"\n" +
+	"timed_rows\x18  \x01(\x05H\aR\ttimedRows\x88\x01\x01\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x12\n" +
@@ -3435,20 +3994,37 @@ const file_cbench_v1_bench_proto_rawDesc = "" +
 	"\n" +
 	"_thresholdB\a\n" +
 	"\x05_seedB\x0f\n" +
-	"\r_query_budget\"\xa1\x03\n" +
+	"\r_query_budgetB\r\n" +
+	"\v_budget_usdB\n" +
+	"\n" +
+	"\b_anchorsB\r\n" +
+	"\v_timed_rows\"\xbf\x01\n" +
+	"\x06Prompt\x12\x1a\n" +
+	"\btemplate\x18\x01 \x01(\tR\btemplate\x12#\n" +
+	"\rsystem_prompt\x18\x02 \x01(\tR\fsystemPrompt\x12\x1e\n" +
+	"\bfew_shot\x18\x03 \x01(\x05H\x00R\afewShot\x88\x01\x01\x12\"\n" +
+	"\n" +
+	"max_tokens\x18\x04 \x01(\x05H\x01R\tmaxTokens\x88\x01\x01\x12\x14\n" +
+	"\x05plain\x18\x05 \x01(\bR\x05plainB\v\n" +
+	"\t_few_shotB\r\n" +
+	"\v_max_tokens\"\x93\x04\n" +
 	"\tSystemRef\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\x06target\x18\x02 \x01(\tH\x00R\x06target\x12\x1c\n" +
 	"\battached\x18\x03 \x01(\tH\x00R\battached\x12\x1a\n" +
 	"\abuiltin\x18\x04 \x01(\tH\x00R\abuiltin\x12+\n" +
-	"\x05proxy\x18\a \x01(\v2\x13.cbench.v1.ModelRefH\x00R\x05proxy\x12;\n" +
+	"\x05proxy\x18\a \x01(\v2\x13.cbench.v1.ModelRefH\x00R\x05proxy\x12\"\n" +
+	"\vpredictions\x18\n" +
+	" \x01(\tH\x00R\vpredictions\x12;\n" +
 	"\aoptions\x18\x05 \x03(\v2!.cbench.v1.SystemRef.OptionsEntryR\aoptions\x12\x1f\n" +
 	"\vserved_name\x18\x06 \x01(\tR\n" +
 	"servedName\x12'\n" +
 	"\x03tls\x18\b \x01(\v2\x15.cbench.v1.TlsOptionsR\x03tls\x12\x1e\n" +
 	"\n" +
 	"credential\x18\t \x01(\tR\n" +
-	"credential\x1aL\n" +
+	"credential\x12)\n" +
+	"\x04role\x18\v \x01(\x0e2\x15.cbench.v1.SystemRoleR\x04role\x12!\n" +
+	"\fswept_option\x18\f \x01(\tR\vsweptOption\x1aL\n" +
 	"\fOptionsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12&\n" +
 	"\x05value\x18\x02 \x01(\v2\x10.cbench.v1.ValueR\x05value:\x028\x01B\n" +
@@ -3458,7 +4034,7 @@ const file_cbench_v1_bench_proto_rawDesc = "" +
 	"TlsOptions\x12\x15\n" +
 	"\x06ca_pem\x18\x01 \x01(\tR\x05caPem\x12\x1f\n" +
 	"\vserver_name\x18\x02 \x01(\tR\n" +
-	"serverName\"\x8a\x02\n" +
+	"serverName\"\xe8\x03\n" +
 	"\bModelRef\x12\x19\n" +
 	"\bbase_url\x18\x01 \x01(\tR\abaseUrl\x12\x14\n" +
 	"\x05model\x18\x02 \x01(\tR\x05model\x12\x1e\n" +
@@ -3466,15 +4042,28 @@ const file_cbench_v1_bench_proto_rawDesc = "" +
 	"credential\x18\x03 \x01(\tR\n" +
 	"credential\x12:\n" +
 	"\aoptions\x18\x04 \x03(\v2 .cbench.v1.ModelRef.OptionsEntryR\aoptions\x12#\n" +
-	"\rsystem_prompt\x18\x05 \x01(\tR\fsystemPrompt\x1aL\n" +
+	"\rsystem_prompt\x18\x05 \x01(\tR\fsystemPrompt\x12&\n" +
+	"\x05price\x18\x06 \x01(\v2\x10.cbench.v1.PriceR\x05price\x12,\n" +
+	"\x0fmax_concurrency\x18\a \x01(\x05H\x00R\x0emaxConcurrency\x88\x01\x01\x123\n" +
+	"\atimeout\x18\b \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12*\n" +
+	"\x0econtext_window\x18\t \x01(\x03H\x01R\rcontextWindow\x88\x01\x01\x1aL\n" +
 	"\fOptionsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12&\n" +
-	"\x05value\x18\x02 \x01(\v2\x10.cbench.v1.ValueR\x05value:\x028\x01\"\xf4\x01\n" +
+	"\x05value\x18\x02 \x01(\v2\x10.cbench.v1.ValueR\x05value:\x028\x01B\x12\n" +
+	"\x10_max_concurrencyB\x11\n" +
+	"\x0f_context_window\"\x87\x01\n" +
+	"\x05Price\x12\x1b\n" +
+	"\tinput_usd\x18\x01 \x01(\x01R\binputUsd\x12\x1d\n" +
+	"\n" +
+	"output_usd\x18\x02 \x01(\x01R\toutputUsd\x12-\n" +
+	"\x10cached_input_usd\x18\x03 \x01(\x01H\x00R\x0ecachedInputUsd\x88\x01\x01B\x13\n" +
+	"\x11_cached_input_usd\"\x8a\x02\n" +
 	"\fEvaluatorRef\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\x06target\x18\x02 \x01(\tH\x00R\x06target\x12\x1c\n" +
 	"\battached\x18\x03 \x01(\tH\x00R\battached\x12>\n" +
-	"\aoptions\x18\x04 \x03(\v2$.cbench.v1.EvaluatorRef.OptionsEntryR\aoptions\x1aL\n" +
+	"\aoptions\x18\x04 \x03(\v2$.cbench.v1.EvaluatorRef.OptionsEntryR\aoptions\x12\x14\n" +
+	"\x05label\x18\x05 \x01(\tR\x05label\x1aL\n" +
 	"\fOptionsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12&\n" +
 	"\x05value\x18\x02 \x01(\v2\x10.cbench.v1.ValueR\x05value:\x028\x01B\n" +
@@ -3485,7 +4074,7 @@ const file_cbench_v1_bench_proto_rawDesc = "" +
 	"\aoptions\x18\x02 \x03(\v2!.cbench.v1.MetricRef.OptionsEntryR\aoptions\x1aL\n" +
 	"\fOptionsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12&\n" +
-	"\x05value\x18\x02 \x01(\v2\x10.cbench.v1.ValueR\x05value:\x028\x01\"\xed\x02\n" +
+	"\x05value\x18\x02 \x01(\v2\x10.cbench.v1.ValueR\x05value:\x028\x01\"\x8c\x04\n" +
 	"\n" +
 	"DatasetRef\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
@@ -3496,9 +4085,15 @@ const file_cbench_v1_bench_proto_rawDesc = "" +
 	"\ashuffle\x18\x06 \x01(\bR\ashuffle\x126\n" +
 	"\x05where\x18\a \x03(\v2 .cbench.v1.DatasetRef.WhereEntryR\x05where\x12$\n" +
 	"\x0eskip_bad_lines\x18\b \x01(\bR\fskipBadLines\x12\x1a\n" +
-	"\brevision\x18\t \x01(\tR\brevision\x1a8\n" +
+	"\brevision\x18\t \x01(\tR\brevision\x12<\n" +
+	"\amapping\x18\n" +
+	" \x03(\v2\".cbench.v1.DatasetRef.MappingEntryR\amapping\x12#\n" +
+	"\ras_transcript\x18\v \x01(\bR\fasTranscript\x1a8\n" +
 	"\n" +
 	"WhereEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a:\n" +
+	"\fMappingEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x0f\n" +
 	"\r_max_examples\"u\n" +
@@ -3543,7 +4138,7 @@ const file_cbench_v1_bench_proto_rawDesc = "" +
 	"\vfailed_rows\x18\x03 \x01(\x03R\n" +
 	"failedRows\x12\x1f\n" +
 	"\vreused_rows\x18\x04 \x01(\x03R\n" +
-	"reusedRows\"\xeb\x04\n" +
+	"reusedRows\"\x95\x05\n" +
 	"\x03Run\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12&\n" +
 	"\x04spec\x18\x02 \x01(\v2\x12.cbench.v1.RunSpecR\x04spec\x12)\n" +
@@ -3558,10 +4153,16 @@ const file_cbench_v1_bench_proto_rawDesc = "" +
 	"\rparent_run_id\x18\n" +
 	" \x01(\tR\vparentRunId\x122\n" +
 	"\x06config\x18\v \x03(\v2\x1a.cbench.v1.Run.ConfigEntryR\x06config\x12#\n" +
-	"\rlast_sequence\x18\f \x01(\x03R\flastSequence\x1aK\n" +
+	"\rlast_sequence\x18\f \x01(\x03R\flastSequence\x12(\n" +
+	"\x05notes\x18\r \x03(\v2\x12.cbench.v1.RunNoteR\x05notes\x1aK\n" +
 	"\vConfigEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12&\n" +
-	"\x05value\x18\x02 \x01(\v2\x10.cbench.v1.ValueR\x05value:\x028\x01\"\x86\x02\n" +
+	"\x05value\x18\x02 \x01(\v2\x10.cbench.v1.ValueR\x05value:\x028\x01\"c\n" +
+	"\aRunNote\x12\x12\n" +
+	"\x04code\x18\x01 \x01(\tR\x04code\x12\x12\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\x12\x16\n" +
+	"\x06system\x18\x03 \x01(\tR\x06system\x12\x18\n" +
+	"\adataset\x18\x04 \x01(\tR\adataset\"\x86\x02\n" +
 	"\rSystemSummary\x12\x16\n" +
 	"\x06system\x18\x01 \x01(\tR\x06system\x12?\n" +
 	"\ametrics\x18\x02 \x03(\v2%.cbench.v1.SystemSummary.MetricsEntryR\ametrics\x123\n" +
@@ -3569,7 +4170,7 @@ const file_cbench_v1_bench_proto_rawDesc = "" +
 	"\x11undefined_metrics\x18\x04 \x03(\tR\x10undefinedMetrics\x1a:\n" +
 	"\fMetricsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"\xb7\f\n" +
+	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"\xd9\x0f\n" +
 	"\aEvalRow\x12\x16\n" +
 	"\x06system\x18\x01 \x01(\tR\x06system\x123\n" +
 	"\n" +
@@ -3605,7 +4206,14 @@ const file_cbench_v1_bench_proto_rawDesc = "" +
 	"ingestTime\x12&\n" +
 	"\fstored_bytes\x18\x1c \x01(\x03H\x02R\vstoredBytes\x88\x01\x01\x12!\n" +
 	"\fcontext_only\x18\x1d \x01(\bR\vcontextOnly\x12%\n" +
-	"\x0enot_applicable\x18\x1e \x03(\tR\rnotApplicable\x1a9\n" +
+	"\x0enot_applicable\x18\x1e \x03(\tR\rnotApplicable\x12<\n" +
+	"\fhandler_time\x18\x1f \x01(\v2\x19.google.protobuf.DurationR\vhandlerTime\x12&\n" +
+	"\x0fcalls_in_flight\x18  \x01(\x05R\rcallsInFlight\x12\x14\n" +
+	"\x05alone\x18! \x01(\bR\x05alone\x12#\n" +
+	"\rfinish_reason\x18\" \x01(\tR\ffinishReason\x12\x14\n" +
+	"\x05marks\x18# \x03(\tR\x05marks\x12:\n" +
+	"\bcost_usd\x18$ \x03(\v2\x1f.cbench.v1.EvalRow.CostUsdEntryR\acostUsd\x126\n" +
+	"\x06groups\x18% \x03(\v2\x1e.cbench.v1.EvalRow.GroupsEntryR\x06groups\x1a9\n" +
 	"\vScoresEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\x1aM\n" +
@@ -3614,7 +4222,13 @@ const file_cbench_v1_bench_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\v2\x10.cbench.v1.ValueR\x05value:\x028\x01\x1aN\n" +
 	"\x0eProcessedEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12&\n" +
-	"\x05value\x18\x02 \x01(\v2\x10.cbench.v1.ValueR\x05value:\x028\x01B\x14\n" +
+	"\x05value\x18\x02 \x01(\v2\x10.cbench.v1.ValueR\x05value:\x028\x01\x1a:\n" +
+	"\fCostUsdEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\x1a9\n" +
+	"\vGroupsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x14\n" +
 	"\x12_context_tokens_inB\x15\n" +
 	"\x13_context_tokens_outB\x0f\n" +
 	"\r_stored_bytes\"\xea\x01\n" +
@@ -3721,7 +4335,13 @@ const file_cbench_v1_bench_proto_rawDesc = "" +
 	"\aRunKind\x12\x18\n" +
 	"\x14RUN_KIND_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10RUN_KIND_PROCESS\x10\x01\x12\x13\n" +
-	"\x0fRUN_KIND_MEMORY\x10\x02*\xb1\x01\n" +
+	"\x0fRUN_KIND_MEMORY\x10\x02*r\n" +
+	"\n" +
+	"SystemRole\x12\x1b\n" +
+	"\x17SYSTEM_ROLE_UNSPECIFIED\x10\x00\x12\x17\n" +
+	"\x13SYSTEM_ROLE_CONTROL\x10\x01\x12\x16\n" +
+	"\x12SYSTEM_ROLE_ANCHOR\x10\x02\x12\x16\n" +
+	"\x12SYSTEM_ROLE_DIRECT\x10\x03*\xb1\x01\n" +
 	"\bRunState\x12\x19\n" +
 	"\x15RUN_STATE_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10RUN_STATE_QUEUED\x10\x01\x12\x15\n" +
@@ -3758,179 +4378,195 @@ func file_cbench_v1_bench_proto_rawDescGZIP() []byte {
 	return file_cbench_v1_bench_proto_rawDescData
 }
 
-var file_cbench_v1_bench_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_cbench_v1_bench_proto_msgTypes = make([]protoimpl.MessageInfo, 53)
+var file_cbench_v1_bench_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
+var file_cbench_v1_bench_proto_msgTypes = make([]protoimpl.MessageInfo, 59)
 var file_cbench_v1_bench_proto_goTypes = []any{
 	(RunKind)(0),                   // 0: cbench.v1.RunKind
-	(RunState)(0),                  // 1: cbench.v1.RunState
-	(*RunSpec)(nil),                // 2: cbench.v1.RunSpec
-	(*SystemRef)(nil),              // 3: cbench.v1.SystemRef
-	(*TlsOptions)(nil),             // 4: cbench.v1.TlsOptions
-	(*ModelRef)(nil),               // 5: cbench.v1.ModelRef
-	(*EvaluatorRef)(nil),           // 6: cbench.v1.EvaluatorRef
-	(*MetricRef)(nil),              // 7: cbench.v1.MetricRef
-	(*DatasetRef)(nil),             // 8: cbench.v1.DatasetRef
-	(*EvaluateRequest)(nil),        // 9: cbench.v1.EvaluateRequest
-	(*EvaluateResponse)(nil),       // 10: cbench.v1.EvaluateResponse
-	(*WatchRunRequest)(nil),        // 11: cbench.v1.WatchRunRequest
-	(*WatchRunResponse)(nil),       // 12: cbench.v1.WatchRunResponse
-	(*RunEvent)(nil),               // 13: cbench.v1.RunEvent
-	(*StateChange)(nil),            // 14: cbench.v1.StateChange
-	(*Progress)(nil),               // 15: cbench.v1.Progress
-	(*SystemProgress)(nil),         // 16: cbench.v1.SystemProgress
-	(*Run)(nil),                    // 17: cbench.v1.Run
-	(*SystemSummary)(nil),          // 18: cbench.v1.SystemSummary
-	(*EvalRow)(nil),                // 19: cbench.v1.EvalRow
-	(*EvaluatorNote)(nil),          // 20: cbench.v1.EvaluatorNote
-	(*GetRunRequest)(nil),          // 21: cbench.v1.GetRunRequest
-	(*GetRunResponse)(nil),         // 22: cbench.v1.GetRunResponse
-	(*ListRunsRequest)(nil),        // 23: cbench.v1.ListRunsRequest
-	(*ListRunsResponse)(nil),       // 24: cbench.v1.ListRunsResponse
-	(*ListRowsRequest)(nil),        // 25: cbench.v1.ListRowsRequest
-	(*ListRowsResponse)(nil),       // 26: cbench.v1.ListRowsResponse
-	(*CancelRunRequest)(nil),       // 27: cbench.v1.CancelRunRequest
-	(*CancelRunResponse)(nil),      // 28: cbench.v1.CancelRunResponse
-	(*ResumeRunRequest)(nil),       // 29: cbench.v1.ResumeRunRequest
-	(*ResumeRunResponse)(nil),      // 30: cbench.v1.ResumeRunResponse
-	(*DeleteRunRequest)(nil),       // 31: cbench.v1.DeleteRunRequest
-	(*DeleteRunResponse)(nil),      // 32: cbench.v1.DeleteRunResponse
-	(*RescoreRequest)(nil),         // 33: cbench.v1.RescoreRequest
-	(*RescoreResponse)(nil),        // 34: cbench.v1.RescoreResponse
-	(*UploadExamplesRequest)(nil),  // 35: cbench.v1.UploadExamplesRequest
-	(*UploadExamplesResponse)(nil), // 36: cbench.v1.UploadExamplesResponse
-	(*ListComponentsRequest)(nil),  // 37: cbench.v1.ListComponentsRequest
-	(*ListComponentsResponse)(nil), // 38: cbench.v1.ListComponentsResponse
-	(*DatasetInfo)(nil),            // 39: cbench.v1.DatasetInfo
-	(*MetricInfo)(nil),             // 40: cbench.v1.MetricInfo
-	nil,                            // 41: cbench.v1.RunSpec.LabelsEntry
-	nil,                            // 42: cbench.v1.SystemRef.OptionsEntry
-	nil,                            // 43: cbench.v1.ModelRef.OptionsEntry
-	nil,                            // 44: cbench.v1.EvaluatorRef.OptionsEntry
-	nil,                            // 45: cbench.v1.MetricRef.OptionsEntry
-	nil,                            // 46: cbench.v1.DatasetRef.WhereEntry
-	nil,                            // 47: cbench.v1.Run.ConfigEntry
-	nil,                            // 48: cbench.v1.SystemSummary.MetricsEntry
-	nil,                            // 49: cbench.v1.EvalRow.ScoresEntry
-	nil,                            // 50: cbench.v1.EvalRow.MetadataEntry
-	nil,                            // 51: cbench.v1.EvalRow.ProcessedEntry
-	nil,                            // 52: cbench.v1.EvaluatorNote.DetailsEntry
-	nil,                            // 53: cbench.v1.ListRunsRequest.LabelsEntry
-	nil,                            // 54: cbench.v1.RescoreRequest.LabelsEntry
-	(*durationpb.Duration)(nil),    // 55: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil),  // 56: google.protobuf.Timestamp
-	(*Failure)(nil),                // 57: cbench.v1.Failure
-	(*ExampleId)(nil),              // 58: cbench.v1.ExampleId
-	(*Usage)(nil),                  // 59: cbench.v1.Usage
-	(*Example)(nil),                // 60: cbench.v1.Example
-	(*EvaluatorInfo)(nil),          // 61: cbench.v1.EvaluatorInfo
-	(*SystemInfo)(nil),             // 62: cbench.v1.SystemInfo
-	(*Value)(nil),                  // 63: cbench.v1.Value
+	(SystemRole)(0),                // 1: cbench.v1.SystemRole
+	(RunState)(0),                  // 2: cbench.v1.RunState
+	(*RunSpec)(nil),                // 3: cbench.v1.RunSpec
+	(*Prompt)(nil),                 // 4: cbench.v1.Prompt
+	(*SystemRef)(nil),              // 5: cbench.v1.SystemRef
+	(*TlsOptions)(nil),             // 6: cbench.v1.TlsOptions
+	(*ModelRef)(nil),               // 7: cbench.v1.ModelRef
+	(*Price)(nil),                  // 8: cbench.v1.Price
+	(*EvaluatorRef)(nil),           // 9: cbench.v1.EvaluatorRef
+	(*MetricRef)(nil),              // 10: cbench.v1.MetricRef
+	(*DatasetRef)(nil),             // 11: cbench.v1.DatasetRef
+	(*EvaluateRequest)(nil),        // 12: cbench.v1.EvaluateRequest
+	(*EvaluateResponse)(nil),       // 13: cbench.v1.EvaluateResponse
+	(*WatchRunRequest)(nil),        // 14: cbench.v1.WatchRunRequest
+	(*WatchRunResponse)(nil),       // 15: cbench.v1.WatchRunResponse
+	(*RunEvent)(nil),               // 16: cbench.v1.RunEvent
+	(*StateChange)(nil),            // 17: cbench.v1.StateChange
+	(*Progress)(nil),               // 18: cbench.v1.Progress
+	(*SystemProgress)(nil),         // 19: cbench.v1.SystemProgress
+	(*Run)(nil),                    // 20: cbench.v1.Run
+	(*RunNote)(nil),                // 21: cbench.v1.RunNote
+	(*SystemSummary)(nil),          // 22: cbench.v1.SystemSummary
+	(*EvalRow)(nil),                // 23: cbench.v1.EvalRow
+	(*EvaluatorNote)(nil),          // 24: cbench.v1.EvaluatorNote
+	(*GetRunRequest)(nil),          // 25: cbench.v1.GetRunRequest
+	(*GetRunResponse)(nil),         // 26: cbench.v1.GetRunResponse
+	(*ListRunsRequest)(nil),        // 27: cbench.v1.ListRunsRequest
+	(*ListRunsResponse)(nil),       // 28: cbench.v1.ListRunsResponse
+	(*ListRowsRequest)(nil),        // 29: cbench.v1.ListRowsRequest
+	(*ListRowsResponse)(nil),       // 30: cbench.v1.ListRowsResponse
+	(*CancelRunRequest)(nil),       // 31: cbench.v1.CancelRunRequest
+	(*CancelRunResponse)(nil),      // 32: cbench.v1.CancelRunResponse
+	(*ResumeRunRequest)(nil),       // 33: cbench.v1.ResumeRunRequest
+	(*ResumeRunResponse)(nil),      // 34: cbench.v1.ResumeRunResponse
+	(*DeleteRunRequest)(nil),       // 35: cbench.v1.DeleteRunRequest
+	(*DeleteRunResponse)(nil),      // 36: cbench.v1.DeleteRunResponse
+	(*RescoreRequest)(nil),         // 37: cbench.v1.RescoreRequest
+	(*RescoreResponse)(nil),        // 38: cbench.v1.RescoreResponse
+	(*UploadExamplesRequest)(nil),  // 39: cbench.v1.UploadExamplesRequest
+	(*UploadExamplesResponse)(nil), // 40: cbench.v1.UploadExamplesResponse
+	(*ListComponentsRequest)(nil),  // 41: cbench.v1.ListComponentsRequest
+	(*ListComponentsResponse)(nil), // 42: cbench.v1.ListComponentsResponse
+	(*DatasetInfo)(nil),            // 43: cbench.v1.DatasetInfo
+	(*MetricInfo)(nil),             // 44: cbench.v1.MetricInfo
+	nil,                            // 45: cbench.v1.RunSpec.LabelsEntry
+	nil,                            // 46: cbench.v1.SystemRef.OptionsEntry
+	nil,                            // 47: cbench.v1.ModelRef.OptionsEntry
+	nil,                            // 48: cbench.v1.EvaluatorRef.OptionsEntry
+	nil,                            // 49: cbench.v1.MetricRef.OptionsEntry
+	nil,                            // 50: cbench.v1.DatasetRef.WhereEntry
+	nil,                            // 51: cbench.v1.DatasetRef.MappingEntry
+	nil,                            // 52: cbench.v1.Run.ConfigEntry
+	nil,                            // 53: cbench.v1.SystemSummary.MetricsEntry
+	nil,                            // 54: cbench.v1.EvalRow.ScoresEntry
+	nil,                            // 55: cbench.v1.EvalRow.MetadataEntry
+	nil,                            // 56: cbench.v1.EvalRow.ProcessedEntry
+	nil,                            // 57: cbench.v1.EvalRow.CostUsdEntry
+	nil,                            // 58: cbench.v1.EvalRow.GroupsEntry
+	nil,                            // 59: cbench.v1.EvaluatorNote.DetailsEntry
+	nil,                            // 60: cbench.v1.ListRunsRequest.LabelsEntry
+	nil,                            // 61: cbench.v1.RescoreRequest.LabelsEntry
+	(*durationpb.Duration)(nil),    // 62: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),  // 63: google.protobuf.Timestamp
+	(*Failure)(nil),                // 64: cbench.v1.Failure
+	(*ExampleId)(nil),              // 65: cbench.v1.ExampleId
+	(*Usage)(nil),                  // 66: cbench.v1.Usage
+	(*Example)(nil),                // 67: cbench.v1.Example
+	(*EvaluatorInfo)(nil),          // 68: cbench.v1.EvaluatorInfo
+	(*SystemInfo)(nil),             // 69: cbench.v1.SystemInfo
+	(*Value)(nil),                  // 70: cbench.v1.Value
 }
 var file_cbench_v1_bench_proto_depIdxs = []int32{
-	3,  // 0: cbench.v1.RunSpec.systems:type_name -> cbench.v1.SystemRef
-	8,  // 1: cbench.v1.RunSpec.datasets:type_name -> cbench.v1.DatasetRef
-	6,  // 2: cbench.v1.RunSpec.evaluators:type_name -> cbench.v1.EvaluatorRef
-	7,  // 3: cbench.v1.RunSpec.metrics:type_name -> cbench.v1.MetricRef
-	55, // 4: cbench.v1.RunSpec.row_timeout:type_name -> google.protobuf.Duration
-	41, // 5: cbench.v1.RunSpec.labels:type_name -> cbench.v1.RunSpec.LabelsEntry
+	5,  // 0: cbench.v1.RunSpec.systems:type_name -> cbench.v1.SystemRef
+	11, // 1: cbench.v1.RunSpec.datasets:type_name -> cbench.v1.DatasetRef
+	9,  // 2: cbench.v1.RunSpec.evaluators:type_name -> cbench.v1.EvaluatorRef
+	10, // 3: cbench.v1.RunSpec.metrics:type_name -> cbench.v1.MetricRef
+	62, // 4: cbench.v1.RunSpec.row_timeout:type_name -> google.protobuf.Duration
+	45, // 5: cbench.v1.RunSpec.labels:type_name -> cbench.v1.RunSpec.LabelsEntry
 	0,  // 6: cbench.v1.RunSpec.kind:type_name -> cbench.v1.RunKind
-	5,  // 7: cbench.v1.RunSpec.reader:type_name -> cbench.v1.ModelRef
-	55, // 8: cbench.v1.RunSpec.wait_timeout:type_name -> google.protobuf.Duration
-	5,  // 9: cbench.v1.SystemRef.proxy:type_name -> cbench.v1.ModelRef
-	42, // 10: cbench.v1.SystemRef.options:type_name -> cbench.v1.SystemRef.OptionsEntry
-	4,  // 11: cbench.v1.SystemRef.tls:type_name -> cbench.v1.TlsOptions
-	43, // 12: cbench.v1.ModelRef.options:type_name -> cbench.v1.ModelRef.OptionsEntry
-	44, // 13: cbench.v1.EvaluatorRef.options:type_name -> cbench.v1.EvaluatorRef.OptionsEntry
-	45, // 14: cbench.v1.MetricRef.options:type_name -> cbench.v1.MetricRef.OptionsEntry
-	46, // 15: cbench.v1.DatasetRef.where:type_name -> cbench.v1.DatasetRef.WhereEntry
-	2,  // 16: cbench.v1.EvaluateRequest.spec:type_name -> cbench.v1.RunSpec
-	13, // 17: cbench.v1.EvaluateResponse.events:type_name -> cbench.v1.RunEvent
-	13, // 18: cbench.v1.WatchRunResponse.events:type_name -> cbench.v1.RunEvent
-	56, // 19: cbench.v1.RunEvent.create_time:type_name -> google.protobuf.Timestamp
-	17, // 20: cbench.v1.RunEvent.accepted:type_name -> cbench.v1.Run
-	19, // 21: cbench.v1.RunEvent.row:type_name -> cbench.v1.EvalRow
-	15, // 22: cbench.v1.RunEvent.progress:type_name -> cbench.v1.Progress
-	17, // 23: cbench.v1.RunEvent.finished:type_name -> cbench.v1.Run
-	14, // 24: cbench.v1.RunEvent.state_change:type_name -> cbench.v1.StateChange
-	1,  // 25: cbench.v1.StateChange.state:type_name -> cbench.v1.RunState
-	16, // 26: cbench.v1.Progress.systems:type_name -> cbench.v1.SystemProgress
-	2,  // 27: cbench.v1.Run.spec:type_name -> cbench.v1.RunSpec
-	1,  // 28: cbench.v1.Run.state:type_name -> cbench.v1.RunState
-	56, // 29: cbench.v1.Run.create_time:type_name -> google.protobuf.Timestamp
-	56, // 30: cbench.v1.Run.end_time:type_name -> google.protobuf.Timestamp
-	15, // 31: cbench.v1.Run.progress:type_name -> cbench.v1.Progress
-	18, // 32: cbench.v1.Run.summaries:type_name -> cbench.v1.SystemSummary
-	57, // 33: cbench.v1.Run.failure:type_name -> cbench.v1.Failure
-	47, // 34: cbench.v1.Run.config:type_name -> cbench.v1.Run.ConfigEntry
-	48, // 35: cbench.v1.SystemSummary.metrics:type_name -> cbench.v1.SystemSummary.MetricsEntry
-	55, // 36: cbench.v1.SystemSummary.elapsed:type_name -> google.protobuf.Duration
-	58, // 37: cbench.v1.EvalRow.example_id:type_name -> cbench.v1.ExampleId
-	49, // 38: cbench.v1.EvalRow.scores:type_name -> cbench.v1.EvalRow.ScoresEntry
-	55, // 39: cbench.v1.EvalRow.latency:type_name -> google.protobuf.Duration
-	59, // 40: cbench.v1.EvalRow.usage:type_name -> cbench.v1.Usage
-	57, // 41: cbench.v1.EvalRow.failure:type_name -> cbench.v1.Failure
-	50, // 42: cbench.v1.EvalRow.metadata:type_name -> cbench.v1.EvalRow.MetadataEntry
-	51, // 43: cbench.v1.EvalRow.processed:type_name -> cbench.v1.EvalRow.ProcessedEntry
-	55, // 44: cbench.v1.EvalRow.queue_time:type_name -> google.protobuf.Duration
-	55, // 45: cbench.v1.EvalRow.scoring_time:type_name -> google.protobuf.Duration
-	20, // 46: cbench.v1.EvalRow.evaluator_notes:type_name -> cbench.v1.EvaluatorNote
-	60, // 47: cbench.v1.EvalRow.original:type_name -> cbench.v1.Example
-	55, // 48: cbench.v1.EvalRow.reader_time:type_name -> google.protobuf.Duration
-	59, // 49: cbench.v1.EvalRow.reader_usage:type_name -> cbench.v1.Usage
-	55, // 50: cbench.v1.EvalRow.ingest_time:type_name -> google.protobuf.Duration
-	52, // 51: cbench.v1.EvaluatorNote.details:type_name -> cbench.v1.EvaluatorNote.DetailsEntry
-	57, // 52: cbench.v1.EvaluatorNote.failure:type_name -> cbench.v1.Failure
-	17, // 53: cbench.v1.GetRunResponse.run:type_name -> cbench.v1.Run
-	1,  // 54: cbench.v1.ListRunsRequest.states:type_name -> cbench.v1.RunState
-	53, // 55: cbench.v1.ListRunsRequest.labels:type_name -> cbench.v1.ListRunsRequest.LabelsEntry
-	17, // 56: cbench.v1.ListRunsResponse.runs:type_name -> cbench.v1.Run
-	19, // 57: cbench.v1.ListRowsResponse.rows:type_name -> cbench.v1.EvalRow
-	17, // 58: cbench.v1.CancelRunResponse.run:type_name -> cbench.v1.Run
-	17, // 59: cbench.v1.ResumeRunResponse.run:type_name -> cbench.v1.Run
-	6,  // 60: cbench.v1.RescoreRequest.evaluators:type_name -> cbench.v1.EvaluatorRef
-	54, // 61: cbench.v1.RescoreRequest.labels:type_name -> cbench.v1.RescoreRequest.LabelsEntry
-	17, // 62: cbench.v1.RescoreResponse.run:type_name -> cbench.v1.Run
-	60, // 63: cbench.v1.UploadExamplesRequest.examples:type_name -> cbench.v1.Example
-	39, // 64: cbench.v1.ListComponentsResponse.datasets:type_name -> cbench.v1.DatasetInfo
-	61, // 65: cbench.v1.ListComponentsResponse.evaluators:type_name -> cbench.v1.EvaluatorInfo
-	40, // 66: cbench.v1.ListComponentsResponse.metrics:type_name -> cbench.v1.MetricInfo
-	62, // 67: cbench.v1.ListComponentsResponse.systems:type_name -> cbench.v1.SystemInfo
-	62, // 68: cbench.v1.ListComponentsResponse.memory_systems:type_name -> cbench.v1.SystemInfo
-	63, // 69: cbench.v1.SystemRef.OptionsEntry.value:type_name -> cbench.v1.Value
-	63, // 70: cbench.v1.ModelRef.OptionsEntry.value:type_name -> cbench.v1.Value
-	63, // 71: cbench.v1.EvaluatorRef.OptionsEntry.value:type_name -> cbench.v1.Value
-	63, // 72: cbench.v1.MetricRef.OptionsEntry.value:type_name -> cbench.v1.Value
-	63, // 73: cbench.v1.Run.ConfigEntry.value:type_name -> cbench.v1.Value
-	63, // 74: cbench.v1.EvalRow.MetadataEntry.value:type_name -> cbench.v1.Value
-	63, // 75: cbench.v1.EvalRow.ProcessedEntry.value:type_name -> cbench.v1.Value
-	63, // 76: cbench.v1.EvaluatorNote.DetailsEntry.value:type_name -> cbench.v1.Value
-	9,  // 77: cbench.v1.Bench.Evaluate:input_type -> cbench.v1.EvaluateRequest
-	11, // 78: cbench.v1.Bench.WatchRun:input_type -> cbench.v1.WatchRunRequest
-	21, // 79: cbench.v1.Bench.GetRun:input_type -> cbench.v1.GetRunRequest
-	23, // 80: cbench.v1.Bench.ListRuns:input_type -> cbench.v1.ListRunsRequest
-	25, // 81: cbench.v1.Bench.ListRows:input_type -> cbench.v1.ListRowsRequest
-	27, // 82: cbench.v1.Bench.CancelRun:input_type -> cbench.v1.CancelRunRequest
-	29, // 83: cbench.v1.Bench.ResumeRun:input_type -> cbench.v1.ResumeRunRequest
-	31, // 84: cbench.v1.Bench.DeleteRun:input_type -> cbench.v1.DeleteRunRequest
-	33, // 85: cbench.v1.Bench.Rescore:input_type -> cbench.v1.RescoreRequest
-	35, // 86: cbench.v1.Bench.UploadExamples:input_type -> cbench.v1.UploadExamplesRequest
-	37, // 87: cbench.v1.Bench.ListComponents:input_type -> cbench.v1.ListComponentsRequest
-	10, // 88: cbench.v1.Bench.Evaluate:output_type -> cbench.v1.EvaluateResponse
-	12, // 89: cbench.v1.Bench.WatchRun:output_type -> cbench.v1.WatchRunResponse
-	22, // 90: cbench.v1.Bench.GetRun:output_type -> cbench.v1.GetRunResponse
-	24, // 91: cbench.v1.Bench.ListRuns:output_type -> cbench.v1.ListRunsResponse
-	26, // 92: cbench.v1.Bench.ListRows:output_type -> cbench.v1.ListRowsResponse
-	28, // 93: cbench.v1.Bench.CancelRun:output_type -> cbench.v1.CancelRunResponse
-	30, // 94: cbench.v1.Bench.ResumeRun:output_type -> cbench.v1.ResumeRunResponse
-	32, // 95: cbench.v1.Bench.DeleteRun:output_type -> cbench.v1.DeleteRunResponse
-	34, // 96: cbench.v1.Bench.Rescore:output_type -> cbench.v1.RescoreResponse
-	36, // 97: cbench.v1.Bench.UploadExamples:output_type -> cbench.v1.UploadExamplesResponse
-	38, // 98: cbench.v1.Bench.ListComponents:output_type -> cbench.v1.ListComponentsResponse
-	88, // [88:99] is the sub-list for method output_type
-	77, // [77:88] is the sub-list for method input_type
-	77, // [77:77] is the sub-list for extension type_name
-	77, // [77:77] is the sub-list for extension extendee
-	0,  // [0:77] is the sub-list for field type_name
+	7,  // 7: cbench.v1.RunSpec.reader:type_name -> cbench.v1.ModelRef
+	62, // 8: cbench.v1.RunSpec.wait_timeout:type_name -> google.protobuf.Duration
+	4,  // 9: cbench.v1.RunSpec.prompt:type_name -> cbench.v1.Prompt
+	7,  // 10: cbench.v1.SystemRef.proxy:type_name -> cbench.v1.ModelRef
+	46, // 11: cbench.v1.SystemRef.options:type_name -> cbench.v1.SystemRef.OptionsEntry
+	6,  // 12: cbench.v1.SystemRef.tls:type_name -> cbench.v1.TlsOptions
+	1,  // 13: cbench.v1.SystemRef.role:type_name -> cbench.v1.SystemRole
+	47, // 14: cbench.v1.ModelRef.options:type_name -> cbench.v1.ModelRef.OptionsEntry
+	8,  // 15: cbench.v1.ModelRef.price:type_name -> cbench.v1.Price
+	62, // 16: cbench.v1.ModelRef.timeout:type_name -> google.protobuf.Duration
+	48, // 17: cbench.v1.EvaluatorRef.options:type_name -> cbench.v1.EvaluatorRef.OptionsEntry
+	49, // 18: cbench.v1.MetricRef.options:type_name -> cbench.v1.MetricRef.OptionsEntry
+	50, // 19: cbench.v1.DatasetRef.where:type_name -> cbench.v1.DatasetRef.WhereEntry
+	51, // 20: cbench.v1.DatasetRef.mapping:type_name -> cbench.v1.DatasetRef.MappingEntry
+	3,  // 21: cbench.v1.EvaluateRequest.spec:type_name -> cbench.v1.RunSpec
+	16, // 22: cbench.v1.EvaluateResponse.events:type_name -> cbench.v1.RunEvent
+	16, // 23: cbench.v1.WatchRunResponse.events:type_name -> cbench.v1.RunEvent
+	63, // 24: cbench.v1.RunEvent.create_time:type_name -> google.protobuf.Timestamp
+	20, // 25: cbench.v1.RunEvent.accepted:type_name -> cbench.v1.Run
+	23, // 26: cbench.v1.RunEvent.row:type_name -> cbench.v1.EvalRow
+	18, // 27: cbench.v1.RunEvent.progress:type_name -> cbench.v1.Progress
+	20, // 28: cbench.v1.RunEvent.finished:type_name -> cbench.v1.Run
+	17, // 29: cbench.v1.RunEvent.state_change:type_name -> cbench.v1.StateChange
+	2,  // 30: cbench.v1.StateChange.state:type_name -> cbench.v1.RunState
+	19, // 31: cbench.v1.Progress.systems:type_name -> cbench.v1.SystemProgress
+	3,  // 32: cbench.v1.Run.spec:type_name -> cbench.v1.RunSpec
+	2,  // 33: cbench.v1.Run.state:type_name -> cbench.v1.RunState
+	63, // 34: cbench.v1.Run.create_time:type_name -> google.protobuf.Timestamp
+	63, // 35: cbench.v1.Run.end_time:type_name -> google.protobuf.Timestamp
+	18, // 36: cbench.v1.Run.progress:type_name -> cbench.v1.Progress
+	22, // 37: cbench.v1.Run.summaries:type_name -> cbench.v1.SystemSummary
+	64, // 38: cbench.v1.Run.failure:type_name -> cbench.v1.Failure
+	52, // 39: cbench.v1.Run.config:type_name -> cbench.v1.Run.ConfigEntry
+	21, // 40: cbench.v1.Run.notes:type_name -> cbench.v1.RunNote
+	53, // 41: cbench.v1.SystemSummary.metrics:type_name -> cbench.v1.SystemSummary.MetricsEntry
+	62, // 42: cbench.v1.SystemSummary.elapsed:type_name -> google.protobuf.Duration
+	65, // 43: cbench.v1.EvalRow.example_id:type_name -> cbench.v1.ExampleId
+	54, // 44: cbench.v1.EvalRow.scores:type_name -> cbench.v1.EvalRow.ScoresEntry
+	62, // 45: cbench.v1.EvalRow.latency:type_name -> google.protobuf.Duration
+	66, // 46: cbench.v1.EvalRow.usage:type_name -> cbench.v1.Usage
+	64, // 47: cbench.v1.EvalRow.failure:type_name -> cbench.v1.Failure
+	55, // 48: cbench.v1.EvalRow.metadata:type_name -> cbench.v1.EvalRow.MetadataEntry
+	56, // 49: cbench.v1.EvalRow.processed:type_name -> cbench.v1.EvalRow.ProcessedEntry
+	62, // 50: cbench.v1.EvalRow.queue_time:type_name -> google.protobuf.Duration
+	62, // 51: cbench.v1.EvalRow.scoring_time:type_name -> google.protobuf.Duration
+	24, // 52: cbench.v1.EvalRow.evaluator_notes:type_name -> cbench.v1.EvaluatorNote
+	67, // 53: cbench.v1.EvalRow.original:type_name -> cbench.v1.Example
+	62, // 54: cbench.v1.EvalRow.reader_time:type_name -> google.protobuf.Duration
+	66, // 55: cbench.v1.EvalRow.reader_usage:type_name -> cbench.v1.Usage
+	62, // 56: cbench.v1.EvalRow.ingest_time:type_name -> google.protobuf.Duration
+	62, // 57: cbench.v1.EvalRow.handler_time:type_name -> google.protobuf.Duration
+	57, // 58: cbench.v1.EvalRow.cost_usd:type_name -> cbench.v1.EvalRow.CostUsdEntry
+	58, // 59: cbench.v1.EvalRow.groups:type_name -> cbench.v1.EvalRow.GroupsEntry
+	59, // 60: cbench.v1.EvaluatorNote.details:type_name -> cbench.v1.EvaluatorNote.DetailsEntry
+	64, // 61: cbench.v1.EvaluatorNote.failure:type_name -> cbench.v1.Failure
+	20, // 62: cbench.v1.GetRunResponse.run:type_name -> cbench.v1.Run
+	2,  // 63: cbench.v1.ListRunsRequest.states:type_name -> cbench.v1.RunState
+	60, // 64: cbench.v1.ListRunsRequest.labels:type_name -> cbench.v1.ListRunsRequest.LabelsEntry
+	20, // 65: cbench.v1.ListRunsResponse.runs:type_name -> cbench.v1.Run
+	23, // 66: cbench.v1.ListRowsResponse.rows:type_name -> cbench.v1.EvalRow
+	20, // 67: cbench.v1.CancelRunResponse.run:type_name -> cbench.v1.Run
+	20, // 68: cbench.v1.ResumeRunResponse.run:type_name -> cbench.v1.Run
+	9,  // 69: cbench.v1.RescoreRequest.evaluators:type_name -> cbench.v1.EvaluatorRef
+	61, // 70: cbench.v1.RescoreRequest.labels:type_name -> cbench.v1.RescoreRequest.LabelsEntry
+	20, // 71: cbench.v1.RescoreResponse.run:type_name -> cbench.v1.Run
+	67, // 72: cbench.v1.UploadExamplesRequest.examples:type_name -> cbench.v1.Example
+	43, // 73: cbench.v1.ListComponentsResponse.datasets:type_name -> cbench.v1.DatasetInfo
+	68, // 74: cbench.v1.ListComponentsResponse.evaluators:type_name -> cbench.v1.EvaluatorInfo
+	44, // 75: cbench.v1.ListComponentsResponse.metrics:type_name -> cbench.v1.MetricInfo
+	69, // 76: cbench.v1.ListComponentsResponse.systems:type_name -> cbench.v1.SystemInfo
+	69, // 77: cbench.v1.ListComponentsResponse.memory_systems:type_name -> cbench.v1.SystemInfo
+	70, // 78: cbench.v1.SystemRef.OptionsEntry.value:type_name -> cbench.v1.Value
+	70, // 79: cbench.v1.ModelRef.OptionsEntry.value:type_name -> cbench.v1.Value
+	70, // 80: cbench.v1.EvaluatorRef.OptionsEntry.value:type_name -> cbench.v1.Value
+	70, // 81: cbench.v1.MetricRef.OptionsEntry.value:type_name -> cbench.v1.Value
+	70, // 82: cbench.v1.Run.ConfigEntry.value:type_name -> cbench.v1.Value
+	70, // 83: cbench.v1.EvalRow.MetadataEntry.value:type_name -> cbench.v1.Value
+	70, // 84: cbench.v1.EvalRow.ProcessedEntry.value:type_name -> cbench.v1.Value
+	70, // 85: cbench.v1.EvaluatorNote.DetailsEntry.value:type_name -> cbench.v1.Value
+	12, // 86: cbench.v1.Bench.Evaluate:input_type -> cbench.v1.EvaluateRequest
+	14, // 87: cbench.v1.Bench.WatchRun:input_type -> cbench.v1.WatchRunRequest
+	25, // 88: cbench.v1.Bench.GetRun:input_type -> cbench.v1.GetRunRequest
+	27, // 89: cbench.v1.Bench.ListRuns:input_type -> cbench.v1.ListRunsRequest
+	29, // 90: cbench.v1.Bench.ListRows:input_type -> cbench.v1.ListRowsRequest
+	31, // 91: cbench.v1.Bench.CancelRun:input_type -> cbench.v1.CancelRunRequest
+	33, // 92: cbench.v1.Bench.ResumeRun:input_type -> cbench.v1.ResumeRunRequest
+	35, // 93: cbench.v1.Bench.DeleteRun:input_type -> cbench.v1.DeleteRunRequest
+	37, // 94: cbench.v1.Bench.Rescore:input_type -> cbench.v1.RescoreRequest
+	39, // 95: cbench.v1.Bench.UploadExamples:input_type -> cbench.v1.UploadExamplesRequest
+	41, // 96: cbench.v1.Bench.ListComponents:input_type -> cbench.v1.ListComponentsRequest
+	13, // 97: cbench.v1.Bench.Evaluate:output_type -> cbench.v1.EvaluateResponse
+	15, // 98: cbench.v1.Bench.WatchRun:output_type -> cbench.v1.WatchRunResponse
+	26, // 99: cbench.v1.Bench.GetRun:output_type -> cbench.v1.GetRunResponse
+	28, // 100: cbench.v1.Bench.ListRuns:output_type -> cbench.v1.ListRunsResponse
+	30, // 101: cbench.v1.Bench.ListRows:output_type -> cbench.v1.ListRowsResponse
+	32, // 102: cbench.v1.Bench.CancelRun:output_type -> cbench.v1.CancelRunResponse
+	34, // 103: cbench.v1.Bench.ResumeRun:output_type -> cbench.v1.ResumeRunResponse
+	36, // 104: cbench.v1.Bench.DeleteRun:output_type -> cbench.v1.DeleteRunResponse
+	38, // 105: cbench.v1.Bench.Rescore:output_type -> cbench.v1.RescoreResponse
+	40, // 106: cbench.v1.Bench.UploadExamples:output_type -> cbench.v1.UploadExamplesResponse
+	42, // 107: cbench.v1.Bench.ListComponents:output_type -> cbench.v1.ListComponentsResponse
+	97, // [97:108] is the sub-list for method output_type
+	86, // [86:97] is the sub-list for method input_type
+	86, // [86:86] is the sub-list for extension type_name
+	86, // [86:86] is the sub-list for extension extendee
+	0,  // [0:86] is the sub-list for field type_name
 }
 
 func init() { file_cbench_v1_bench_proto_init() }
@@ -3943,34 +4579,38 @@ func file_cbench_v1_bench_proto_init() {
 	file_cbench_v1_failure_proto_init()
 	file_cbench_v1_system_proto_init()
 	file_cbench_v1_bench_proto_msgTypes[0].OneofWrappers = []any{}
-	file_cbench_v1_bench_proto_msgTypes[1].OneofWrappers = []any{
+	file_cbench_v1_bench_proto_msgTypes[1].OneofWrappers = []any{}
+	file_cbench_v1_bench_proto_msgTypes[2].OneofWrappers = []any{
 		(*SystemRef_Target)(nil),
 		(*SystemRef_Attached)(nil),
 		(*SystemRef_Builtin)(nil),
 		(*SystemRef_Proxy)(nil),
+		(*SystemRef_Predictions)(nil),
 	}
-	file_cbench_v1_bench_proto_msgTypes[4].OneofWrappers = []any{
+	file_cbench_v1_bench_proto_msgTypes[4].OneofWrappers = []any{}
+	file_cbench_v1_bench_proto_msgTypes[5].OneofWrappers = []any{}
+	file_cbench_v1_bench_proto_msgTypes[6].OneofWrappers = []any{
 		(*EvaluatorRef_Target)(nil),
 		(*EvaluatorRef_Attached)(nil),
 	}
-	file_cbench_v1_bench_proto_msgTypes[6].OneofWrappers = []any{}
-	file_cbench_v1_bench_proto_msgTypes[11].OneofWrappers = []any{
+	file_cbench_v1_bench_proto_msgTypes[8].OneofWrappers = []any{}
+	file_cbench_v1_bench_proto_msgTypes[13].OneofWrappers = []any{
 		(*RunEvent_Accepted)(nil),
 		(*RunEvent_Row)(nil),
 		(*RunEvent_Progress)(nil),
 		(*RunEvent_Finished)(nil),
 		(*RunEvent_StateChange)(nil),
 	}
-	file_cbench_v1_bench_proto_msgTypes[13].OneofWrappers = []any{}
-	file_cbench_v1_bench_proto_msgTypes[17].OneofWrappers = []any{}
-	file_cbench_v1_bench_proto_msgTypes[37].OneofWrappers = []any{}
+	file_cbench_v1_bench_proto_msgTypes[15].OneofWrappers = []any{}
+	file_cbench_v1_bench_proto_msgTypes[20].OneofWrappers = []any{}
+	file_cbench_v1_bench_proto_msgTypes[40].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cbench_v1_bench_proto_rawDesc), len(file_cbench_v1_bench_proto_rawDesc)),
-			NumEnums:      2,
-			NumMessages:   53,
+			NumEnums:      3,
+			NumMessages:   59,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

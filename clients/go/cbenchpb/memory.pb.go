@@ -285,7 +285,9 @@ type IngestResponse struct {
 	// Resources consumed.
 	Usage *Usage `protobuf:"bytes,1,opt,name=usage,proto3" json:"usage,omitempty"`
 	// Bytes the scope now occupies, where the system knows.
-	StoredBytes   *int64 `protobuf:"varint,2,opt,name=stored_bytes,json=storedBytes,proto3,oneof" json:"stored_bytes,omitempty"`
+	StoredBytes *int64 `protobuf:"varint,2,opt,name=stored_bytes,json=storedBytes,proto3,oneof" json:"stored_bytes,omitempty"`
+	// As in `ProcessResponse`.
+	HandlerTime   *durationpb.Duration `protobuf:"bytes,3,opt,name=handler_time,json=handlerTime,proto3" json:"handler_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -334,6 +336,13 @@ func (x *IngestResponse) GetStoredBytes() int64 {
 	return 0
 }
 
+func (x *IngestResponse) GetHandlerTime() *durationpb.Duration {
+	if x != nil {
+		return x.HandlerTime
+	}
+	return nil
+}
+
 // A question.
 type QueryRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -350,7 +359,9 @@ type QueryRequest struct {
 	Budget *int64 `protobuf:"varint,5,opt,name=budget,proto3,oneof" json:"budget,omitempty"`
 	// When the question is asked, in the notation of `Turn.time`. Empty means
 	// unknown.
-	AskedAt       string `protobuf:"bytes,6,opt,name=asked_at,json=askedAt,proto3" json:"asked_at,omitempty"`
+	AskedAt string `protobuf:"bytes,6,opt,name=asked_at,json=askedAt,proto3" json:"asked_at,omitempty"`
+	// As in `ProcessRequest`.
+	Instruction   string `protobuf:"bytes,7,opt,name=instruction,proto3" json:"instruction,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -427,6 +438,13 @@ func (x *QueryRequest) GetAskedAt() string {
 	return ""
 }
 
+func (x *QueryRequest) GetInstruction() string {
+	if x != nil {
+		return x.Instruction
+	}
+	return ""
+}
+
 // An answer.
 type QueryResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -445,6 +463,8 @@ type QueryResponse struct {
 	StoredBytes *int64 `protobuf:"varint,6,opt,name=stored_bytes,json=storedBytes,proto3,oneof" json:"stored_bytes,omitempty"`
 	// Time spent finding the context, without answering.
 	RetrievalTime *durationpb.Duration `protobuf:"bytes,7,opt,name=retrieval_time,json=retrievalTime,proto3" json:"retrieval_time,omitempty"`
+	// As in `ProcessResponse`.
+	HandlerTime   *durationpb.Duration `protobuf:"bytes,8,opt,name=handler_time,json=handlerTime,proto3" json:"handler_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -528,6 +548,13 @@ func (x *QueryResponse) GetRetrievalTime() *durationpb.Duration {
 	return nil
 }
 
+func (x *QueryResponse) GetHandlerTime() *durationpb.Duration {
+	if x != nil {
+		return x.HandlerTime
+	}
+	return nil
+}
+
 var File_cbench_v1_memory_proto protoreflect.FileDescriptor
 
 const file_cbench_v1_memory_proto_rawDesc = "" +
@@ -545,19 +572,21 @@ const file_cbench_v1_memory_proto_rawDesc = "" +
 	"\x06system\x18\x01 \x01(\tR\x06system\x12\x14\n" +
 	"\x05scope\x18\x02 \x01(\tR\x05scope\x12%\n" +
 	"\x05turns\x18\x03 \x03(\v2\x0f.cbench.v1.TurnR\x05turns\x12\x17\n" +
-	"\acall_id\x18\x04 \x01(\tR\x06callId\"q\n" +
+	"\acall_id\x18\x04 \x01(\tR\x06callId\"\xaf\x01\n" +
 	"\x0eIngestResponse\x12&\n" +
 	"\x05usage\x18\x01 \x01(\v2\x10.cbench.v1.UsageR\x05usage\x12&\n" +
-	"\fstored_bytes\x18\x02 \x01(\x03H\x00R\vstoredBytes\x88\x01\x01B\x0f\n" +
-	"\r_stored_bytes\"\xb4\x01\n" +
+	"\fstored_bytes\x18\x02 \x01(\x03H\x00R\vstoredBytes\x88\x01\x01\x12<\n" +
+	"\fhandler_time\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\vhandlerTimeB\x0f\n" +
+	"\r_stored_bytes\"\xd6\x01\n" +
 	"\fQueryRequest\x12\x16\n" +
 	"\x06system\x18\x01 \x01(\tR\x06system\x12\x14\n" +
 	"\x05scope\x18\x02 \x01(\tR\x05scope\x12\x1a\n" +
 	"\bquestion\x18\x03 \x01(\tR\bquestion\x12\x17\n" +
 	"\acall_id\x18\x04 \x01(\tR\x06callId\x12\x1b\n" +
 	"\x06budget\x18\x05 \x01(\x03H\x00R\x06budget\x88\x01\x01\x12\x19\n" +
-	"\basked_at\x18\x06 \x01(\tR\aaskedAtB\t\n" +
-	"\a_budget\"\xcb\x03\n" +
+	"\basked_at\x18\x06 \x01(\tR\aaskedAt\x12 \n" +
+	"\vinstruction\x18\a \x01(\tR\vinstructionB\t\n" +
+	"\a_budget\"\x89\x04\n" +
 	"\rQueryResponse\x12\x1a\n" +
 	"\bresponse\x18\x01 \x01(\tR\bresponse\x12&\n" +
 	"\x05usage\x18\x02 \x01(\v2\x10.cbench.v1.UsageR\x05usage\x12B\n" +
@@ -565,7 +594,8 @@ const file_cbench_v1_memory_proto_rawDesc = "" +
 	"\acontext\x18\x04 \x01(\tH\x00R\acontext\x88\x01\x01\x12*\n" +
 	"\x0econtext_tokens\x18\x05 \x01(\x03H\x01R\rcontextTokens\x88\x01\x01\x12&\n" +
 	"\fstored_bytes\x18\x06 \x01(\x03H\x02R\vstoredBytes\x88\x01\x01\x12@\n" +
-	"\x0eretrieval_time\x18\a \x01(\v2\x19.google.protobuf.DurationR\rretrievalTime\x1aM\n" +
+	"\x0eretrieval_time\x18\a \x01(\v2\x19.google.protobuf.DurationR\rretrievalTime\x12<\n" +
+	"\fhandler_time\x18\b \x01(\v2\x19.google.protobuf.DurationR\vhandlerTime\x1aM\n" +
 	"\rMetadataEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12&\n" +
 	"\x05value\x18\x02 \x01(\v2\x10.cbench.v1.ValueR\x05value:\x028\x01B\n" +
@@ -614,23 +644,25 @@ var file_cbench_v1_memory_proto_depIdxs = []int32{
 	9,  // 0: cbench.v1.MemorySystemDescribeResponse.systems:type_name -> cbench.v1.SystemInfo
 	10, // 1: cbench.v1.IngestRequest.turns:type_name -> cbench.v1.Turn
 	11, // 2: cbench.v1.IngestResponse.usage:type_name -> cbench.v1.Usage
-	11, // 3: cbench.v1.QueryResponse.usage:type_name -> cbench.v1.Usage
-	8,  // 4: cbench.v1.QueryResponse.metadata:type_name -> cbench.v1.QueryResponse.MetadataEntry
-	12, // 5: cbench.v1.QueryResponse.retrieval_time:type_name -> google.protobuf.Duration
-	13, // 6: cbench.v1.QueryResponse.MetadataEntry.value:type_name -> cbench.v1.Value
-	0,  // 7: cbench.v1.MemorySystem.Describe:input_type -> cbench.v1.MemorySystemDescribeRequest
-	2,  // 8: cbench.v1.MemorySystem.Reset:input_type -> cbench.v1.ResetRequest
-	4,  // 9: cbench.v1.MemorySystem.Ingest:input_type -> cbench.v1.IngestRequest
-	6,  // 10: cbench.v1.MemorySystem.Query:input_type -> cbench.v1.QueryRequest
-	1,  // 11: cbench.v1.MemorySystem.Describe:output_type -> cbench.v1.MemorySystemDescribeResponse
-	3,  // 12: cbench.v1.MemorySystem.Reset:output_type -> cbench.v1.ResetResponse
-	5,  // 13: cbench.v1.MemorySystem.Ingest:output_type -> cbench.v1.IngestResponse
-	7,  // 14: cbench.v1.MemorySystem.Query:output_type -> cbench.v1.QueryResponse
-	11, // [11:15] is the sub-list for method output_type
-	7,  // [7:11] is the sub-list for method input_type
-	7,  // [7:7] is the sub-list for extension type_name
-	7,  // [7:7] is the sub-list for extension extendee
-	0,  // [0:7] is the sub-list for field type_name
+	12, // 3: cbench.v1.IngestResponse.handler_time:type_name -> google.protobuf.Duration
+	11, // 4: cbench.v1.QueryResponse.usage:type_name -> cbench.v1.Usage
+	8,  // 5: cbench.v1.QueryResponse.metadata:type_name -> cbench.v1.QueryResponse.MetadataEntry
+	12, // 6: cbench.v1.QueryResponse.retrieval_time:type_name -> google.protobuf.Duration
+	12, // 7: cbench.v1.QueryResponse.handler_time:type_name -> google.protobuf.Duration
+	13, // 8: cbench.v1.QueryResponse.MetadataEntry.value:type_name -> cbench.v1.Value
+	0,  // 9: cbench.v1.MemorySystem.Describe:input_type -> cbench.v1.MemorySystemDescribeRequest
+	2,  // 10: cbench.v1.MemorySystem.Reset:input_type -> cbench.v1.ResetRequest
+	4,  // 11: cbench.v1.MemorySystem.Ingest:input_type -> cbench.v1.IngestRequest
+	6,  // 12: cbench.v1.MemorySystem.Query:input_type -> cbench.v1.QueryRequest
+	1,  // 13: cbench.v1.MemorySystem.Describe:output_type -> cbench.v1.MemorySystemDescribeResponse
+	3,  // 14: cbench.v1.MemorySystem.Reset:output_type -> cbench.v1.ResetResponse
+	5,  // 15: cbench.v1.MemorySystem.Ingest:output_type -> cbench.v1.IngestResponse
+	7,  // 16: cbench.v1.MemorySystem.Query:output_type -> cbench.v1.QueryResponse
+	13, // [13:17] is the sub-list for method output_type
+	9,  // [9:13] is the sub-list for method input_type
+	9,  // [9:9] is the sub-list for extension type_name
+	9,  // [9:9] is the sub-list for extension extendee
+	0,  // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_cbench_v1_memory_proto_init() }

@@ -269,7 +269,11 @@ type ProcessRequest struct {
 	// The same for every retry of this call, and unique otherwise.
 	CallId string `protobuf:"bytes,3,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
 	// Settings of this run, such as a target compression rate.
-	Options       map[string]*Value `protobuf:"bytes,4,rep,name=options,proto3" json:"options,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Options map[string]*Value `protobuf:"bytes,4,rep,name=options,proto3" json:"options,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// What the dataset asks of whoever answers: the task, its labels and the form
+	// of an answer. Not part of the example and in no token count. Empty means
+	// the question says it all.
+	Instruction   string `protobuf:"bytes,5,opt,name=instruction,proto3" json:"instruction,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -332,6 +336,13 @@ func (x *ProcessRequest) GetOptions() map[string]*Value {
 	return nil
 }
 
+func (x *ProcessRequest) GetInstruction() string {
+	if x != nil {
+		return x.Instruction
+	}
+	return ""
+}
+
 // What the system made of the example.
 type ProcessResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -343,7 +354,10 @@ type ProcessResponse struct {
 	// `dataset` may be among them.
 	CarriedFields []string `protobuf:"bytes,2,rep,name=carried_fields,json=carriedFields,proto3" json:"carried_fields,omitempty"`
 	// What the call cost, when the system knows.
-	Usage         *Usage `protobuf:"bytes,3,opt,name=usage,proto3" json:"usage,omitempty"`
+	Usage *Usage `protobuf:"bytes,3,opt,name=usage,proto3" json:"usage,omitempty"`
+	// Time that the handler took, by the SDK's clock: without network, decoding
+	// and waiting for a place. Unset means that nobody measured it.
+	HandlerTime   *durationpb.Duration `protobuf:"bytes,4,opt,name=handler_time,json=handlerTime,proto3" json:"handler_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -399,6 +413,13 @@ func (x *ProcessResponse) GetUsage() *Usage {
 	return nil
 }
 
+func (x *ProcessResponse) GetHandlerTime() *durationpb.Duration {
+	if x != nil {
+		return x.HandlerTime
+	}
+	return nil
+}
+
 // Resources consumed by a call, as reported by the system.
 type Usage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -411,9 +432,15 @@ type Usage struct {
 	// Time the system itself spent, without network or queueing.
 	ComputeTime *durationpb.Duration `protobuf:"bytes,4,opt,name=compute_time,json=computeTime,proto3" json:"compute_time,omitempty"`
 	// All tokens, where that is not the sum of the two above.
-	TotalTokens   *int64 `protobuf:"varint,5,opt,name=total_tokens,json=totalTokens,proto3,oneof" json:"total_tokens,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	TotalTokens *int64 `protobuf:"varint,5,opt,name=total_tokens,json=totalTokens,proto3,oneof" json:"total_tokens,omitempty"`
+	// Those of `prompt_tokens` that the model had in its cache.
+	CachedPromptTokens *int64 `protobuf:"varint,6,opt,name=cached_prompt_tokens,json=cachedPromptTokens,proto3,oneof" json:"cached_prompt_tokens,omitempty"`
+	// Requests made to a model, further attempts included.
+	Requests *int64 `protobuf:"varint,7,opt,name=requests,proto3,oneof" json:"requests,omitempty"`
+	// Those of `requests` that were given up before an answer came.
+	AbandonedRequests *int64 `protobuf:"varint,8,opt,name=abandoned_requests,json=abandonedRequests,proto3,oneof" json:"abandoned_requests,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *Usage) Reset() {
@@ -477,6 +504,27 @@ func (x *Usage) GetComputeTime() *durationpb.Duration {
 func (x *Usage) GetTotalTokens() int64 {
 	if x != nil && x.TotalTokens != nil {
 		return *x.TotalTokens
+	}
+	return 0
+}
+
+func (x *Usage) GetCachedPromptTokens() int64 {
+	if x != nil && x.CachedPromptTokens != nil {
+		return *x.CachedPromptTokens
+	}
+	return 0
+}
+
+func (x *Usage) GetRequests() int64 {
+	if x != nil && x.Requests != nil {
+		return *x.Requests
+	}
+	return 0
+}
+
+func (x *Usage) GetAbandonedRequests() int64 {
+	if x != nil && x.AbandonedRequests != nil {
+		return *x.AbandonedRequests
 	}
 	return 0
 }
@@ -748,7 +796,9 @@ type ProcessConversationRequest struct {
 	// The same for every retry of this call, and unique otherwise.
 	CallId string `protobuf:"bytes,4,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
 	// Settings of this run.
-	Options       map[string]*Value `protobuf:"bytes,5,rep,name=options,proto3" json:"options,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Options map[string]*Value `protobuf:"bytes,5,rep,name=options,proto3" json:"options,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// As in `ProcessRequest`.
+	Instruction   string `protobuf:"bytes,6,opt,name=instruction,proto3" json:"instruction,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -818,13 +868,22 @@ func (x *ProcessConversationRequest) GetOptions() map[string]*Value {
 	return nil
 }
 
+func (x *ProcessConversationRequest) GetInstruction() string {
+	if x != nil {
+		return x.Instruction
+	}
+	return ""
+}
+
 // The system's side of a conversation.
 type ProcessConversationResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// One reply per user turn, in order.
 	Replies []*Turn `protobuf:"bytes,1,rep,name=replies,proto3" json:"replies,omitempty"`
 	// What the whole conversation cost.
-	Usage         *Usage `protobuf:"bytes,2,opt,name=usage,proto3" json:"usage,omitempty"`
+	Usage *Usage `protobuf:"bytes,2,opt,name=usage,proto3" json:"usage,omitempty"`
+	// As in `ProcessResponse`, for all turns together.
+	HandlerTime   *durationpb.Duration `protobuf:"bytes,3,opt,name=handler_time,json=handlerTime,proto3" json:"handler_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -873,6 +932,13 @@ func (x *ProcessConversationResponse) GetUsage() *Usage {
 	return nil
 }
 
+func (x *ProcessConversationResponse) GetHandlerTime() *durationpb.Duration {
+	if x != nil {
+		return x.HandlerTime
+	}
+	return nil
+}
+
 var File_cbench_v1_system_proto protoreflect.FileDescriptor
 
 const file_cbench_v1_system_proto_rawDesc = "" +
@@ -890,32 +956,40 @@ const file_cbench_v1_system_proto_rawDesc = "" +
 	"\fcapabilities\x18\x04 \x03(\x0e2\x15.cbench.v1.CapabilityR\fcapabilities\x12,\n" +
 	"\x0fmax_concurrency\x18\x05 \x01(\x05H\x00R\x0emaxConcurrency\x88\x01\x01\x12\x1a\n" +
 	"\blocation\x18\x06 \x01(\tR\blocationB\x12\n" +
-	"\x10_max_concurrency\"\xff\x01\n" +
+	"\x10_max_concurrency\"\xa1\x02\n" +
 	"\x0eProcessRequest\x12\x16\n" +
 	"\x06system\x18\x01 \x01(\tR\x06system\x12,\n" +
 	"\aexample\x18\x02 \x01(\v2\x12.cbench.v1.ExampleR\aexample\x12\x17\n" +
 	"\acall_id\x18\x03 \x01(\tR\x06callId\x12@\n" +
-	"\aoptions\x18\x04 \x03(\v2&.cbench.v1.ProcessRequest.OptionsEntryR\aoptions\x1aL\n" +
+	"\aoptions\x18\x04 \x03(\v2&.cbench.v1.ProcessRequest.OptionsEntryR\aoptions\x12 \n" +
+	"\vinstruction\x18\x05 \x01(\tR\vinstruction\x1aL\n" +
 	"\fOptionsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12&\n" +
-	"\x05value\x18\x02 \x01(\v2\x10.cbench.v1.ValueR\x05value:\x028\x01\"\xed\x01\n" +
+	"\x05value\x18\x02 \x01(\v2\x10.cbench.v1.ValueR\x05value:\x028\x01\"\xab\x02\n" +
 	"\x0fProcessResponse\x12>\n" +
 	"\x06fields\x18\x01 \x03(\v2&.cbench.v1.ProcessResponse.FieldsEntryR\x06fields\x12%\n" +
 	"\x0ecarried_fields\x18\x02 \x03(\tR\rcarriedFields\x12&\n" +
-	"\x05usage\x18\x03 \x01(\v2\x10.cbench.v1.UsageR\x05usage\x1aK\n" +
+	"\x05usage\x18\x03 \x01(\v2\x10.cbench.v1.UsageR\x05usage\x12<\n" +
+	"\fhandler_time\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\vhandlerTime\x1aK\n" +
 	"\vFieldsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12&\n" +
-	"\x05value\x18\x02 \x01(\v2\x10.cbench.v1.ValueR\x05value:\x028\x01\"\xaf\x02\n" +
+	"\x05value\x18\x02 \x01(\v2\x10.cbench.v1.ValueR\x05value:\x028\x01\"\xf8\x03\n" +
 	"\x05Usage\x12(\n" +
 	"\rprompt_tokens\x18\x01 \x01(\x03H\x00R\fpromptTokens\x88\x01\x01\x120\n" +
 	"\x11completion_tokens\x18\x02 \x01(\x03H\x01R\x10completionTokens\x88\x01\x01\x12\x1e\n" +
 	"\bcost_usd\x18\x03 \x01(\x01H\x02R\acostUsd\x88\x01\x01\x12<\n" +
 	"\fcompute_time\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\vcomputeTime\x12&\n" +
-	"\ftotal_tokens\x18\x05 \x01(\x03H\x03R\vtotalTokens\x88\x01\x01B\x10\n" +
+	"\ftotal_tokens\x18\x05 \x01(\x03H\x03R\vtotalTokens\x88\x01\x01\x125\n" +
+	"\x14cached_prompt_tokens\x18\x06 \x01(\x03H\x04R\x12cachedPromptTokens\x88\x01\x01\x12\x1f\n" +
+	"\brequests\x18\a \x01(\x03H\x05R\brequests\x88\x01\x01\x122\n" +
+	"\x12abandoned_requests\x18\b \x01(\x03H\x06R\x11abandonedRequests\x88\x01\x01B\x10\n" +
 	"\x0e_prompt_tokensB\x14\n" +
 	"\x12_completion_tokensB\v\n" +
 	"\t_cost_usdB\x0f\n" +
-	"\r_total_tokens\"l\n" +
+	"\r_total_tokensB\x17\n" +
+	"\x15_cached_prompt_tokensB\v\n" +
+	"\t_requestsB\x15\n" +
+	"\x13_abandoned_requests\"l\n" +
 	"\x14ProcessStreamRequest\x12,\n" +
 	"\x05calls\x18\x01 \x03(\v2\x16.cbench.v1.ProcessCallR\x05calls\x12&\n" +
 	"\x0fcancel_call_ids\x18\x02 \x03(\tR\rcancelCallIds\"w\n" +
@@ -928,19 +1002,21 @@ const file_cbench_v1_system_proto_rawDesc = "" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x128\n" +
 	"\bresponse\x18\x02 \x01(\v2\x1a.cbench.v1.ProcessResponseH\x00R\bresponse\x12.\n" +
 	"\afailure\x18\x03 \x01(\v2\x12.cbench.v1.FailureH\x00R\afailureB\b\n" +
-	"\x06result\"\xbe\x02\n" +
+	"\x06result\"\xe0\x02\n" +
 	"\x1aProcessConversationRequest\x12\x16\n" +
 	"\x06system\x18\x01 \x01(\tR\x06system\x12,\n" +
 	"\aexample\x18\x02 \x01(\v2\x12.cbench.v1.ExampleR\aexample\x12%\n" +
 	"\x05turns\x18\x03 \x03(\v2\x0f.cbench.v1.TurnR\x05turns\x12\x17\n" +
 	"\acall_id\x18\x04 \x01(\tR\x06callId\x12L\n" +
-	"\aoptions\x18\x05 \x03(\v22.cbench.v1.ProcessConversationRequest.OptionsEntryR\aoptions\x1aL\n" +
+	"\aoptions\x18\x05 \x03(\v22.cbench.v1.ProcessConversationRequest.OptionsEntryR\aoptions\x12 \n" +
+	"\vinstruction\x18\x06 \x01(\tR\vinstruction\x1aL\n" +
 	"\fOptionsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12&\n" +
-	"\x05value\x18\x02 \x01(\v2\x10.cbench.v1.ValueR\x05value:\x028\x01\"p\n" +
+	"\x05value\x18\x02 \x01(\v2\x10.cbench.v1.ValueR\x05value:\x028\x01\"\xae\x01\n" +
 	"\x1bProcessConversationResponse\x12)\n" +
 	"\areplies\x18\x01 \x03(\v2\x0f.cbench.v1.TurnR\areplies\x12&\n" +
-	"\x05usage\x18\x02 \x01(\v2\x10.cbench.v1.UsageR\x05usage*\\\n" +
+	"\x05usage\x18\x02 \x01(\v2\x10.cbench.v1.UsageR\x05usage\x12<\n" +
+	"\fhandler_time\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\vhandlerTime*\\\n" +
 	"\n" +
 	"Capability\x12\x1a\n" +
 	"\x16CAPABILITY_UNSPECIFIED\x10\x00\x12\x15\n" +
@@ -998,34 +1074,36 @@ var file_cbench_v1_system_proto_depIdxs = []int32{
 	13, // 3: cbench.v1.ProcessRequest.options:type_name -> cbench.v1.ProcessRequest.OptionsEntry
 	14, // 4: cbench.v1.ProcessResponse.fields:type_name -> cbench.v1.ProcessResponse.FieldsEntry
 	6,  // 5: cbench.v1.ProcessResponse.usage:type_name -> cbench.v1.Usage
-	17, // 6: cbench.v1.Usage.compute_time:type_name -> google.protobuf.Duration
-	8,  // 7: cbench.v1.ProcessStreamRequest.calls:type_name -> cbench.v1.ProcessCall
-	4,  // 8: cbench.v1.ProcessCall.request:type_name -> cbench.v1.ProcessRequest
-	17, // 9: cbench.v1.ProcessCall.timeout:type_name -> google.protobuf.Duration
-	10, // 10: cbench.v1.ProcessStreamResponse.outcomes:type_name -> cbench.v1.ProcessOutcome
-	5,  // 11: cbench.v1.ProcessOutcome.response:type_name -> cbench.v1.ProcessResponse
-	18, // 12: cbench.v1.ProcessOutcome.failure:type_name -> cbench.v1.Failure
-	16, // 13: cbench.v1.ProcessConversationRequest.example:type_name -> cbench.v1.Example
-	19, // 14: cbench.v1.ProcessConversationRequest.turns:type_name -> cbench.v1.Turn
-	15, // 15: cbench.v1.ProcessConversationRequest.options:type_name -> cbench.v1.ProcessConversationRequest.OptionsEntry
-	19, // 16: cbench.v1.ProcessConversationResponse.replies:type_name -> cbench.v1.Turn
-	6,  // 17: cbench.v1.ProcessConversationResponse.usage:type_name -> cbench.v1.Usage
-	20, // 18: cbench.v1.ProcessRequest.OptionsEntry.value:type_name -> cbench.v1.Value
-	20, // 19: cbench.v1.ProcessResponse.FieldsEntry.value:type_name -> cbench.v1.Value
-	20, // 20: cbench.v1.ProcessConversationRequest.OptionsEntry.value:type_name -> cbench.v1.Value
-	1,  // 21: cbench.v1.System.Describe:input_type -> cbench.v1.SystemDescribeRequest
-	4,  // 22: cbench.v1.System.Process:input_type -> cbench.v1.ProcessRequest
-	7,  // 23: cbench.v1.System.ProcessStream:input_type -> cbench.v1.ProcessStreamRequest
-	11, // 24: cbench.v1.System.ProcessConversation:input_type -> cbench.v1.ProcessConversationRequest
-	2,  // 25: cbench.v1.System.Describe:output_type -> cbench.v1.SystemDescribeResponse
-	5,  // 26: cbench.v1.System.Process:output_type -> cbench.v1.ProcessResponse
-	9,  // 27: cbench.v1.System.ProcessStream:output_type -> cbench.v1.ProcessStreamResponse
-	12, // 28: cbench.v1.System.ProcessConversation:output_type -> cbench.v1.ProcessConversationResponse
-	25, // [25:29] is the sub-list for method output_type
-	21, // [21:25] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	17, // 6: cbench.v1.ProcessResponse.handler_time:type_name -> google.protobuf.Duration
+	17, // 7: cbench.v1.Usage.compute_time:type_name -> google.protobuf.Duration
+	8,  // 8: cbench.v1.ProcessStreamRequest.calls:type_name -> cbench.v1.ProcessCall
+	4,  // 9: cbench.v1.ProcessCall.request:type_name -> cbench.v1.ProcessRequest
+	17, // 10: cbench.v1.ProcessCall.timeout:type_name -> google.protobuf.Duration
+	10, // 11: cbench.v1.ProcessStreamResponse.outcomes:type_name -> cbench.v1.ProcessOutcome
+	5,  // 12: cbench.v1.ProcessOutcome.response:type_name -> cbench.v1.ProcessResponse
+	18, // 13: cbench.v1.ProcessOutcome.failure:type_name -> cbench.v1.Failure
+	16, // 14: cbench.v1.ProcessConversationRequest.example:type_name -> cbench.v1.Example
+	19, // 15: cbench.v1.ProcessConversationRequest.turns:type_name -> cbench.v1.Turn
+	15, // 16: cbench.v1.ProcessConversationRequest.options:type_name -> cbench.v1.ProcessConversationRequest.OptionsEntry
+	19, // 17: cbench.v1.ProcessConversationResponse.replies:type_name -> cbench.v1.Turn
+	6,  // 18: cbench.v1.ProcessConversationResponse.usage:type_name -> cbench.v1.Usage
+	17, // 19: cbench.v1.ProcessConversationResponse.handler_time:type_name -> google.protobuf.Duration
+	20, // 20: cbench.v1.ProcessRequest.OptionsEntry.value:type_name -> cbench.v1.Value
+	20, // 21: cbench.v1.ProcessResponse.FieldsEntry.value:type_name -> cbench.v1.Value
+	20, // 22: cbench.v1.ProcessConversationRequest.OptionsEntry.value:type_name -> cbench.v1.Value
+	1,  // 23: cbench.v1.System.Describe:input_type -> cbench.v1.SystemDescribeRequest
+	4,  // 24: cbench.v1.System.Process:input_type -> cbench.v1.ProcessRequest
+	7,  // 25: cbench.v1.System.ProcessStream:input_type -> cbench.v1.ProcessStreamRequest
+	11, // 26: cbench.v1.System.ProcessConversation:input_type -> cbench.v1.ProcessConversationRequest
+	2,  // 27: cbench.v1.System.Describe:output_type -> cbench.v1.SystemDescribeResponse
+	5,  // 28: cbench.v1.System.Process:output_type -> cbench.v1.ProcessResponse
+	9,  // 29: cbench.v1.System.ProcessStream:output_type -> cbench.v1.ProcessStreamResponse
+	12, // 30: cbench.v1.System.ProcessConversation:output_type -> cbench.v1.ProcessConversationResponse
+	27, // [27:31] is the sub-list for method output_type
+	23, // [23:27] is the sub-list for method input_type
+	23, // [23:23] is the sub-list for extension type_name
+	23, // [23:23] is the sub-list for extension extendee
+	0,  // [0:23] is the sub-list for field type_name
 }
 
 func init() { file_cbench_v1_system_proto_init() }

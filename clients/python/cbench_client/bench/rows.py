@@ -18,9 +18,19 @@ _PLAIN = (
     "attempts",
     "reused",
     "context_only",
+    "calls_in_flight",
+    "alone",
+    "finish_reason",
 )
 _OPTIONAL = ("context_tokens_in", "context_tokens_out", "stored_bytes")
-_SECONDS = ("latency", "queue_time", "scoring_time", "reader_time", "ingest_time")
+_SECONDS = {
+    "latency": "latency",
+    "queue_time": "queue_time",
+    "scoring_time": "scoring_time",
+    "reader_time": "reader_time",
+    "ingest_time": "ingest_time",
+    "handler_seconds": "handler_time",
+}
 _USAGES = ("usage", "reader_usage")
 
 
@@ -32,12 +42,15 @@ def row_to_dict(row: bench_pb2.EvalRow) -> dict[str, Any]:
     plain: dict[str, Any] = {name: getattr(row, name) for name in _PLAIN}
     plain["example_id"] = convert.id_from_proto(row.example_id)
     plain["not_applicable"] = [*row.not_applicable]
+    plain["marks"] = [*row.marks]
+    plain["cost_usd"] = dict(row.cost_usd)
+    plain["groups"] = dict(row.groups)
     plain["scores"] = {name: row.scores[name] for name in sorted(row.scores)}
     for name in _OPTIONAL:
         plain[name] = getattr(row, name) if row.HasField(name) else None
-    for name in _SECONDS:
-        span = getattr(row, name)
-        plain[name] = span.ToNanoseconds() / 1e9 if row.HasField(name) else None
+    for name, field in _SECONDS.items():
+        span = getattr(row, field)
+        plain[name] = span.ToNanoseconds() / 1e9 if row.HasField(field) else None
     for name in _USAGES:
         usage = getattr(row, name)
         plain[name] = convert.usage_from_proto(usage) if row.HasField(name) else None

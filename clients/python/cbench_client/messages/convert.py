@@ -258,7 +258,14 @@ def turns_from_proto(turns: Iterable[example_pb2.Turn]) -> list[dict[str, Any]]:
     return [turn_from_proto(turn) for turn in turns]
 
 
-_USAGE_COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
+_USAGE_COUNTS = (
+    "prompt_tokens",
+    "completion_tokens",
+    "total_tokens",
+    "cached_prompt_tokens",
+    "requests",
+    "abandoned_requests",
+)
 
 
 def usage_to_proto(usage: Mapping[str, Any], message: system_pb2.Usage) -> None:

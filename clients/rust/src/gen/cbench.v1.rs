@@ -897,6 +897,11 @@ pub struct ProcessRequest {
         ::prost::alloc::string::String,
         Value,
     >,
+    /// What the dataset asks of whoever answers: the task, its labels and the form
+    /// of an answer. Not part of the example and in no token count. Empty means
+    /// the question says it all.
+    #[prost(string, tag = "5")]
+    pub instruction: ::prost::alloc::string::String,
 }
 /// What the system made of the example.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -916,6 +921,10 @@ pub struct ProcessResponse {
     /// What the call cost, when the system knows.
     #[prost(message, optional, tag = "3")]
     pub usage: ::core::option::Option<Usage>,
+    /// Time that the handler took, by the SDK's clock: without network, decoding
+    /// and waiting for a place. Unset means that nobody measured it.
+    #[prost(message, optional, tag = "4")]
+    pub handler_time: ::core::option::Option<::prost_types::Duration>,
 }
 /// Resources consumed by a call, as reported by the system.
 #[derive(Clone, Copy, PartialEq, ::prost::Message)]
@@ -935,6 +944,15 @@ pub struct Usage {
     /// All tokens, where that is not the sum of the two above.
     #[prost(int64, optional, tag = "5")]
     pub total_tokens: ::core::option::Option<i64>,
+    /// Those of `prompt_tokens` that the model had in its cache.
+    #[prost(int64, optional, tag = "6")]
+    pub cached_prompt_tokens: ::core::option::Option<i64>,
+    /// Requests made to a model, further attempts included.
+    #[prost(int64, optional, tag = "7")]
+    pub requests: ::core::option::Option<i64>,
+    /// Those of `requests` that were given up before an answer came.
+    #[prost(int64, optional, tag = "8")]
+    pub abandoned_requests: ::core::option::Option<i64>,
 }
 /// Calls sent to a streaming system.
 ///
@@ -1010,6 +1028,9 @@ pub struct ProcessConversationRequest {
         ::prost::alloc::string::String,
         Value,
     >,
+    /// As in `ProcessRequest`.
+    #[prost(string, tag = "6")]
+    pub instruction: ::prost::alloc::string::String,
 }
 /// The system's side of a conversation.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1020,6 +1041,9 @@ pub struct ProcessConversationResponse {
     /// What the whole conversation cost.
     #[prost(message, optional, tag = "2")]
     pub usage: ::core::option::Option<Usage>,
+    /// As in `ProcessResponse`, for all turns together.
+    #[prost(message, optional, tag = "3")]
+    pub handler_time: ::core::option::Option<::prost_types::Duration>,
 }
 /// An optional part of the System service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -1705,6 +1729,62 @@ pub struct RunSpec {
     /// memory runs only.
     #[prost(string, repeated, tag = "23")]
     pub question_types: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// What models are told besides an example. Unset means each dataset's own
+    /// prompt.
+    #[prost(message, optional, tag = "24")]
+    pub prompt: ::core::option::Option<Prompt>,
+    /// The most US dollars that models may cost in this run. Unset means no limit.
+    #[prost(double, optional, tag = "25")]
+    pub budget_usd: ::core::option::Option<f64>,
+    /// Whether to add, for each system that shortens contexts, controls that cut
+    /// every example to that system's own token count.
+    #[prost(bool, tag = "26")]
+    pub matched_controls: bool,
+    /// Whether a run with a reader also asks it twice with the whole context, and
+    /// once without any. Unset means yes, for at most 200 examples.
+    #[prost(bool, optional, tag = "27")]
+    pub anchors: ::core::option::Option<bool>,
+    /// Fields of examples to summarise by, such as `subject`, besides those that
+    /// the datasets declare.
+    #[prost(string, repeated, tag = "28")]
+    pub group_by: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Corrections of examples: the digest `UploadExamples` returned. Empty means
+    /// none.
+    #[prost(string, tag = "29")]
+    pub errata_upload: ::prost::alloc::string::String,
+    /// Verdicts of people on some rows: the digest `UploadExamples` returned.
+    /// Empty means none.
+    #[prost(string, tag = "30")]
+    pub labels_upload: ::prost::alloc::string::String,
+    /// Whether judges that fail their controls are asked all the same. What they
+    /// say is marked.
+    #[prost(bool, tag = "31")]
+    pub allow_unqualified_judges: bool,
+    /// The most rows of each system to time alone, one call at a time, before the
+    /// others. Unset means 30; zero means none.
+    #[prost(int32, optional, tag = "32")]
+    pub timed_rows: ::core::option::Option<i32>,
+}
+/// What models are told besides an example.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Prompt {
+    /// The text of a user message, with the example's fields in braces, such as
+    /// `{context}`. Empty means each dataset's own.
+    #[prost(string, tag = "1")]
+    pub template: ::prost::alloc::string::String,
+    /// A system message to send first. Empty means none.
+    #[prost(string, tag = "2")]
+    pub system_prompt: ::prost::alloc::string::String,
+    /// How many examples with their answers to show first. Unset means none.
+    #[prost(int32, optional, tag = "3")]
+    pub few_shot: ::core::option::Option<i32>,
+    /// The most tokens of an answer. Unset means what the dataset says.
+    #[prost(int32, optional, tag = "4")]
+    pub max_tokens: ::core::option::Option<i32>,
+    /// Whether to send nothing but the example's own texts, without the dataset's
+    /// instruction.
+    #[prost(bool, tag = "5")]
+    pub plain: bool,
 }
 /// Where to find a system.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1728,8 +1808,15 @@ pub struct SystemRef {
     /// sent to `target` as a bearer token. Never the token itself.
     #[prost(string, tag = "9")]
     pub credential: ::prost::alloc::string::String,
+    /// What it is there for.
+    #[prost(enumeration = "SystemRole", tag = "11")]
+    pub role: i32,
+    /// The option that this system and its siblings vary, such as `ratio`. Empty
+    /// means that it is not part of a sweep.
+    #[prost(string, tag = "12")]
+    pub swept_option: ::prost::alloc::string::String,
     /// How to reach it.
-    #[prost(oneof = "system_ref::Location", tags = "2, 3, 4, 7")]
+    #[prost(oneof = "system_ref::Location", tags = "2, 3, 4, 7, 10")]
     pub location: ::core::option::Option<system_ref::Location>,
 }
 /// Nested message and enum types in `SystemRef`.
@@ -1749,6 +1836,10 @@ pub mod system_ref {
         /// An OpenAI-compatible endpoint.
         #[prost(message, tag = "7")]
         Proxy(super::ModelRef),
+        /// Outputs that exist already, by example id: the digest `UploadExamples`
+        /// returned. Nothing is called.
+        #[prost(string, tag = "10")]
+        Predictions(::prost::alloc::string::String),
     }
 }
 /// How to secure a connection.
@@ -1782,6 +1873,34 @@ pub struct ModelRef {
     /// A system prompt to send first. Empty means none.
     #[prost(string, tag = "5")]
     pub system_prompt: ::prost::alloc::string::String,
+    /// What it charges. Unset means that nobody knows.
+    #[prost(message, optional, tag = "6")]
+    pub price: ::core::option::Option<Price>,
+    /// How many requests to make at once. Unset means as many as it answers
+    /// without becoming slower, 32 at most.
+    #[prost(int32, optional, tag = "7")]
+    pub max_concurrency: ::core::option::Option<i32>,
+    /// How long it has for one answer. Unset means the time of a row.
+    #[prost(message, optional, tag = "8")]
+    pub timeout: ::core::option::Option<::prost_types::Duration>,
+    /// How many tokens fit into it, prompt and answer together. Unset means that
+    /// nobody knows.
+    #[prost(int64, optional, tag = "9")]
+    pub context_window: ::core::option::Option<i64>,
+}
+/// What a model charges, in US dollars per million tokens.
+#[derive(Clone, Copy, PartialEq, ::prost::Message)]
+pub struct Price {
+    /// For tokens of a prompt.
+    #[prost(double, tag = "1")]
+    pub input_usd: f64,
+    /// For tokens of an answer.
+    #[prost(double, tag = "2")]
+    pub output_usd: f64,
+    /// For tokens of a prompt that the model had in its cache. Unset means as
+    /// much as others.
+    #[prost(double, optional, tag = "3")]
+    pub cached_input_usd: ::core::option::Option<f64>,
 }
 /// Where to find an evaluator.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1795,6 +1914,10 @@ pub struct EvaluatorRef {
         ::prost::alloc::string::String,
         Value,
     >,
+    /// The name to show, where the same evaluator is used twice. Empty means its
+    /// own.
+    #[prost(string, tag = "5")]
+    pub label: ::prost::alloc::string::String,
     /// How to reach it. Unset means it is built into the daemon.
     #[prost(oneof = "evaluator_ref::Location", tags = "2, 3")]
     pub location: ::core::option::Option<evaluator_ref::Location>,
@@ -1859,6 +1982,17 @@ pub struct DatasetRef {
     /// The revision of the source to read. Empty means the newest.
     #[prost(string, tag = "9")]
     pub revision: ::prost::alloc::string::String,
+    /// Where to find an example's fields in what the source holds: paths such as
+    /// `gold.text\[0\]` by field. Empty means that the fields are as they are.
+    #[prost(btree_map = "string, string", tag = "10")]
+    pub mapping: ::prost::alloc::collections::BTreeMap<
+        ::prost::alloc::string::String,
+        ::prost::alloc::string::String,
+    >,
+    /// Whether to give conversations to systems that have no memory, as one
+    /// context per question.
+    #[prost(bool, tag = "11")]
+    pub as_transcript: bool,
 }
 /// A run to start.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2026,6 +2160,25 @@ pub struct Run {
     /// The sequence of its last stored event.
     #[prost(int64, tag = "12")]
     pub last_sequence: i64,
+    /// What a reader of its figures should know.
+    #[prost(message, repeated, tag = "13")]
+    pub notes: ::prost::alloc::vec::Vec<RunNote>,
+}
+/// A sentence about a run that belongs beside its figures.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RunNote {
+    /// A stable UPPER_SNAKE_CASE identifier, such as `SELF_GRADED`.
+    #[prost(string, tag = "1")]
+    pub code: ::prost::alloc::string::String,
+    /// The sentence.
+    #[prost(string, tag = "2")]
+    pub text: ::prost::alloc::string::String,
+    /// The system it is about. Empty means all.
+    #[prost(string, tag = "3")]
+    pub system: ::prost::alloc::string::String,
+    /// The dataset it is about. Empty means all.
+    #[prost(string, tag = "4")]
+    pub dataset: ::prost::alloc::string::String,
 }
 /// The aggregates of one system.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2153,6 +2306,36 @@ pub struct EvalRow {
     /// want of a reference. Such a row does not count in their means.
     #[prost(string, repeated, tag = "30")]
     pub not_applicable: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Time that the system's handler took, where its SDK says so.
+    #[prost(message, optional, tag = "31")]
+    pub handler_time: ::core::option::Option<::prost_types::Duration>,
+    /// Calls of this system in flight when this one was sent, itself included.
+    /// Zero means unknown.
+    #[prost(int32, tag = "32")]
+    pub calls_in_flight: i32,
+    /// Whether no other call of the run was in flight while this one was.
+    #[prost(bool, tag = "33")]
+    pub alone: bool,
+    /// Why the model stopped, in its server's words, such as `stop` or `length`.
+    /// Empty means unknown.
+    #[prost(string, tag = "34")]
+    pub finish_reason: ::prost::alloc::string::String,
+    /// What a reader of the row should know, as UPPER_SNAKE_CASE codes such as
+    /// `ANSWER_CUT` or `OVER_BUDGET`.
+    #[prost(string, repeated, tag = "35")]
+    pub marks: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// US dollars by who charged them: `system`, `reader`, or an evaluator's name.
+    #[prost(btree_map = "string, double", tag = "36")]
+    pub cost_usd: ::prost::alloc::collections::BTreeMap<
+        ::prost::alloc::string::String,
+        f64,
+    >,
+    /// Fields of the example to summarise by, such as `subject`.
+    #[prost(btree_map = "string, string", tag = "37")]
+    pub groups: ::prost::alloc::collections::BTreeMap<
+        ::prost::alloc::string::String,
+        ::prost::alloc::string::String,
+    >,
 }
 /// What an evaluator had to say about a row beyond its scores.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2447,6 +2630,43 @@ impl RunKind {
             "RUN_KIND_UNSPECIFIED" => Some(Self::Unspecified),
             "RUN_KIND_PROCESS" => Some(Self::Process),
             "RUN_KIND_MEMORY" => Some(Self::Memory),
+            _ => None,
+        }
+    }
+}
+/// What a system is there for in a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum SystemRole {
+    /// Not stated; means that it is under test.
+    Unspecified = 0,
+    /// Something simple to compare with.
+    Control = 1,
+    /// The reader with the whole context, or without any.
+    Anchor = 2,
+    /// The model behind the proxies under test, asked without them.
+    Direct = 3,
+}
+impl SystemRole {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "SYSTEM_ROLE_UNSPECIFIED",
+            Self::Control => "SYSTEM_ROLE_CONTROL",
+            Self::Anchor => "SYSTEM_ROLE_ANCHOR",
+            Self::Direct => "SYSTEM_ROLE_DIRECT",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "SYSTEM_ROLE_UNSPECIFIED" => Some(Self::Unspecified),
+            "SYSTEM_ROLE_CONTROL" => Some(Self::Control),
+            "SYSTEM_ROLE_ANCHOR" => Some(Self::Anchor),
+            "SYSTEM_ROLE_DIRECT" => Some(Self::Direct),
             _ => None,
         }
     }
@@ -3638,6 +3858,9 @@ pub struct IngestResponse {
     /// Bytes the scope now occupies, where the system knows.
     #[prost(int64, optional, tag = "2")]
     pub stored_bytes: ::core::option::Option<i64>,
+    /// As in `ProcessResponse`.
+    #[prost(message, optional, tag = "3")]
+    pub handler_time: ::core::option::Option<::prost_types::Duration>,
 }
 /// A question.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -3662,6 +3885,9 @@ pub struct QueryRequest {
     /// unknown.
     #[prost(string, tag = "6")]
     pub asked_at: ::prost::alloc::string::String,
+    /// As in `ProcessRequest`.
+    #[prost(string, tag = "7")]
+    pub instruction: ::prost::alloc::string::String,
 }
 /// An answer.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -3691,6 +3917,9 @@ pub struct QueryResponse {
     /// Time spent finding the context, without answering.
     #[prost(message, optional, tag = "7")]
     pub retrieval_time: ::core::option::Option<::prost_types::Duration>,
+    /// As in `ProcessResponse`.
+    #[prost(message, optional, tag = "8")]
+    pub handler_time: ::core::option::Option<::prost_types::Duration>,
 }
 /// Generated client implementations.
 pub mod memory_system_client {

@@ -28,6 +28,19 @@ export enum RunKind {
   UNRECOGNIZED = -1,
 }
 
+/** What a system is there for in a run. */
+export enum SystemRole {
+  /** SYSTEM_ROLE_UNSPECIFIED - Not stated; means that it is under test. */
+  SYSTEM_ROLE_UNSPECIFIED = 0,
+  /** SYSTEM_ROLE_CONTROL - Something simple to compare with. */
+  SYSTEM_ROLE_CONTROL = 1,
+  /** SYSTEM_ROLE_ANCHOR - The reader with the whole context, or without any. */
+  SYSTEM_ROLE_ANCHOR = 2,
+  /** SYSTEM_ROLE_DIRECT - The model behind the proxies under test, asked without them. */
+  SYSTEM_ROLE_DIRECT = 3,
+  UNRECOGNIZED = -1,
+}
+
 /** The life of a run. */
 export enum RunState {
   /** RUN_STATE_UNSPECIFIED - Not stated. */
@@ -132,11 +145,83 @@ export interface RunSpec {
    * memory runs only.
    */
   questionTypes: string[];
+  /**
+   * What models are told besides an example. Unset means each dataset's own
+   * prompt.
+   */
+  prompt:
+    | Prompt
+    | undefined;
+  /** The most US dollars that models may cost in this run. Unset means no limit. */
+  budgetUsd?:
+    | number
+    | undefined;
+  /**
+   * Whether to add, for each system that shortens contexts, controls that cut
+   * every example to that system's own token count.
+   */
+  matchedControls: boolean;
+  /**
+   * Whether a run with a reader also asks it twice with the whole context, and
+   * once without any. Unset means yes, for at most 200 examples.
+   */
+  anchors?:
+    | boolean
+    | undefined;
+  /**
+   * Fields of examples to summarise by, such as `subject`, besides those that
+   * the datasets declare.
+   */
+  groupBy: string[];
+  /**
+   * Corrections of examples: the digest `UploadExamples` returned. Empty means
+   * none.
+   */
+  errataUpload: string;
+  /**
+   * Verdicts of people on some rows: the digest `UploadExamples` returned.
+   * Empty means none.
+   */
+  labelsUpload: string;
+  /**
+   * Whether judges that fail their controls are asked all the same. What they
+   * say is marked.
+   */
+  allowUnqualifiedJudges: boolean;
+  /**
+   * The most rows of each system to time alone, one call at a time, before the
+   * others. Unset means 30; zero means none.
+   */
+  timedRows?: number | undefined;
 }
 
 export interface RunSpec_LabelsEntry {
   key: string;
   value: string;
+}
+
+/** What models are told besides an example. */
+export interface Prompt {
+  /**
+   * The text of a user message, with the example's fields in braces, such as
+   * `{context}`. Empty means each dataset's own.
+   */
+  template: string;
+  /** A system message to send first. Empty means none. */
+  systemPrompt: string;
+  /** How many examples with their answers to show first. Unset means none. */
+  fewShot?:
+    | number
+    | undefined;
+  /** The most tokens of an answer. Unset means what the dataset says. */
+  maxTokens?:
+    | number
+    | undefined;
+  /**
+   * Whether to send nothing but the example's own texts, without the dataset's
+   * instruction.
+   */
+  plain: boolean;
 }
 
 /** Where to find a system. */
@@ -157,6 +242,12 @@ export interface SystemRef {
     | //
     /** An OpenAI-compatible endpoint. */
     { $case: "proxy"; value: ModelRef }
+    | //
+    /**
+     * Outputs that exist already, by example id: the digest `UploadExamples`
+     * returned. Nothing is called.
+     */
+    { $case: "predictions"; value: string }
     | undefined;
   /** Settings sent with every call. */
   options: Map<string, Value>;
@@ -171,6 +262,13 @@ export interface SystemRef {
    * sent to `target` as a bearer token. Never the token itself.
    */
   credential: string;
+  /** What it is there for. */
+  role: SystemRole;
+  /**
+   * The option that this system and its siblings vary, such as `ratio`. Empty
+   * means that it is not part of a sweep.
+   */
+  sweptOption: string;
 }
 
 export interface SystemRef_OptionsEntry {
@@ -198,11 +296,44 @@ export interface ModelRef {
   options: Map<string, Value>;
   /** A system prompt to send first. Empty means none. */
   systemPrompt: string;
+  /** What it charges. Unset means that nobody knows. */
+  price:
+    | Price
+    | undefined;
+  /**
+   * How many requests to make at once. Unset means as many as it answers
+   * without becoming slower, 32 at most.
+   */
+  maxConcurrency?:
+    | number
+    | undefined;
+  /** How long it has for one answer. Unset means the time of a row. */
+  timeout:
+    | Duration
+    | undefined;
+  /**
+   * How many tokens fit into it, prompt and answer together. Unset means that
+   * nobody knows.
+   */
+  contextWindow?: bigint | undefined;
 }
 
 export interface ModelRef_OptionsEntry {
   key: string;
   value: Value | undefined;
+}
+
+/** What a model charges, in US dollars per million tokens. */
+export interface Price {
+  /** For tokens of a prompt. */
+  inputUsd: number;
+  /** For tokens of an answer. */
+  outputUsd: number;
+  /**
+   * For tokens of a prompt that the model had in its cache. Unset means as
+   * much as others.
+   */
+  cachedInputUsd?: number | undefined;
 }
 
 /** Where to find an evaluator. */
@@ -220,6 +351,11 @@ export interface EvaluatorRef {
     | undefined;
   /** Settings of the evaluator, such as a judge's model. */
   options: Map<string, Value>;
+  /**
+   * The name to show, where the same evaluator is used twice. Empty means its
+   * own.
+   */
+  label: string;
 }
 
 export interface EvaluatorRef_OptionsEntry {
@@ -265,9 +401,24 @@ export interface DatasetRef {
   skipBadLines: boolean;
   /** The revision of the source to read. Empty means the newest. */
   revision: string;
+  /**
+   * Where to find an example's fields in what the source holds: paths such as
+   * `gold.text[0]` by field. Empty means that the fields are as they are.
+   */
+  mapping: Map<string, string>;
+  /**
+   * Whether to give conversations to systems that have no memory, as one
+   * context per question.
+   */
+  asTranscript: boolean;
 }
 
 export interface DatasetRef_WhereEntry {
+  key: string;
+  value: string;
+}
+
+export interface DatasetRef_MappingEntry {
   key: string;
   value: string;
 }
@@ -418,11 +569,25 @@ export interface Run {
   config: Map<string, Value>;
   /** The sequence of its last stored event. */
   lastSequence: bigint;
+  /** What a reader of its figures should know. */
+  notes: RunNote[];
 }
 
 export interface Run_ConfigEntry {
   key: string;
   value: Value | undefined;
+}
+
+/** A sentence about a run that belongs beside its figures. */
+export interface RunNote {
+  /** A stable UPPER_SNAKE_CASE identifier, such as `SELF_GRADED`. */
+  code: string;
+  /** The sentence. */
+  text: string;
+  /** The system it is about. Empty means all. */
+  system: string;
+  /** The dataset it is about. Empty means all. */
+  dataset: string;
 }
 
 /** The aggregates of one system. */
@@ -547,6 +712,31 @@ export interface EvalRow {
    * want of a reference. Such a row does not count in their means.
    */
   notApplicable: string[];
+  /** Time that the system's handler took, where its SDK says so. */
+  handlerTime:
+    | Duration
+    | undefined;
+  /**
+   * Calls of this system in flight when this one was sent, itself included.
+   * Zero means unknown.
+   */
+  callsInFlight: number;
+  /** Whether no other call of the run was in flight while this one was. */
+  alone: boolean;
+  /**
+   * Why the model stopped, in its server's words, such as `stop` or `length`.
+   * Empty means unknown.
+   */
+  finishReason: string;
+  /**
+   * What a reader of the row should know, as UPPER_SNAKE_CASE codes such as
+   * `ANSWER_CUT` or `OVER_BUDGET`.
+   */
+  marks: string[];
+  /** US dollars by who charged them: `system`, `reader`, or an evaluator's name. */
+  costUsd: Map<string, number>;
+  /** Fields of the example to summarise by, such as `subject`. */
+  groups: Map<string, string>;
 }
 
 export interface EvalRow_ScoresEntry {
@@ -562,6 +752,16 @@ export interface EvalRow_MetadataEntry {
 export interface EvalRow_ProcessedEntry {
   key: string;
   value: Value | undefined;
+}
+
+export interface EvalRow_CostUsdEntry {
+  key: string;
+  value: number;
+}
+
+export interface EvalRow_GroupsEntry {
+  key: string;
+  value: string;
 }
 
 /** What an evaluator had to say about a row beyond its scores. */
@@ -810,6 +1010,15 @@ function createBaseRunSpec(): RunSpec {
     referenceFields: [],
     queryBudget: undefined,
     questionTypes: [],
+    prompt: undefined,
+    budgetUsd: undefined,
+    matchedControls: false,
+    anchors: undefined,
+    groupBy: [],
+    errataUpload: "",
+    labelsUpload: "",
+    allowUnqualifiedJudges: false,
+    timedRows: undefined,
   };
 }
 
@@ -889,6 +1098,33 @@ export const RunSpec: MessageFns<RunSpec> = {
     }
     for (const v of message.questionTypes) {
       writer.uint32(186).string(v!);
+    }
+    if (message.prompt !== undefined) {
+      Prompt.encode(message.prompt, writer.uint32(194).fork()).join();
+    }
+    if (message.budgetUsd !== undefined) {
+      writer.uint32(201).double(message.budgetUsd);
+    }
+    if (message.matchedControls !== false) {
+      writer.uint32(208).bool(message.matchedControls);
+    }
+    if (message.anchors !== undefined) {
+      writer.uint32(216).bool(message.anchors);
+    }
+    for (const v of message.groupBy) {
+      writer.uint32(226).string(v!);
+    }
+    if (message.errataUpload !== "") {
+      writer.uint32(234).string(message.errataUpload);
+    }
+    if (message.labelsUpload !== "") {
+      writer.uint32(242).string(message.labelsUpload);
+    }
+    if (message.allowUnqualifiedJudges !== false) {
+      writer.uint32(248).bool(message.allowUnqualifiedJudges);
+    }
+    if (message.timedRows !== undefined) {
+      writer.uint32(256).int32(message.timedRows);
     }
     return writer;
   },
@@ -1093,6 +1329,78 @@ export const RunSpec: MessageFns<RunSpec> = {
             message.questionTypes.push(reader.string());
             continue;
           }
+          case 24: {
+            if (tag !== 194) {
+              break;
+            }
+
+            message.prompt = Prompt.decode(reader, reader.uint32());
+            continue;
+          }
+          case 25: {
+            if (tag !== 201) {
+              break;
+            }
+
+            message.budgetUsd = reader.double();
+            continue;
+          }
+          case 26: {
+            if (tag !== 208) {
+              break;
+            }
+
+            message.matchedControls = reader.bool();
+            continue;
+          }
+          case 27: {
+            if (tag !== 216) {
+              break;
+            }
+
+            message.anchors = reader.bool();
+            continue;
+          }
+          case 28: {
+            if (tag !== 226) {
+              break;
+            }
+
+            message.groupBy.push(reader.string());
+            continue;
+          }
+          case 29: {
+            if (tag !== 234) {
+              break;
+            }
+
+            message.errataUpload = reader.string();
+            continue;
+          }
+          case 30: {
+            if (tag !== 242) {
+              break;
+            }
+
+            message.labelsUpload = reader.string();
+            continue;
+          }
+          case 31: {
+            if (tag !== 248) {
+              break;
+            }
+
+            message.allowUnqualifiedJudges = reader.bool();
+            continue;
+          }
+          case 32: {
+            if (tag !== 256) {
+              break;
+            }
+
+            message.timedRows = reader.int32();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1163,8 +1471,107 @@ export const RunSpec_LabelsEntry: MessageFns<RunSpec_LabelsEntry> = {
   },
 };
 
+function createBasePrompt(): Prompt {
+  return { template: "", systemPrompt: "", fewShot: undefined, maxTokens: undefined, plain: false };
+}
+
+export const Prompt: MessageFns<Prompt> = {
+  encode(message: Prompt, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.template !== "") {
+      writer.uint32(10).string(message.template);
+    }
+    if (message.systemPrompt !== "") {
+      writer.uint32(18).string(message.systemPrompt);
+    }
+    if (message.fewShot !== undefined) {
+      writer.uint32(24).int32(message.fewShot);
+    }
+    if (message.maxTokens !== undefined) {
+      writer.uint32(32).int32(message.maxTokens);
+    }
+    if (message.plain !== false) {
+      writer.uint32(40).bool(message.plain);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): Prompt {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBasePrompt();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.template = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.systemPrompt = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.fewShot = reader.int32();
+            continue;
+          }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.maxTokens = reader.int32();
+            continue;
+          }
+          case 5: {
+            if (tag !== 40) {
+              break;
+            }
+
+            message.plain = reader.bool();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+};
+
 function createBaseSystemRef(): SystemRef {
-  return { name: "", location: undefined, options: new Map(), servedName: "", tls: undefined, credential: "" };
+  return {
+    name: "",
+    location: undefined,
+    options: new Map(),
+    servedName: "",
+    tls: undefined,
+    credential: "",
+    role: 0,
+    sweptOption: "",
+  };
 }
 
 export const SystemRef: MessageFns<SystemRef> = {
@@ -1185,6 +1592,9 @@ export const SystemRef: MessageFns<SystemRef> = {
       case "proxy":
         ModelRef.encode(message.location.value, writer.uint32(58).fork()).join();
         break;
+      case "predictions":
+        writer.uint32(82).string(message.location.value);
+        break;
     }
     message.options.forEach((value, key) => {
       SystemRef_OptionsEntry.encode({ key: key as any, value }, writer.uint32(42).fork()).join();
@@ -1197,6 +1607,12 @@ export const SystemRef: MessageFns<SystemRef> = {
     }
     if (message.credential !== "") {
       writer.uint32(74).string(message.credential);
+    }
+    if (message.role !== 0) {
+      writer.uint32(88).int32(message.role);
+    }
+    if (message.sweptOption !== "") {
+      writer.uint32(98).string(message.sweptOption);
     }
     return writer;
   },
@@ -1254,6 +1670,14 @@ export const SystemRef: MessageFns<SystemRef> = {
             message.location = { $case: "proxy", value: ModelRef.decode(reader, reader.uint32()) };
             continue;
           }
+          case 10: {
+            if (tag !== 82) {
+              break;
+            }
+
+            message.location = { $case: "predictions", value: reader.string() };
+            continue;
+          }
           case 5: {
             if (tag !== 42) {
               break;
@@ -1287,6 +1711,22 @@ export const SystemRef: MessageFns<SystemRef> = {
             }
 
             message.credential = reader.string();
+            continue;
+          }
+          case 11: {
+            if (tag !== 88) {
+              break;
+            }
+
+            message.role = reader.int32() as any;
+            continue;
+          }
+          case 12: {
+            if (tag !== 98) {
+              break;
+            }
+
+            message.sweptOption = reader.string();
             continue;
           }
         }
@@ -1417,7 +1857,17 @@ export const TlsOptions: MessageFns<TlsOptions> = {
 };
 
 function createBaseModelRef(): ModelRef {
-  return { baseUrl: "", model: "", credential: "", options: new Map(), systemPrompt: "" };
+  return {
+    baseUrl: "",
+    model: "",
+    credential: "",
+    options: new Map(),
+    systemPrompt: "",
+    price: undefined,
+    maxConcurrency: undefined,
+    timeout: undefined,
+    contextWindow: undefined,
+  };
 }
 
 export const ModelRef: MessageFns<ModelRef> = {
@@ -1436,6 +1886,21 @@ export const ModelRef: MessageFns<ModelRef> = {
     });
     if (message.systemPrompt !== "") {
       writer.uint32(42).string(message.systemPrompt);
+    }
+    if (message.price !== undefined) {
+      Price.encode(message.price, writer.uint32(50).fork()).join();
+    }
+    if (message.maxConcurrency !== undefined) {
+      writer.uint32(56).int32(message.maxConcurrency);
+    }
+    if (message.timeout !== undefined) {
+      Duration.encode(message.timeout, writer.uint32(66).fork()).join();
+    }
+    if (message.contextWindow !== undefined) {
+      if (BigInt.asIntN(64, message.contextWindow) !== message.contextWindow) {
+        throw new globalThis.Error("value provided for field message.contextWindow of type int64 too large");
+      }
+      writer.uint32(72).int64(message.contextWindow);
     }
     return writer;
   },
@@ -1494,6 +1959,38 @@ export const ModelRef: MessageFns<ModelRef> = {
             }
 
             message.systemPrompt = reader.string();
+            continue;
+          }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.price = Price.decode(reader, reader.uint32());
+            continue;
+          }
+          case 7: {
+            if (tag !== 56) {
+              break;
+            }
+
+            message.maxConcurrency = reader.int32();
+            continue;
+          }
+          case 8: {
+            if (tag !== 66) {
+              break;
+            }
+
+            message.timeout = Duration.decode(reader, reader.uint32());
+            continue;
+          }
+          case 9: {
+            if (tag !== 72) {
+              break;
+            }
+
+            message.contextWindow = reader.int64() as bigint;
             continue;
           }
         }
@@ -1566,8 +2063,76 @@ export const ModelRef_OptionsEntry: MessageFns<ModelRef_OptionsEntry> = {
   },
 };
 
+function createBasePrice(): Price {
+  return { inputUsd: 0, outputUsd: 0, cachedInputUsd: undefined };
+}
+
+export const Price: MessageFns<Price> = {
+  encode(message: Price, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (!Object.is(message.inputUsd, 0)) {
+      writer.uint32(9).double(message.inputUsd);
+    }
+    if (!Object.is(message.outputUsd, 0)) {
+      writer.uint32(17).double(message.outputUsd);
+    }
+    if (message.cachedInputUsd !== undefined) {
+      writer.uint32(25).double(message.cachedInputUsd);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): Price {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBasePrice();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 9) {
+              break;
+            }
+
+            message.inputUsd = reader.double();
+            continue;
+          }
+          case 2: {
+            if (tag !== 17) {
+              break;
+            }
+
+            message.outputUsd = reader.double();
+            continue;
+          }
+          case 3: {
+            if (tag !== 25) {
+              break;
+            }
+
+            message.cachedInputUsd = reader.double();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+};
+
 function createBaseEvaluatorRef(): EvaluatorRef {
-  return { name: "", location: undefined, options: new Map() };
+  return { name: "", location: undefined, options: new Map(), label: "" };
 }
 
 export const EvaluatorRef: MessageFns<EvaluatorRef> = {
@@ -1586,6 +2151,9 @@ export const EvaluatorRef: MessageFns<EvaluatorRef> = {
     message.options.forEach((value, key) => {
       EvaluatorRef_OptionsEntry.encode({ key: key as any, value }, writer.uint32(34).fork()).join();
     });
+    if (message.label !== "") {
+      writer.uint32(42).string(message.label);
+    }
     return writer;
   },
 
@@ -1635,6 +2203,14 @@ export const EvaluatorRef: MessageFns<EvaluatorRef> = {
             if (entry4.value !== undefined) {
               message.options.set(entry4.key, entry4.value);
             }
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.label = reader.string();
             continue;
           }
         }
@@ -1835,6 +2411,8 @@ function createBaseDatasetRef(): DatasetRef {
     where: new Map(),
     skipBadLines: false,
     revision: "",
+    mapping: new Map(),
+    asTranscript: false,
   };
 }
 
@@ -1869,6 +2447,12 @@ export const DatasetRef: MessageFns<DatasetRef> = {
     }
     if (message.revision !== "") {
       writer.uint32(74).string(message.revision);
+    }
+    message.mapping.forEach((value, key) => {
+      DatasetRef_MappingEntry.encode({ key: key as any, value }, writer.uint32(82).fork()).join();
+    });
+    if (message.asTranscript !== false) {
+      writer.uint32(88).bool(message.asTranscript);
     }
     return writer;
   },
@@ -1961,6 +2545,25 @@ export const DatasetRef: MessageFns<DatasetRef> = {
             message.revision = reader.string();
             continue;
           }
+          case 10: {
+            if (tag !== 82) {
+              break;
+            }
+
+            const entry10 = DatasetRef_MappingEntry.decode(reader, reader.uint32());
+            if (entry10.value !== undefined) {
+              message.mapping.set(entry10.key, entry10.value);
+            }
+            continue;
+          }
+          case 11: {
+            if (tag !== 88) {
+              break;
+            }
+
+            message.asTranscript = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1999,6 +2602,63 @@ export const DatasetRef_WhereEntry: MessageFns<DatasetRef_WhereEntry> = {
     try {
       const end = length === undefined ? reader.len : reader.pos + length;
       const message = createBaseDatasetRef_WhereEntry();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.key = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.value = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+};
+
+function createBaseDatasetRef_MappingEntry(): DatasetRef_MappingEntry {
+  return { key: "", value: "" };
+}
+
+export const DatasetRef_MappingEntry: MessageFns<DatasetRef_MappingEntry> = {
+  encode(message: DatasetRef_MappingEntry, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.key !== "") {
+      writer.uint32(10).string(message.key);
+    }
+    if (message.value !== "") {
+      writer.uint32(18).string(message.value);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): DatasetRef_MappingEntry {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseDatasetRef_MappingEntry();
       while (reader.pos < end) {
         const tag = reader.uint32();
         switch (tag >>> 3) {
@@ -2637,6 +3297,7 @@ function createBaseRun(): Run {
     parentRunId: "",
     config: new Map(),
     lastSequence: 0n,
+    notes: [],
   };
 }
 
@@ -2680,6 +3341,9 @@ export const Run: MessageFns<Run> = {
         throw new globalThis.Error("value provided for field message.lastSequence of type int64 too large");
       }
       writer.uint32(96).int64(message.lastSequence);
+    }
+    for (const v of message.notes) {
+      RunNote.encode(v!, writer.uint32(106).fork()).join();
     }
     return writer;
   },
@@ -2796,6 +3460,14 @@ export const Run: MessageFns<Run> = {
             message.lastSequence = reader.int64() as bigint;
             continue;
           }
+          case 13: {
+            if (tag !== 106) {
+              break;
+            }
+
+            message.notes.push(RunNote.decode(reader, reader.uint32()));
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -2851,6 +3523,85 @@ export const Run_ConfigEntry: MessageFns<Run_ConfigEntry> = {
             }
 
             message.value = Value.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+};
+
+function createBaseRunNote(): RunNote {
+  return { code: "", text: "", system: "", dataset: "" };
+}
+
+export const RunNote: MessageFns<RunNote> = {
+  encode(message: RunNote, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.code !== "") {
+      writer.uint32(10).string(message.code);
+    }
+    if (message.text !== "") {
+      writer.uint32(18).string(message.text);
+    }
+    if (message.system !== "") {
+      writer.uint32(26).string(message.system);
+    }
+    if (message.dataset !== "") {
+      writer.uint32(34).string(message.dataset);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): RunNote {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseRunNote();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.code = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.text = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.system = reader.string();
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.dataset = reader.string();
             continue;
           }
         }
@@ -3037,6 +3788,13 @@ function createBaseEvalRow(): EvalRow {
     storedBytes: undefined,
     contextOnly: false,
     notApplicable: [],
+    handlerTime: undefined,
+    callsInFlight: 0,
+    alone: false,
+    finishReason: "",
+    marks: [],
+    costUsd: new Map(),
+    groups: new Map(),
   };
 }
 
@@ -3153,6 +3911,27 @@ export const EvalRow: MessageFns<EvalRow> = {
     for (const v of message.notApplicable) {
       writer.uint32(242).string(v!);
     }
+    if (message.handlerTime !== undefined) {
+      Duration.encode(message.handlerTime, writer.uint32(250).fork()).join();
+    }
+    if (message.callsInFlight !== 0) {
+      writer.uint32(256).int32(message.callsInFlight);
+    }
+    if (message.alone !== false) {
+      writer.uint32(264).bool(message.alone);
+    }
+    if (message.finishReason !== "") {
+      writer.uint32(274).string(message.finishReason);
+    }
+    for (const v of message.marks) {
+      writer.uint32(282).string(v!);
+    }
+    message.costUsd.forEach((value, key) => {
+      EvalRow_CostUsdEntry.encode({ key: key as any, value }, writer.uint32(290).fork()).join();
+    });
+    message.groups.forEach((value, key) => {
+      EvalRow_GroupsEntry.encode({ key: key as any, value }, writer.uint32(298).fork()).join();
+    });
     return writer;
   },
 
@@ -3418,6 +4197,68 @@ export const EvalRow: MessageFns<EvalRow> = {
             message.notApplicable.push(reader.string());
             continue;
           }
+          case 31: {
+            if (tag !== 250) {
+              break;
+            }
+
+            message.handlerTime = Duration.decode(reader, reader.uint32());
+            continue;
+          }
+          case 32: {
+            if (tag !== 256) {
+              break;
+            }
+
+            message.callsInFlight = reader.int32();
+            continue;
+          }
+          case 33: {
+            if (tag !== 264) {
+              break;
+            }
+
+            message.alone = reader.bool();
+            continue;
+          }
+          case 34: {
+            if (tag !== 274) {
+              break;
+            }
+
+            message.finishReason = reader.string();
+            continue;
+          }
+          case 35: {
+            if (tag !== 282) {
+              break;
+            }
+
+            message.marks.push(reader.string());
+            continue;
+          }
+          case 36: {
+            if (tag !== 290) {
+              break;
+            }
+
+            const entry36 = EvalRow_CostUsdEntry.decode(reader, reader.uint32());
+            if (entry36.value !== undefined) {
+              message.costUsd.set(entry36.key, entry36.value);
+            }
+            continue;
+          }
+          case 37: {
+            if (tag !== 298) {
+              break;
+            }
+
+            const entry37 = EvalRow_GroupsEntry.decode(reader, reader.uint32());
+            if (entry37.value !== undefined) {
+              message.groups.set(entry37.key, entry37.value);
+            }
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -3587,6 +4428,120 @@ export const EvalRow_ProcessedEntry: MessageFns<EvalRow_ProcessedEntry> = {
             }
 
             message.value = Value.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+};
+
+function createBaseEvalRow_CostUsdEntry(): EvalRow_CostUsdEntry {
+  return { key: "", value: 0 };
+}
+
+export const EvalRow_CostUsdEntry: MessageFns<EvalRow_CostUsdEntry> = {
+  encode(message: EvalRow_CostUsdEntry, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.key !== "") {
+      writer.uint32(10).string(message.key);
+    }
+    if (!Object.is(message.value, 0)) {
+      writer.uint32(17).double(message.value);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): EvalRow_CostUsdEntry {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseEvalRow_CostUsdEntry();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.key = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 17) {
+              break;
+            }
+
+            message.value = reader.double();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+};
+
+function createBaseEvalRow_GroupsEntry(): EvalRow_GroupsEntry {
+  return { key: "", value: "" };
+}
+
+export const EvalRow_GroupsEntry: MessageFns<EvalRow_GroupsEntry> = {
+  encode(message: EvalRow_GroupsEntry, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.key !== "") {
+      writer.uint32(10).string(message.key);
+    }
+    if (message.value !== "") {
+      writer.uint32(18).string(message.value);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): EvalRow_GroupsEntry {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseEvalRow_GroupsEntry();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.key = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.value = reader.string();
             continue;
           }
         }

@@ -57,7 +57,11 @@ export interface IngestResponse {
     | Usage
     | undefined;
   /** Bytes the scope now occupies, where the system knows. */
-  storedBytes?: bigint | undefined;
+  storedBytes?:
+    | bigint
+    | undefined;
+  /** As in `ProcessResponse`. */
+  handlerTime: Duration | undefined;
 }
 
 /** A question. */
@@ -82,6 +86,8 @@ export interface QueryRequest {
    * unknown.
    */
   askedAt: string;
+  /** As in `ProcessRequest`. */
+  instruction: string;
 }
 
 /** An answer. */
@@ -110,7 +116,11 @@ export interface QueryResponse {
     | bigint
     | undefined;
   /** Time spent finding the context, without answering. */
-  retrievalTime: Duration | undefined;
+  retrievalTime:
+    | Duration
+    | undefined;
+  /** As in `ProcessResponse`. */
+  handlerTime: Duration | undefined;
 }
 
 export interface QueryResponse_MetadataEntry {
@@ -382,7 +392,7 @@ export const IngestRequest: MessageFns<IngestRequest> = {
 };
 
 function createBaseIngestResponse(): IngestResponse {
-  return { usage: undefined, storedBytes: undefined };
+  return { usage: undefined, storedBytes: undefined, handlerTime: undefined };
 }
 
 export const IngestResponse: MessageFns<IngestResponse> = {
@@ -395,6 +405,9 @@ export const IngestResponse: MessageFns<IngestResponse> = {
         throw new globalThis.Error("value provided for field message.storedBytes of type int64 too large");
       }
       writer.uint32(16).int64(message.storedBytes);
+    }
+    if (message.handlerTime !== undefined) {
+      Duration.encode(message.handlerTime, writer.uint32(26).fork()).join();
     }
     return writer;
   },
@@ -428,6 +441,14 @@ export const IngestResponse: MessageFns<IngestResponse> = {
             message.storedBytes = reader.int64() as bigint;
             continue;
           }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.handlerTime = Duration.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -442,7 +463,7 @@ export const IngestResponse: MessageFns<IngestResponse> = {
 };
 
 function createBaseQueryRequest(): QueryRequest {
-  return { system: "", scope: "", question: "", callId: "", budget: undefined, askedAt: "" };
+  return { system: "", scope: "", question: "", callId: "", budget: undefined, askedAt: "", instruction: "" };
 }
 
 export const QueryRequest: MessageFns<QueryRequest> = {
@@ -467,6 +488,9 @@ export const QueryRequest: MessageFns<QueryRequest> = {
     }
     if (message.askedAt !== "") {
       writer.uint32(50).string(message.askedAt);
+    }
+    if (message.instruction !== "") {
+      writer.uint32(58).string(message.instruction);
     }
     return writer;
   },
@@ -532,6 +556,14 @@ export const QueryRequest: MessageFns<QueryRequest> = {
             message.askedAt = reader.string();
             continue;
           }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            message.instruction = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -554,6 +586,7 @@ function createBaseQueryResponse(): QueryResponse {
     contextTokens: undefined,
     storedBytes: undefined,
     retrievalTime: undefined,
+    handlerTime: undefined,
   };
 }
 
@@ -585,6 +618,9 @@ export const QueryResponse: MessageFns<QueryResponse> = {
     }
     if (message.retrievalTime !== undefined) {
       Duration.encode(message.retrievalTime, writer.uint32(58).fork()).join();
+    }
+    if (message.handlerTime !== undefined) {
+      Duration.encode(message.handlerTime, writer.uint32(66).fork()).join();
     }
     return writer;
   },
@@ -659,6 +695,14 @@ export const QueryResponse: MessageFns<QueryResponse> = {
             }
 
             message.retrievalTime = Duration.decode(reader, reader.uint32());
+            continue;
+          }
+          case 8: {
+            if (tag !== 66) {
+              break;
+            }
+
+            message.handlerTime = Duration.decode(reader, reader.uint32());
             continue;
           }
         }

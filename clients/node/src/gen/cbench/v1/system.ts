@@ -70,6 +70,12 @@ export interface ProcessRequest {
   callId: string;
   /** Settings of this run, such as a target compression rate. */
   options: Map<string, Value>;
+  /**
+   * What the dataset asks of whoever answers: the task, its labels and the form
+   * of an answer. Not part of the example and in no token count. Empty means
+   * the question says it all.
+   */
+  instruction: string;
 }
 
 export interface ProcessRequest_OptionsEntry {
@@ -91,7 +97,14 @@ export interface ProcessResponse {
    */
   carriedFields: string[];
   /** What the call cost, when the system knows. */
-  usage: Usage | undefined;
+  usage:
+    | Usage
+    | undefined;
+  /**
+   * Time that the handler took, by the SDK's clock: without network, decoding
+   * and waiting for a place. Unset means that nobody measured it.
+   */
+  handlerTime: Duration | undefined;
 }
 
 export interface ProcessResponse_FieldsEntry {
@@ -118,7 +131,19 @@ export interface Usage {
     | Duration
     | undefined;
   /** All tokens, where that is not the sum of the two above. */
-  totalTokens?: bigint | undefined;
+  totalTokens?:
+    | bigint
+    | undefined;
+  /** Those of `prompt_tokens` that the model had in its cache. */
+  cachedPromptTokens?:
+    | bigint
+    | undefined;
+  /** Requests made to a model, further attempts included. */
+  requests?:
+    | bigint
+    | undefined;
+  /** Those of `requests` that were given up before an answer came. */
+  abandonedRequests?: bigint | undefined;
 }
 
 /**
@@ -179,6 +204,8 @@ export interface ProcessConversationRequest {
   callId: string;
   /** Settings of this run. */
   options: Map<string, Value>;
+  /** As in `ProcessRequest`. */
+  instruction: string;
 }
 
 export interface ProcessConversationRequest_OptionsEntry {
@@ -191,7 +218,11 @@ export interface ProcessConversationResponse {
   /** One reply per user turn, in order. */
   replies: Turn[];
   /** What the whole conversation cost. */
-  usage: Usage | undefined;
+  usage:
+    | Usage
+    | undefined;
+  /** As in `ProcessResponse`, for all turns together. */
+  handlerTime: Duration | undefined;
 }
 
 function createBaseSystemDescribeRequest(): SystemDescribeRequest {
@@ -402,7 +433,7 @@ export const SystemInfo: MessageFns<SystemInfo> = {
 };
 
 function createBaseProcessRequest(): ProcessRequest {
-  return { system: "", example: undefined, callId: "", options: new Map() };
+  return { system: "", example: undefined, callId: "", options: new Map(), instruction: "" };
 }
 
 export const ProcessRequest: MessageFns<ProcessRequest> = {
@@ -419,6 +450,9 @@ export const ProcessRequest: MessageFns<ProcessRequest> = {
     message.options.forEach((value, key) => {
       ProcessRequest_OptionsEntry.encode({ key: key as any, value }, writer.uint32(34).fork()).join();
     });
+    if (message.instruction !== "") {
+      writer.uint32(42).string(message.instruction);
+    }
     return writer;
   },
 
@@ -468,6 +502,14 @@ export const ProcessRequest: MessageFns<ProcessRequest> = {
             if (entry4.value !== undefined) {
               message.options.set(entry4.key, entry4.value);
             }
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.instruction = reader.string();
             continue;
           }
         }
@@ -541,7 +583,7 @@ export const ProcessRequest_OptionsEntry: MessageFns<ProcessRequest_OptionsEntry
 };
 
 function createBaseProcessResponse(): ProcessResponse {
-  return { fields: new Map(), carriedFields: [], usage: undefined };
+  return { fields: new Map(), carriedFields: [], usage: undefined, handlerTime: undefined };
 }
 
 export const ProcessResponse: MessageFns<ProcessResponse> = {
@@ -554,6 +596,9 @@ export const ProcessResponse: MessageFns<ProcessResponse> = {
     }
     if (message.usage !== undefined) {
       Usage.encode(message.usage, writer.uint32(26).fork()).join();
+    }
+    if (message.handlerTime !== undefined) {
+      Duration.encode(message.handlerTime, writer.uint32(34).fork()).join();
     }
     return writer;
   },
@@ -596,6 +641,14 @@ export const ProcessResponse: MessageFns<ProcessResponse> = {
             }
 
             message.usage = Usage.decode(reader, reader.uint32());
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.handlerTime = Duration.decode(reader, reader.uint32());
             continue;
           }
         }
@@ -675,6 +728,9 @@ function createBaseUsage(): Usage {
     costUsd: undefined,
     computeTime: undefined,
     totalTokens: undefined,
+    cachedPromptTokens: undefined,
+    requests: undefined,
+    abandonedRequests: undefined,
   };
 }
 
@@ -703,6 +759,24 @@ export const Usage: MessageFns<Usage> = {
         throw new globalThis.Error("value provided for field message.totalTokens of type int64 too large");
       }
       writer.uint32(40).int64(message.totalTokens);
+    }
+    if (message.cachedPromptTokens !== undefined) {
+      if (BigInt.asIntN(64, message.cachedPromptTokens) !== message.cachedPromptTokens) {
+        throw new globalThis.Error("value provided for field message.cachedPromptTokens of type int64 too large");
+      }
+      writer.uint32(48).int64(message.cachedPromptTokens);
+    }
+    if (message.requests !== undefined) {
+      if (BigInt.asIntN(64, message.requests) !== message.requests) {
+        throw new globalThis.Error("value provided for field message.requests of type int64 too large");
+      }
+      writer.uint32(56).int64(message.requests);
+    }
+    if (message.abandonedRequests !== undefined) {
+      if (BigInt.asIntN(64, message.abandonedRequests) !== message.abandonedRequests) {
+        throw new globalThis.Error("value provided for field message.abandonedRequests of type int64 too large");
+      }
+      writer.uint32(64).int64(message.abandonedRequests);
     }
     return writer;
   },
@@ -758,6 +832,30 @@ export const Usage: MessageFns<Usage> = {
             }
 
             message.totalTokens = reader.int64() as bigint;
+            continue;
+          }
+          case 6: {
+            if (tag !== 48) {
+              break;
+            }
+
+            message.cachedPromptTokens = reader.int64() as bigint;
+            continue;
+          }
+          case 7: {
+            if (tag !== 56) {
+              break;
+            }
+
+            message.requests = reader.int64() as bigint;
+            continue;
+          }
+          case 8: {
+            if (tag !== 64) {
+              break;
+            }
+
+            message.abandonedRequests = reader.int64() as bigint;
             continue;
           }
         }
@@ -1004,7 +1102,7 @@ export const ProcessOutcome: MessageFns<ProcessOutcome> = {
 };
 
 function createBaseProcessConversationRequest(): ProcessConversationRequest {
-  return { system: "", example: undefined, turns: [], callId: "", options: new Map() };
+  return { system: "", example: undefined, turns: [], callId: "", options: new Map(), instruction: "" };
 }
 
 export const ProcessConversationRequest: MessageFns<ProcessConversationRequest> = {
@@ -1024,6 +1122,9 @@ export const ProcessConversationRequest: MessageFns<ProcessConversationRequest> 
     message.options.forEach((value, key) => {
       ProcessConversationRequest_OptionsEntry.encode({ key: key as any, value }, writer.uint32(42).fork()).join();
     });
+    if (message.instruction !== "") {
+      writer.uint32(50).string(message.instruction);
+    }
     return writer;
   },
 
@@ -1081,6 +1182,14 @@ export const ProcessConversationRequest: MessageFns<ProcessConversationRequest> 
             if (entry5.value !== undefined) {
               message.options.set(entry5.key, entry5.value);
             }
+            continue;
+          }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.instruction = reader.string();
             continue;
           }
         }
@@ -1154,7 +1263,7 @@ export const ProcessConversationRequest_OptionsEntry: MessageFns<ProcessConversa
 };
 
 function createBaseProcessConversationResponse(): ProcessConversationResponse {
-  return { replies: [], usage: undefined };
+  return { replies: [], usage: undefined, handlerTime: undefined };
 }
 
 export const ProcessConversationResponse: MessageFns<ProcessConversationResponse> = {
@@ -1164,6 +1273,9 @@ export const ProcessConversationResponse: MessageFns<ProcessConversationResponse
     }
     if (message.usage !== undefined) {
       Usage.encode(message.usage, writer.uint32(18).fork()).join();
+    }
+    if (message.handlerTime !== undefined) {
+      Duration.encode(message.handlerTime, writer.uint32(26).fork()).join();
     }
     return writer;
   },
@@ -1195,6 +1307,14 @@ export const ProcessConversationResponse: MessageFns<ProcessConversationResponse
             }
 
             message.usage = Usage.decode(reader, reader.uint32());
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.handlerTime = Duration.decode(reader, reader.uint32());
             continue;
           }
         }

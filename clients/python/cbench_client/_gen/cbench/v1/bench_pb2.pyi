@@ -21,6 +21,13 @@ class RunKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     RUN_KIND_PROCESS: _ClassVar[RunKind]
     RUN_KIND_MEMORY: _ClassVar[RunKind]
 
+class SystemRole(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    SYSTEM_ROLE_UNSPECIFIED: _ClassVar[SystemRole]
+    SYSTEM_ROLE_CONTROL: _ClassVar[SystemRole]
+    SYSTEM_ROLE_ANCHOR: _ClassVar[SystemRole]
+    SYSTEM_ROLE_DIRECT: _ClassVar[SystemRole]
+
 class RunState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     RUN_STATE_UNSPECIFIED: _ClassVar[RunState]
@@ -33,6 +40,10 @@ class RunState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
 RUN_KIND_UNSPECIFIED: RunKind
 RUN_KIND_PROCESS: RunKind
 RUN_KIND_MEMORY: RunKind
+SYSTEM_ROLE_UNSPECIFIED: SystemRole
+SYSTEM_ROLE_CONTROL: SystemRole
+SYSTEM_ROLE_ANCHOR: SystemRole
+SYSTEM_ROLE_DIRECT: SystemRole
 RUN_STATE_UNSPECIFIED: RunState
 RUN_STATE_QUEUED: RunState
 RUN_STATE_RUNNING: RunState
@@ -42,7 +53,7 @@ RUN_STATE_CANCELLED: RunState
 RUN_STATE_WAITING: RunState
 
 class RunSpec(_message.Message):
-    __slots__ = ("systems", "datasets", "evaluators", "metrics", "row_timeout", "max_concurrency", "expose_reference_fields", "labels", "kind", "repeats", "max_failures", "reader", "score_field", "threshold", "tokenizer", "text_fields", "seed", "reuse", "wait_timeout", "replace_evaluators", "reference_fields", "query_budget", "question_types")
+    __slots__ = ("systems", "datasets", "evaluators", "metrics", "row_timeout", "max_concurrency", "expose_reference_fields", "labels", "kind", "repeats", "max_failures", "reader", "score_field", "threshold", "tokenizer", "text_fields", "seed", "reuse", "wait_timeout", "replace_evaluators", "reference_fields", "query_budget", "question_types", "prompt", "budget_usd", "matched_controls", "anchors", "group_by", "errata_upload", "labels_upload", "allow_unqualified_judges", "timed_rows")
     class LabelsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -73,6 +84,15 @@ class RunSpec(_message.Message):
     REFERENCE_FIELDS_FIELD_NUMBER: _ClassVar[int]
     QUERY_BUDGET_FIELD_NUMBER: _ClassVar[int]
     QUESTION_TYPES_FIELD_NUMBER: _ClassVar[int]
+    PROMPT_FIELD_NUMBER: _ClassVar[int]
+    BUDGET_USD_FIELD_NUMBER: _ClassVar[int]
+    MATCHED_CONTROLS_FIELD_NUMBER: _ClassVar[int]
+    ANCHORS_FIELD_NUMBER: _ClassVar[int]
+    GROUP_BY_FIELD_NUMBER: _ClassVar[int]
+    ERRATA_UPLOAD_FIELD_NUMBER: _ClassVar[int]
+    LABELS_UPLOAD_FIELD_NUMBER: _ClassVar[int]
+    ALLOW_UNQUALIFIED_JUDGES_FIELD_NUMBER: _ClassVar[int]
+    TIMED_ROWS_FIELD_NUMBER: _ClassVar[int]
     systems: _containers.RepeatedCompositeFieldContainer[SystemRef]
     datasets: _containers.RepeatedCompositeFieldContainer[DatasetRef]
     evaluators: _containers.RepeatedCompositeFieldContainer[EvaluatorRef]
@@ -96,10 +116,33 @@ class RunSpec(_message.Message):
     reference_fields: _containers.RepeatedScalarFieldContainer[str]
     query_budget: int
     question_types: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, systems: _Optional[_Iterable[_Union[SystemRef, _Mapping]]] = ..., datasets: _Optional[_Iterable[_Union[DatasetRef, _Mapping]]] = ..., evaluators: _Optional[_Iterable[_Union[EvaluatorRef, _Mapping]]] = ..., metrics: _Optional[_Iterable[_Union[MetricRef, _Mapping]]] = ..., row_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., max_concurrency: _Optional[int] = ..., expose_reference_fields: bool = ..., labels: _Optional[_Mapping[str, str]] = ..., kind: _Optional[_Union[RunKind, str]] = ..., repeats: _Optional[int] = ..., max_failures: _Optional[str] = ..., reader: _Optional[_Union[ModelRef, _Mapping]] = ..., score_field: _Optional[str] = ..., threshold: _Optional[float] = ..., tokenizer: _Optional[str] = ..., text_fields: _Optional[_Iterable[str]] = ..., seed: _Optional[int] = ..., reuse: bool = ..., wait_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., replace_evaluators: bool = ..., reference_fields: _Optional[_Iterable[str]] = ..., query_budget: _Optional[int] = ..., question_types: _Optional[_Iterable[str]] = ...) -> None: ...
+    prompt: Prompt
+    budget_usd: float
+    matched_controls: bool
+    anchors: bool
+    group_by: _containers.RepeatedScalarFieldContainer[str]
+    errata_upload: str
+    labels_upload: str
+    allow_unqualified_judges: bool
+    timed_rows: int
+    def __init__(self, systems: _Optional[_Iterable[_Union[SystemRef, _Mapping]]] = ..., datasets: _Optional[_Iterable[_Union[DatasetRef, _Mapping]]] = ..., evaluators: _Optional[_Iterable[_Union[EvaluatorRef, _Mapping]]] = ..., metrics: _Optional[_Iterable[_Union[MetricRef, _Mapping]]] = ..., row_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., max_concurrency: _Optional[int] = ..., expose_reference_fields: bool = ..., labels: _Optional[_Mapping[str, str]] = ..., kind: _Optional[_Union[RunKind, str]] = ..., repeats: _Optional[int] = ..., max_failures: _Optional[str] = ..., reader: _Optional[_Union[ModelRef, _Mapping]] = ..., score_field: _Optional[str] = ..., threshold: _Optional[float] = ..., tokenizer: _Optional[str] = ..., text_fields: _Optional[_Iterable[str]] = ..., seed: _Optional[int] = ..., reuse: bool = ..., wait_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., replace_evaluators: bool = ..., reference_fields: _Optional[_Iterable[str]] = ..., query_budget: _Optional[int] = ..., question_types: _Optional[_Iterable[str]] = ..., prompt: _Optional[_Union[Prompt, _Mapping]] = ..., budget_usd: _Optional[float] = ..., matched_controls: bool = ..., anchors: bool = ..., group_by: _Optional[_Iterable[str]] = ..., errata_upload: _Optional[str] = ..., labels_upload: _Optional[str] = ..., allow_unqualified_judges: bool = ..., timed_rows: _Optional[int] = ...) -> None: ...
+
+class Prompt(_message.Message):
+    __slots__ = ("template", "system_prompt", "few_shot", "max_tokens", "plain")
+    TEMPLATE_FIELD_NUMBER: _ClassVar[int]
+    SYSTEM_PROMPT_FIELD_NUMBER: _ClassVar[int]
+    FEW_SHOT_FIELD_NUMBER: _ClassVar[int]
+    MAX_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    PLAIN_FIELD_NUMBER: _ClassVar[int]
+    template: str
+    system_prompt: str
+    few_shot: int
+    max_tokens: int
+    plain: bool
+    def __init__(self, template: _Optional[str] = ..., system_prompt: _Optional[str] = ..., few_shot: _Optional[int] = ..., max_tokens: _Optional[int] = ..., plain: bool = ...) -> None: ...
 
 class SystemRef(_message.Message):
-    __slots__ = ("name", "target", "attached", "builtin", "proxy", "options", "served_name", "tls", "credential")
+    __slots__ = ("name", "target", "attached", "builtin", "proxy", "predictions", "options", "served_name", "tls", "credential", "role", "swept_option")
     class OptionsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -112,20 +155,26 @@ class SystemRef(_message.Message):
     ATTACHED_FIELD_NUMBER: _ClassVar[int]
     BUILTIN_FIELD_NUMBER: _ClassVar[int]
     PROXY_FIELD_NUMBER: _ClassVar[int]
+    PREDICTIONS_FIELD_NUMBER: _ClassVar[int]
     OPTIONS_FIELD_NUMBER: _ClassVar[int]
     SERVED_NAME_FIELD_NUMBER: _ClassVar[int]
     TLS_FIELD_NUMBER: _ClassVar[int]
     CREDENTIAL_FIELD_NUMBER: _ClassVar[int]
+    ROLE_FIELD_NUMBER: _ClassVar[int]
+    SWEPT_OPTION_FIELD_NUMBER: _ClassVar[int]
     name: str
     target: str
     attached: str
     builtin: str
     proxy: ModelRef
+    predictions: str
     options: _containers.MessageMap[str, _example_pb2.Value]
     served_name: str
     tls: TlsOptions
     credential: str
-    def __init__(self, name: _Optional[str] = ..., target: _Optional[str] = ..., attached: _Optional[str] = ..., builtin: _Optional[str] = ..., proxy: _Optional[_Union[ModelRef, _Mapping]] = ..., options: _Optional[_Mapping[str, _example_pb2.Value]] = ..., served_name: _Optional[str] = ..., tls: _Optional[_Union[TlsOptions, _Mapping]] = ..., credential: _Optional[str] = ...) -> None: ...
+    role: SystemRole
+    swept_option: str
+    def __init__(self, name: _Optional[str] = ..., target: _Optional[str] = ..., attached: _Optional[str] = ..., builtin: _Optional[str] = ..., proxy: _Optional[_Union[ModelRef, _Mapping]] = ..., predictions: _Optional[str] = ..., options: _Optional[_Mapping[str, _example_pb2.Value]] = ..., served_name: _Optional[str] = ..., tls: _Optional[_Union[TlsOptions, _Mapping]] = ..., credential: _Optional[str] = ..., role: _Optional[_Union[SystemRole, str]] = ..., swept_option: _Optional[str] = ...) -> None: ...
 
 class TlsOptions(_message.Message):
     __slots__ = ("ca_pem", "server_name")
@@ -136,7 +185,7 @@ class TlsOptions(_message.Message):
     def __init__(self, ca_pem: _Optional[str] = ..., server_name: _Optional[str] = ...) -> None: ...
 
 class ModelRef(_message.Message):
-    __slots__ = ("base_url", "model", "credential", "options", "system_prompt")
+    __slots__ = ("base_url", "model", "credential", "options", "system_prompt", "price", "max_concurrency", "timeout", "context_window")
     class OptionsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -149,15 +198,33 @@ class ModelRef(_message.Message):
     CREDENTIAL_FIELD_NUMBER: _ClassVar[int]
     OPTIONS_FIELD_NUMBER: _ClassVar[int]
     SYSTEM_PROMPT_FIELD_NUMBER: _ClassVar[int]
+    PRICE_FIELD_NUMBER: _ClassVar[int]
+    MAX_CONCURRENCY_FIELD_NUMBER: _ClassVar[int]
+    TIMEOUT_FIELD_NUMBER: _ClassVar[int]
+    CONTEXT_WINDOW_FIELD_NUMBER: _ClassVar[int]
     base_url: str
     model: str
     credential: str
     options: _containers.MessageMap[str, _example_pb2.Value]
     system_prompt: str
-    def __init__(self, base_url: _Optional[str] = ..., model: _Optional[str] = ..., credential: _Optional[str] = ..., options: _Optional[_Mapping[str, _example_pb2.Value]] = ..., system_prompt: _Optional[str] = ...) -> None: ...
+    price: Price
+    max_concurrency: int
+    timeout: _duration_pb2.Duration
+    context_window: int
+    def __init__(self, base_url: _Optional[str] = ..., model: _Optional[str] = ..., credential: _Optional[str] = ..., options: _Optional[_Mapping[str, _example_pb2.Value]] = ..., system_prompt: _Optional[str] = ..., price: _Optional[_Union[Price, _Mapping]] = ..., max_concurrency: _Optional[int] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., context_window: _Optional[int] = ...) -> None: ...
+
+class Price(_message.Message):
+    __slots__ = ("input_usd", "output_usd", "cached_input_usd")
+    INPUT_USD_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_USD_FIELD_NUMBER: _ClassVar[int]
+    CACHED_INPUT_USD_FIELD_NUMBER: _ClassVar[int]
+    input_usd: float
+    output_usd: float
+    cached_input_usd: float
+    def __init__(self, input_usd: _Optional[float] = ..., output_usd: _Optional[float] = ..., cached_input_usd: _Optional[float] = ...) -> None: ...
 
 class EvaluatorRef(_message.Message):
-    __slots__ = ("name", "target", "attached", "options")
+    __slots__ = ("name", "target", "attached", "options", "label")
     class OptionsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -169,11 +236,13 @@ class EvaluatorRef(_message.Message):
     TARGET_FIELD_NUMBER: _ClassVar[int]
     ATTACHED_FIELD_NUMBER: _ClassVar[int]
     OPTIONS_FIELD_NUMBER: _ClassVar[int]
+    LABEL_FIELD_NUMBER: _ClassVar[int]
     name: str
     target: str
     attached: str
     options: _containers.MessageMap[str, _example_pb2.Value]
-    def __init__(self, name: _Optional[str] = ..., target: _Optional[str] = ..., attached: _Optional[str] = ..., options: _Optional[_Mapping[str, _example_pb2.Value]] = ...) -> None: ...
+    label: str
+    def __init__(self, name: _Optional[str] = ..., target: _Optional[str] = ..., attached: _Optional[str] = ..., options: _Optional[_Mapping[str, _example_pb2.Value]] = ..., label: _Optional[str] = ...) -> None: ...
 
 class MetricRef(_message.Message):
     __slots__ = ("name", "options")
@@ -191,8 +260,15 @@ class MetricRef(_message.Message):
     def __init__(self, name: _Optional[str] = ..., options: _Optional[_Mapping[str, _example_pb2.Value]] = ...) -> None: ...
 
 class DatasetRef(_message.Message):
-    __slots__ = ("name", "config", "max_examples", "upload", "split", "shuffle", "where", "skip_bad_lines", "revision")
+    __slots__ = ("name", "config", "max_examples", "upload", "split", "shuffle", "where", "skip_bad_lines", "revision", "mapping", "as_transcript")
     class WhereEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    class MappingEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
         VALUE_FIELD_NUMBER: _ClassVar[int]
@@ -208,6 +284,8 @@ class DatasetRef(_message.Message):
     WHERE_FIELD_NUMBER: _ClassVar[int]
     SKIP_BAD_LINES_FIELD_NUMBER: _ClassVar[int]
     REVISION_FIELD_NUMBER: _ClassVar[int]
+    MAPPING_FIELD_NUMBER: _ClassVar[int]
+    AS_TRANSCRIPT_FIELD_NUMBER: _ClassVar[int]
     name: str
     config: str
     max_examples: int
@@ -217,7 +295,9 @@ class DatasetRef(_message.Message):
     where: _containers.ScalarMap[str, str]
     skip_bad_lines: bool
     revision: str
-    def __init__(self, name: _Optional[str] = ..., config: _Optional[str] = ..., max_examples: _Optional[int] = ..., upload: _Optional[str] = ..., split: _Optional[str] = ..., shuffle: bool = ..., where: _Optional[_Mapping[str, str]] = ..., skip_bad_lines: bool = ..., revision: _Optional[str] = ...) -> None: ...
+    mapping: _containers.ScalarMap[str, str]
+    as_transcript: bool
+    def __init__(self, name: _Optional[str] = ..., config: _Optional[str] = ..., max_examples: _Optional[int] = ..., upload: _Optional[str] = ..., split: _Optional[str] = ..., shuffle: bool = ..., where: _Optional[_Mapping[str, str]] = ..., skip_bad_lines: bool = ..., revision: _Optional[str] = ..., mapping: _Optional[_Mapping[str, str]] = ..., as_transcript: bool = ...) -> None: ...
 
 class EvaluateRequest(_message.Message):
     __slots__ = ("spec", "request_id", "omit_rows")
@@ -304,7 +384,7 @@ class SystemProgress(_message.Message):
     def __init__(self, system: _Optional[str] = ..., completed_rows: _Optional[int] = ..., failed_rows: _Optional[int] = ..., reused_rows: _Optional[int] = ...) -> None: ...
 
 class Run(_message.Message):
-    __slots__ = ("run_id", "spec", "state", "create_time", "end_time", "progress", "summaries", "failure", "waiting_reason", "parent_run_id", "config", "last_sequence")
+    __slots__ = ("run_id", "spec", "state", "create_time", "end_time", "progress", "summaries", "failure", "waiting_reason", "parent_run_id", "config", "last_sequence", "notes")
     class ConfigEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -324,6 +404,7 @@ class Run(_message.Message):
     PARENT_RUN_ID_FIELD_NUMBER: _ClassVar[int]
     CONFIG_FIELD_NUMBER: _ClassVar[int]
     LAST_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    NOTES_FIELD_NUMBER: _ClassVar[int]
     run_id: str
     spec: RunSpec
     state: RunState
@@ -336,7 +417,20 @@ class Run(_message.Message):
     parent_run_id: str
     config: _containers.MessageMap[str, _example_pb2.Value]
     last_sequence: int
-    def __init__(self, run_id: _Optional[str] = ..., spec: _Optional[_Union[RunSpec, _Mapping]] = ..., state: _Optional[_Union[RunState, str]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., summaries: _Optional[_Iterable[_Union[SystemSummary, _Mapping]]] = ..., failure: _Optional[_Union[_failure_pb2.Failure, _Mapping]] = ..., waiting_reason: _Optional[str] = ..., parent_run_id: _Optional[str] = ..., config: _Optional[_Mapping[str, _example_pb2.Value]] = ..., last_sequence: _Optional[int] = ...) -> None: ...
+    notes: _containers.RepeatedCompositeFieldContainer[RunNote]
+    def __init__(self, run_id: _Optional[str] = ..., spec: _Optional[_Union[RunSpec, _Mapping]] = ..., state: _Optional[_Union[RunState, str]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., summaries: _Optional[_Iterable[_Union[SystemSummary, _Mapping]]] = ..., failure: _Optional[_Union[_failure_pb2.Failure, _Mapping]] = ..., waiting_reason: _Optional[str] = ..., parent_run_id: _Optional[str] = ..., config: _Optional[_Mapping[str, _example_pb2.Value]] = ..., last_sequence: _Optional[int] = ..., notes: _Optional[_Iterable[_Union[RunNote, _Mapping]]] = ...) -> None: ...
+
+class RunNote(_message.Message):
+    __slots__ = ("code", "text", "system", "dataset")
+    CODE_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    SYSTEM_FIELD_NUMBER: _ClassVar[int]
+    DATASET_FIELD_NUMBER: _ClassVar[int]
+    code: str
+    text: str
+    system: str
+    dataset: str
+    def __init__(self, code: _Optional[str] = ..., text: _Optional[str] = ..., system: _Optional[str] = ..., dataset: _Optional[str] = ...) -> None: ...
 
 class SystemSummary(_message.Message):
     __slots__ = ("system", "metrics", "elapsed", "undefined_metrics")
@@ -358,7 +452,7 @@ class SystemSummary(_message.Message):
     def __init__(self, system: _Optional[str] = ..., metrics: _Optional[_Mapping[str, float]] = ..., elapsed: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., undefined_metrics: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class EvalRow(_message.Message):
-    __slots__ = ("system", "example_id", "dataset", "index", "scores", "input_tokens", "output_tokens", "latency", "usage", "attempts", "failure", "metadata", "repeat", "primary_score", "processed", "context_tokens_in", "context_tokens_out", "queue_time", "scoring_time", "reused", "evaluator_notes", "group", "original", "reader_time", "reader_usage", "ordinal", "ingest_time", "stored_bytes", "context_only", "not_applicable")
+    __slots__ = ("system", "example_id", "dataset", "index", "scores", "input_tokens", "output_tokens", "latency", "usage", "attempts", "failure", "metadata", "repeat", "primary_score", "processed", "context_tokens_in", "context_tokens_out", "queue_time", "scoring_time", "reused", "evaluator_notes", "group", "original", "reader_time", "reader_usage", "ordinal", "ingest_time", "stored_bytes", "context_only", "not_applicable", "handler_time", "calls_in_flight", "alone", "finish_reason", "marks", "cost_usd", "groups")
     class ScoresEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -380,6 +474,20 @@ class EvalRow(_message.Message):
         key: str
         value: _example_pb2.Value
         def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[_example_pb2.Value, _Mapping]] = ...) -> None: ...
+    class CostUsdEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: float
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[float] = ...) -> None: ...
+    class GroupsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     SYSTEM_FIELD_NUMBER: _ClassVar[int]
     EXAMPLE_ID_FIELD_NUMBER: _ClassVar[int]
     DATASET_FIELD_NUMBER: _ClassVar[int]
@@ -410,6 +518,13 @@ class EvalRow(_message.Message):
     STORED_BYTES_FIELD_NUMBER: _ClassVar[int]
     CONTEXT_ONLY_FIELD_NUMBER: _ClassVar[int]
     NOT_APPLICABLE_FIELD_NUMBER: _ClassVar[int]
+    HANDLER_TIME_FIELD_NUMBER: _ClassVar[int]
+    CALLS_IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
+    ALONE_FIELD_NUMBER: _ClassVar[int]
+    FINISH_REASON_FIELD_NUMBER: _ClassVar[int]
+    MARKS_FIELD_NUMBER: _ClassVar[int]
+    COST_USD_FIELD_NUMBER: _ClassVar[int]
+    GROUPS_FIELD_NUMBER: _ClassVar[int]
     system: str
     example_id: _example_pb2.ExampleId
     dataset: str
@@ -440,7 +555,14 @@ class EvalRow(_message.Message):
     stored_bytes: int
     context_only: bool
     not_applicable: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, system: _Optional[str] = ..., example_id: _Optional[_Union[_example_pb2.ExampleId, _Mapping]] = ..., dataset: _Optional[str] = ..., index: _Optional[int] = ..., scores: _Optional[_Mapping[str, float]] = ..., input_tokens: _Optional[int] = ..., output_tokens: _Optional[int] = ..., latency: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., usage: _Optional[_Union[_system_pb2.Usage, _Mapping]] = ..., attempts: _Optional[int] = ..., failure: _Optional[_Union[_failure_pb2.Failure, _Mapping]] = ..., metadata: _Optional[_Mapping[str, _example_pb2.Value]] = ..., repeat: _Optional[int] = ..., primary_score: _Optional[str] = ..., processed: _Optional[_Mapping[str, _example_pb2.Value]] = ..., context_tokens_in: _Optional[int] = ..., context_tokens_out: _Optional[int] = ..., queue_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., scoring_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., reused: bool = ..., evaluator_notes: _Optional[_Iterable[_Union[EvaluatorNote, _Mapping]]] = ..., group: _Optional[str] = ..., original: _Optional[_Union[_example_pb2.Example, _Mapping]] = ..., reader_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., reader_usage: _Optional[_Union[_system_pb2.Usage, _Mapping]] = ..., ordinal: _Optional[int] = ..., ingest_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., stored_bytes: _Optional[int] = ..., context_only: bool = ..., not_applicable: _Optional[_Iterable[str]] = ...) -> None: ...
+    handler_time: _duration_pb2.Duration
+    calls_in_flight: int
+    alone: bool
+    finish_reason: str
+    marks: _containers.RepeatedScalarFieldContainer[str]
+    cost_usd: _containers.ScalarMap[str, float]
+    groups: _containers.ScalarMap[str, str]
+    def __init__(self, system: _Optional[str] = ..., example_id: _Optional[_Union[_example_pb2.ExampleId, _Mapping]] = ..., dataset: _Optional[str] = ..., index: _Optional[int] = ..., scores: _Optional[_Mapping[str, float]] = ..., input_tokens: _Optional[int] = ..., output_tokens: _Optional[int] = ..., latency: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., usage: _Optional[_Union[_system_pb2.Usage, _Mapping]] = ..., attempts: _Optional[int] = ..., failure: _Optional[_Union[_failure_pb2.Failure, _Mapping]] = ..., metadata: _Optional[_Mapping[str, _example_pb2.Value]] = ..., repeat: _Optional[int] = ..., primary_score: _Optional[str] = ..., processed: _Optional[_Mapping[str, _example_pb2.Value]] = ..., context_tokens_in: _Optional[int] = ..., context_tokens_out: _Optional[int] = ..., queue_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., scoring_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., reused: bool = ..., evaluator_notes: _Optional[_Iterable[_Union[EvaluatorNote, _Mapping]]] = ..., group: _Optional[str] = ..., original: _Optional[_Union[_example_pb2.Example, _Mapping]] = ..., reader_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., reader_usage: _Optional[_Union[_system_pb2.Usage, _Mapping]] = ..., ordinal: _Optional[int] = ..., ingest_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., stored_bytes: _Optional[int] = ..., context_only: bool = ..., not_applicable: _Optional[_Iterable[str]] = ..., handler_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., calls_in_flight: _Optional[int] = ..., alone: bool = ..., finish_reason: _Optional[str] = ..., marks: _Optional[_Iterable[str]] = ..., cost_usd: _Optional[_Mapping[str, float]] = ..., groups: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class EvaluatorNote(_message.Message):
     __slots__ = ("evaluator", "details", "failure")

@@ -48,31 +48,35 @@ class IngestRequest(_message.Message):
     def __init__(self, system: _Optional[str] = ..., scope: _Optional[str] = ..., turns: _Optional[_Iterable[_Union[_example_pb2.Turn, _Mapping]]] = ..., call_id: _Optional[str] = ...) -> None: ...
 
 class IngestResponse(_message.Message):
-    __slots__ = ("usage", "stored_bytes")
+    __slots__ = ("usage", "stored_bytes", "handler_time")
     USAGE_FIELD_NUMBER: _ClassVar[int]
     STORED_BYTES_FIELD_NUMBER: _ClassVar[int]
+    HANDLER_TIME_FIELD_NUMBER: _ClassVar[int]
     usage: _system_pb2.Usage
     stored_bytes: int
-    def __init__(self, usage: _Optional[_Union[_system_pb2.Usage, _Mapping]] = ..., stored_bytes: _Optional[int] = ...) -> None: ...
+    handler_time: _duration_pb2.Duration
+    def __init__(self, usage: _Optional[_Union[_system_pb2.Usage, _Mapping]] = ..., stored_bytes: _Optional[int] = ..., handler_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class QueryRequest(_message.Message):
-    __slots__ = ("system", "scope", "question", "call_id", "budget", "asked_at")
+    __slots__ = ("system", "scope", "question", "call_id", "budget", "asked_at", "instruction")
     SYSTEM_FIELD_NUMBER: _ClassVar[int]
     SCOPE_FIELD_NUMBER: _ClassVar[int]
     QUESTION_FIELD_NUMBER: _ClassVar[int]
     CALL_ID_FIELD_NUMBER: _ClassVar[int]
     BUDGET_FIELD_NUMBER: _ClassVar[int]
     ASKED_AT_FIELD_NUMBER: _ClassVar[int]
+    INSTRUCTION_FIELD_NUMBER: _ClassVar[int]
     system: str
     scope: str
     question: str
     call_id: str
     budget: int
     asked_at: str
-    def __init__(self, system: _Optional[str] = ..., scope: _Optional[str] = ..., question: _Optional[str] = ..., call_id: _Optional[str] = ..., budget: _Optional[int] = ..., asked_at: _Optional[str] = ...) -> None: ...
+    instruction: str
+    def __init__(self, system: _Optional[str] = ..., scope: _Optional[str] = ..., question: _Optional[str] = ..., call_id: _Optional[str] = ..., budget: _Optional[int] = ..., asked_at: _Optional[str] = ..., instruction: _Optional[str] = ...) -> None: ...
 
 class QueryResponse(_message.Message):
-    __slots__ = ("response", "usage", "metadata", "context", "context_tokens", "stored_bytes", "retrieval_time")
+    __slots__ = ("response", "usage", "metadata", "context", "context_tokens", "stored_bytes", "retrieval_time", "handler_time")
     class MetadataEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -87,6 +91,7 @@ class QueryResponse(_message.Message):
     CONTEXT_TOKENS_FIELD_NUMBER: _ClassVar[int]
     STORED_BYTES_FIELD_NUMBER: _ClassVar[int]
     RETRIEVAL_TIME_FIELD_NUMBER: _ClassVar[int]
+    HANDLER_TIME_FIELD_NUMBER: _ClassVar[int]
     response: str
     usage: _system_pb2.Usage
     metadata: _containers.MessageMap[str, _example_pb2.Value]
@@ -94,4 +99,5 @@ class QueryResponse(_message.Message):
     context_tokens: int
     stored_bytes: int
     retrieval_time: _duration_pb2.Duration
-    def __init__(self, response: _Optional[str] = ..., usage: _Optional[_Union[_system_pb2.Usage, _Mapping]] = ..., metadata: _Optional[_Mapping[str, _example_pb2.Value]] = ..., context: _Optional[str] = ..., context_tokens: _Optional[int] = ..., stored_bytes: _Optional[int] = ..., retrieval_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+    handler_time: _duration_pb2.Duration
+    def __init__(self, response: _Optional[str] = ..., usage: _Optional[_Union[_system_pb2.Usage, _Mapping]] = ..., metadata: _Optional[_Mapping[str, _example_pb2.Value]] = ..., context: _Optional[str] = ..., context_tokens: _Optional[int] = ..., stored_bytes: _Optional[int] = ..., retrieval_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., handler_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...

@@ -50,7 +50,7 @@ class SystemInfo(_message.Message):
     def __init__(self, name: _Optional[str] = ..., version: _Optional[str] = ..., description: _Optional[str] = ..., capabilities: _Optional[_Iterable[_Union[Capability, str]]] = ..., max_concurrency: _Optional[int] = ..., location: _Optional[str] = ...) -> None: ...
 
 class ProcessRequest(_message.Message):
-    __slots__ = ("system", "example", "call_id", "options")
+    __slots__ = ("system", "example", "call_id", "options", "instruction")
     class OptionsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -62,14 +62,16 @@ class ProcessRequest(_message.Message):
     EXAMPLE_FIELD_NUMBER: _ClassVar[int]
     CALL_ID_FIELD_NUMBER: _ClassVar[int]
     OPTIONS_FIELD_NUMBER: _ClassVar[int]
+    INSTRUCTION_FIELD_NUMBER: _ClassVar[int]
     system: str
     example: _example_pb2.Example
     call_id: str
     options: _containers.MessageMap[str, _example_pb2.Value]
-    def __init__(self, system: _Optional[str] = ..., example: _Optional[_Union[_example_pb2.Example, _Mapping]] = ..., call_id: _Optional[str] = ..., options: _Optional[_Mapping[str, _example_pb2.Value]] = ...) -> None: ...
+    instruction: str
+    def __init__(self, system: _Optional[str] = ..., example: _Optional[_Union[_example_pb2.Example, _Mapping]] = ..., call_id: _Optional[str] = ..., options: _Optional[_Mapping[str, _example_pb2.Value]] = ..., instruction: _Optional[str] = ...) -> None: ...
 
 class ProcessResponse(_message.Message):
-    __slots__ = ("fields", "carried_fields", "usage")
+    __slots__ = ("fields", "carried_fields", "usage", "handler_time")
     class FieldsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -80,24 +82,32 @@ class ProcessResponse(_message.Message):
     FIELDS_FIELD_NUMBER: _ClassVar[int]
     CARRIED_FIELDS_FIELD_NUMBER: _ClassVar[int]
     USAGE_FIELD_NUMBER: _ClassVar[int]
+    HANDLER_TIME_FIELD_NUMBER: _ClassVar[int]
     fields: _containers.MessageMap[str, _example_pb2.Value]
     carried_fields: _containers.RepeatedScalarFieldContainer[str]
     usage: Usage
-    def __init__(self, fields: _Optional[_Mapping[str, _example_pb2.Value]] = ..., carried_fields: _Optional[_Iterable[str]] = ..., usage: _Optional[_Union[Usage, _Mapping]] = ...) -> None: ...
+    handler_time: _duration_pb2.Duration
+    def __init__(self, fields: _Optional[_Mapping[str, _example_pb2.Value]] = ..., carried_fields: _Optional[_Iterable[str]] = ..., usage: _Optional[_Union[Usage, _Mapping]] = ..., handler_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class Usage(_message.Message):
-    __slots__ = ("prompt_tokens", "completion_tokens", "cost_usd", "compute_time", "total_tokens")
+    __slots__ = ("prompt_tokens", "completion_tokens", "cost_usd", "compute_time", "total_tokens", "cached_prompt_tokens", "requests", "abandoned_requests")
     PROMPT_TOKENS_FIELD_NUMBER: _ClassVar[int]
     COMPLETION_TOKENS_FIELD_NUMBER: _ClassVar[int]
     COST_USD_FIELD_NUMBER: _ClassVar[int]
     COMPUTE_TIME_FIELD_NUMBER: _ClassVar[int]
     TOTAL_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    CACHED_PROMPT_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    REQUESTS_FIELD_NUMBER: _ClassVar[int]
+    ABANDONED_REQUESTS_FIELD_NUMBER: _ClassVar[int]
     prompt_tokens: int
     completion_tokens: int
     cost_usd: float
     compute_time: _duration_pb2.Duration
     total_tokens: int
-    def __init__(self, prompt_tokens: _Optional[int] = ..., completion_tokens: _Optional[int] = ..., cost_usd: _Optional[float] = ..., compute_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., total_tokens: _Optional[int] = ...) -> None: ...
+    cached_prompt_tokens: int
+    requests: int
+    abandoned_requests: int
+    def __init__(self, prompt_tokens: _Optional[int] = ..., completion_tokens: _Optional[int] = ..., cost_usd: _Optional[float] = ..., compute_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., total_tokens: _Optional[int] = ..., cached_prompt_tokens: _Optional[int] = ..., requests: _Optional[int] = ..., abandoned_requests: _Optional[int] = ...) -> None: ...
 
 class ProcessStreamRequest(_message.Message):
     __slots__ = ("calls", "cancel_call_ids")
@@ -132,7 +142,7 @@ class ProcessOutcome(_message.Message):
     def __init__(self, call_id: _Optional[str] = ..., response: _Optional[_Union[ProcessResponse, _Mapping]] = ..., failure: _Optional[_Union[_failure_pb2.Failure, _Mapping]] = ...) -> None: ...
 
 class ProcessConversationRequest(_message.Message):
-    __slots__ = ("system", "example", "turns", "call_id", "options")
+    __slots__ = ("system", "example", "turns", "call_id", "options", "instruction")
     class OptionsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -145,17 +155,21 @@ class ProcessConversationRequest(_message.Message):
     TURNS_FIELD_NUMBER: _ClassVar[int]
     CALL_ID_FIELD_NUMBER: _ClassVar[int]
     OPTIONS_FIELD_NUMBER: _ClassVar[int]
+    INSTRUCTION_FIELD_NUMBER: _ClassVar[int]
     system: str
     example: _example_pb2.Example
     turns: _containers.RepeatedCompositeFieldContainer[_example_pb2.Turn]
     call_id: str
     options: _containers.MessageMap[str, _example_pb2.Value]
-    def __init__(self, system: _Optional[str] = ..., example: _Optional[_Union[_example_pb2.Example, _Mapping]] = ..., turns: _Optional[_Iterable[_Union[_example_pb2.Turn, _Mapping]]] = ..., call_id: _Optional[str] = ..., options: _Optional[_Mapping[str, _example_pb2.Value]] = ...) -> None: ...
+    instruction: str
+    def __init__(self, system: _Optional[str] = ..., example: _Optional[_Union[_example_pb2.Example, _Mapping]] = ..., turns: _Optional[_Iterable[_Union[_example_pb2.Turn, _Mapping]]] = ..., call_id: _Optional[str] = ..., options: _Optional[_Mapping[str, _example_pb2.Value]] = ..., instruction: _Optional[str] = ...) -> None: ...
 
 class ProcessConversationResponse(_message.Message):
-    __slots__ = ("replies", "usage")
+    __slots__ = ("replies", "usage", "handler_time")
     REPLIES_FIELD_NUMBER: _ClassVar[int]
     USAGE_FIELD_NUMBER: _ClassVar[int]
+    HANDLER_TIME_FIELD_NUMBER: _ClassVar[int]
     replies: _containers.RepeatedCompositeFieldContainer[_example_pb2.Turn]
     usage: Usage
-    def __init__(self, replies: _Optional[_Iterable[_Union[_example_pb2.Turn, _Mapping]]] = ..., usage: _Optional[_Union[Usage, _Mapping]] = ...) -> None: ...
+    handler_time: _duration_pb2.Duration
+    def __init__(self, replies: _Optional[_Iterable[_Union[_example_pb2.Turn, _Mapping]]] = ..., usage: _Optional[_Union[Usage, _Mapping]] = ..., handler_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
