@@ -29,6 +29,7 @@ ROOMS = {
     "evaluators": ("words", "tokens", "texts", "metrics", "models", "scoring", "sandbox"),
     "runs": (
         "words",
+        "texts",
         "tokens",
         "metrics",
         "comparison",

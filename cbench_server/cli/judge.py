@@ -19,7 +19,7 @@ _SETTINGS = {
     "max_cost": "max_cost",
 }
 # What needs a judge to mean anything.
-_OF_JUDGES = ("judge_model", "packs", "judge_option", "judge_price")
+_OF_JUDGES = ("judge_model", "packs", "judge_option", "judge_price", "judge_unqualified")
 PACK_HELP = (
     "what the judge is asked: correctness, helpfulness, mt-bench or alpaca-eval; memory-qa, "
     "strict, lenient, longmemeval, locomo or frames; or a .json file with prompts "
@@ -31,6 +31,23 @@ def add_judge_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags in a separate group."""
     group = parser.add_argument_group("a judge")
     add_judge_address(group)
+    group.add_argument(
+        "--judge-unqualified",
+        action="store_true",
+        help="go on with a judge that did not pass its controls; every figure of it is marked †",
+    )
+    group.add_argument(
+        "--labels",
+        metavar="FILE",
+        dest="labels_file",
+        help="verdicts of people on some of the rows (.jsonl: example_id, verdict, and system), "
+        "from which the true rate is estimated",
+    )
+    group.add_argument(
+        "--errata",
+        metavar="FILE",
+        help="known mistakes of a dataset (.jsonl); scores are shown as published and with them",
+    )
     group.add_argument(
         "--max-cost",
         metavar="USD",
@@ -119,7 +136,7 @@ def judge_evaluators(args: argparse.Namespace) -> list[dict[str, Any]]:
         raise UsageError("--max-cost needs --judge-price IN,OUT, to know what tokens cost.")
     packs = [_pack(text) for text in args.packs] or [{}]
     return [
-        {"name": _JUDGES[args.kind], "options": {**rater, **pack, "label": label}}
+        {"name": _JUDGES[args.kind], "label": label, "options": {**rater, **pack}}
         for rater, pack, label in _labelled(_raters(args), packs)
     ]
 

@@ -16,8 +16,13 @@ def build_spec(
     targets: Mapping[int, str],
     datasets: Sequence[Mapping[str, Any]],
     tls: Mapping[str, Any] | None,
+    uploads: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """Build the spec; `targets` are those of launched systems, by their place among `systems`."""
+    """Build the spec.
+
+    `targets` are those of launched systems, by their place among `systems`; `uploads` are
+    the files of judges that were sent.
+    """
     spec: dict[str, Any] = {
         "systems": build_systems(args, targets, tls),
         "datasets": list(datasets),
@@ -40,6 +45,8 @@ def build_spec(
         "query_budget": args.budget,
         "question_types": args.question_types,
         "reuse": args.reuse,
+        "allow_unqualified_judges": args.judge_unqualified,
+        **(uploads or {}),
     }
     if args.reader:
         spec["reader"] = {

@@ -28,6 +28,18 @@ def upload(
     return {"name": dataset_name(path), "upload": digest, "max_examples": max_examples}
 
 
+def upload_judge_files(
+    client: BenchClient, labels: str | None, errata: str | None
+) -> dict[str, str]:
+    """Send the files of --labels and --errata, and return what a spec says of them."""
+    given = {"labels_upload": labels, "errata_upload": errata}
+    return {
+        name: str(upload(client, Path(file), None, skip_bad_lines=False)["upload"])
+        for name, file in given.items()
+        if file
+    }
+
+
 def dataset_name(path: Path) -> str:
     """Return a file's name without its ending."""
     for suffix in sorted(FILE_SUFFIXES, key=len, reverse=True):

@@ -167,7 +167,8 @@ class Finder:
     async def find(self, ref: EvaluatorRef) -> Evaluator:
         """Return an evaluator served at a target, attached, or registered here."""
         if not (ref.target or ref.attached):
-            return await self._maker.make(ref.name, ref.options)
+            label = {"label": ref.label} if ref.label else {}
+            return await self._maker.make(ref.name, {**ref.options, **label})
         if ref.attached:
             _, info = find_attached(self._attachments, "evaluators", ref.attached)
             return AttachedEvaluator(self._attachments, info, ref.options)

@@ -17,6 +17,8 @@ from cbench_server.events import RowScored
 from cbench_server.metrics.summary import Summarized, Summarizer
 from cbench_server.results import EvalResult, EvalRow
 from cbench_server.runs.digests import canonical_digest
+from cbench_server.runs.judging import mark_rows
+from cbench_server.runs.local_judges import check_local_judges
 from cbench_server.runs.pipeline import Pipeline
 from cbench_server.runs.plan import DatasetPlan, Plan
 from cbench_server.runs.progress import open_progress
@@ -223,7 +225,9 @@ def check_arguments(names: Sequence[str], max_workers: int | None) -> None:
 def finish(job: Job, metrics: Sequence[Metric] | None, config: Mapping[str, Any]) -> EvalResult:
     """Run a job and summarise it; `config` is recorded with it."""
     started = time.time()
+    judges = run_in_thread(check_local_judges(job.evaluators, job.examples))
     rows, timing = run_in_thread(job.run())
+    mark_rows(rows, judges)
     names, chosen = list(job.systems), list(metrics or [])
 
     scores = {
@@ -261,6 +265,7 @@ def finish(job: Job, metrics: Sequence[Metric] | None, config: Mapping[str, Any]
             "started_at": started,
             "headlines": {name: [*used] for name, used in whole.headlines.items()},
             "metric_failures": whole.failures,
+            **({"judges": judges} if judges else {}),
         },
         summarize=summarize_part,
         comparer=partial(compare_two, scores=scores),

@@ -106,7 +106,7 @@ async def test_labels_tell_several_judges_of_one_run_apart(server: ModelServer) 
     server.say("YES")
     judge = MemoryJudge(server.url, pack="lenient", label="lenient", self_graded=True)
     assert judge.name == "memory-judge:lenient"
-    assert [info.name for info in judge.score_infos][0] == "memory_judge:lenient"
+    assert judge.score_infos[0].name == "memory_judge:lenient"
     said = await judge.assess(ASKED, {"response": "Oslo"})
     await judge.close_connections()
     assert said.scores == {"memory_judge:lenient": 1.0, "memory_judge_raw:lenient": 1.0}

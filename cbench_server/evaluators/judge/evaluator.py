@@ -1,12 +1,16 @@
 """Judge evaluator: what both judges share as evaluators, apart from their verdicts."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from cbench_server.errors import CbenchError
-from cbench_server.evaluators.judge.judge import Judge
+from cbench_server.evaluators.judge.controls import VERSION as CONTROLS_VERSION
+from cbench_server.evaluators.judge.controls import Control, make_controls
+from cbench_server.evaluators.judge.judge import Effort, Judge
 from cbench_server.evaluators.judge.packs import VerdictKind, pack_named
+from cbench_server.evaluators.judge.qualification import qualify
 from cbench_server.evaluators.judge.settings import JudgeSettings
 from cbench_server.models.blocking import run_blocking
 from cbench_server.types import Assessment, Example, Placement, ScoreInfo, Scores
@@ -63,6 +67,33 @@ class JudgeEvaluator(JudgeSettings):
 
     async def _assess(self, original: Example, processed: Example) -> Assessment:
         raise NotImplementedError
+
+    def control_identity(self) -> str:
+        """Name all that verdicts on controls depend on, but for the dataset."""
+        asked = [self.base_url.rstrip("/"), self.model, self.version, CONTROLS_VERSION]
+        return "\n".join([*asked, json.dumps(self._judge.body, sort_keys=True)])
+
+    async def qualify(self, examples: Sequence[Example], rows: int, seed: int) -> dict[str, Any]:
+        """Have controls judged, made from examples of a run of so many; return how that went."""
+        pack = self._judge.pack
+        main = self._named(next(iter(self.failed)))
+        effort = Effort()
+
+        async def assess(control: Control) -> float | None:
+            said = await self.assess(control.original, {"response": control.response})
+            effort.take(said.details)
+            return said.scores.get(main)
+
+        controls = make_controls(examples, rows, seed) if pack.shows_reference else []
+        record = await qualify(pack, controls, assess)
+        return {
+            "url": self.base_url,
+            "model": self.model,
+            "pack": self.pack,
+            "pack_digest": pack.digest,
+            "effort": effort.describe(),
+            **record,
+        }
 
     def mark(self, marks: Mapping[str, Any]) -> None:
         """Keep with every verdict from now on what a reader must know of this judge."""

@@ -60,6 +60,15 @@ class Effort:
         self.seconds += other.seconds
         self.usage = add_usage(self.usage, other.usage)
 
+    def take(self, details: Mapping[str, Any]) -> None:
+        """Add what a verdict took, as its details tell."""
+        self.requests += int(details.get("requests") or 0)
+        self.retries += int(details.get("retries") or 0)
+        self.abandoned += int(details.get("abandoned") or 0)
+        self.asked_again += int(details.get("asked_again") or 0)
+        self.seconds += float(details.get("seconds") or 0.0)
+        self.usage = add_usage(self.usage, details.get("usage") or {})
+
     def describe(self) -> dict[str, Any]:
         """Return what is kept with a row; what did not happen is left out."""
         counts = {
