@@ -17,11 +17,12 @@ def build_spec(
     predictions: Mapping[int, System],
     datasets: Sequence[Mapping[str, Any]],
     tls: Mapping[str, Any] | None,
+    uploads: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """Build the spec.
 
     `launched` has targets and logs of systems, by their place among `systems`,
-    `predictions` the uploaded ones.
+    `predictions` the uploaded ones, `uploads` the files of judges that were sent.
     """
     spec: dict[str, Any] = {
         "systems": build_systems(args, launched, predictions, tls),
@@ -46,6 +47,8 @@ def build_spec(
         "question_types": args.question_types,
         "reuse": args.reuse,
         "matched_controls": args.controls == "matched",
+        "allow_unqualified_judges": args.judge_unqualified,
+        **(uploads or {}),
     }
     if args.reader:
         spec["reader"] = {

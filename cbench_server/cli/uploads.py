@@ -39,6 +39,18 @@ def named_file(text: str) -> tuple[str, Path]:
     return name_of_file(Path(text)), Path(text)
 
 
+def upload_judge_files(
+    client: BenchClient, labels: str | None, errata: str | None
+) -> dict[str, str]:
+    """Send the files of --labels and --errata, and return what a spec says of them."""
+    given = {"labels_upload": labels, "errata_upload": errata}
+    return {
+        name: str(upload(client, Path(file), None, skip_bad_lines=False)["upload"])
+        for name, file in given.items()
+        if file
+    }
+
+
 def _first(examples: Iterator[Example], limit: int | None) -> Iterator[Example]:
     return examples if limit is None else islice(examples, limit)
 

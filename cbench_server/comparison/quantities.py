@@ -47,8 +47,16 @@ class Measures:
         baseline: Sequence[EvalRow] | None = None,
         threshold: float = 0.7,
         scores: Mapping[str, ScoreInfo] | None = None,
+        *,
+        estimates: Mapping[str, Estimate] | None = None,
+        baseline_estimates: Mapping[str, Estimate] | None = None,
     ) -> None:
-        """`scores` is what is known of the scores, by name."""
+        """`scores` is what is known of the scores, by name.
+
+        Estimates are quantities that the rows alone do not tell, such as `labelled rate`.
+        """
+        self._estimates = estimates or {}
+        self._baseline_estimates = baseline_estimates or {}
         self._rows = rows
         self._baseline = baseline
         self._threshold = threshold
@@ -56,6 +64,9 @@ class Measures:
 
     def value(self, policy: Policy) -> Quantity:
         """Measure a quantity on the rows."""
+        if policy.metric in self._estimates:
+            estimate = self._estimates[policy.metric]
+            return Quantity(estimate, policy.metric, _count(len(self._rows)))
         measured = self._measure(policy, self._rows)
         return Quantity(
             measured.estimate, policy.metric, measured.count, worst_case=measured.worst_case
@@ -68,6 +79,12 @@ class Measures:
                 f'the policy "{policy.text}" needs a baseline: name one with --baseline'
             )
         words = f"{policy.metric} against the baseline"
+        if policy.metric in self._estimates and policy.metric in self._baseline_estimates:
+            count = f"{_count(len(self._rows))} against {_count(len(self._baseline))}"
+            ours, theirs = (
+                known[policy.metric] for known in (self._estimates, self._baseline_estimates)
+            )
+            return Quantity(_apart(policy, ours, theirs), words, count)
         if policy.metric in _PERCENTILES or policy.metric in _OTHERS:
             count = f"{_count(len(self._rows))} against {_count(len(self._baseline))}"
             return Quantity(self._far_ends(policy, self._baseline), words, count)
@@ -105,18 +122,7 @@ class Measures:
     def _far_ends(self, policy: Policy, baseline: Sequence[EvalRow]) -> Estimate:
         """Compare the far ends of two intervals, which is too wide rather than too narrow."""
         ours = self._measure(policy, self._rows).estimate
-        theirs = self._measure(policy, baseline).estimate
-
-        def apart(one: float | None, other: float | None) -> float | None:
-            if one is None or other is None or (policy.is_relative and not other):
-                return None
-            return one / other - 1 if policy.is_relative else one - other
-
-        value = apart(ours.value, theirs.value)
-        if value is None:
-            raise _no_share(policy, "a difference")
-        low, high = apart(ours.low, theirs.high), apart(ours.high, theirs.low)
-        return Estimate(value, None, low, high)
+        return _apart(policy, ours, self._measure(policy, baseline).estimate)
 
     def _measure(self, policy: Policy, rows: Sequence[EvalRow]) -> "_Measured":
         measured = _measure(policy.metric, rows, self._threshold, self._scores)
@@ -131,6 +137,19 @@ class _Measured:
     count: str
     has_unscored: bool
     worst_case: Estimate | None = None
+
+
+def _apart(policy: Policy, ours: Estimate, theirs: Estimate) -> Estimate:
+    def apart(one: float | None, other: float | None) -> float | None:
+        if one is None or other is None or (policy.is_relative and not other):
+            return None
+        return one / other - 1 if policy.is_relative else one - other
+
+    value = apart(ours.value, theirs.value)
+    if value is None:
+        raise _no_share(policy, "a difference")
+    low, high = apart(ours.low, theirs.high), apart(ours.high, theirs.low)
+    return Estimate(value, None, low, high)
 
 
 def _no_share(policy: Policy, instead: str) -> InvalidInput:

@@ -33,6 +33,8 @@ def _no_claim(pair: "PairedDifference") -> str:
     measured = f"{pair.a} against {pair.b} on {pair.score}: {signed(value, pair)}"
     if low is not None and high is not None:
         measured += f" (95% CI {number(low, pair)} to {number(high, pair)}, {p_text(pair)})"
+    if pair.disputed:
+        return f"{measured}. Another judge orders them the other way: neither is called better."
     wanted = amount(pair.effect, pair)
     if pair.more_examples is None:
         few = "1 example is" if pair.examples == 1 else f"{pair.examples:,} examples are"

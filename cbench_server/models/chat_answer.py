@@ -23,6 +23,10 @@ class ChatReply:
     """Empty where the model gave none, as when it calls a tool."""
     usage: dict[str, Any] | None
     """As the server reported it; None where it did not."""
+    finish_reason: str = ""
+    """Why the model stopped, such as `stop` or `length`; empty where the server did not say."""
+    model: str = ""
+    """The model that answered, by the name the server gives it."""
 
 
 class Trouble(Exception):
@@ -51,7 +55,8 @@ def parse_reply(answer: bytes) -> ChatReply:
             "BAD_RESPONSE", f"answered with something that is not JSON: {_excerpt(answer)}"
         ) from None
     try:
-        content = document["choices"][0]["message"].get("content")
+        choice = document["choices"][0]
+        content = choice["message"].get("content")
     except (KeyError, IndexError, TypeError, AttributeError):
         raise Trouble(
             "BAD_RESPONSE", f"answered without choices[0].message: {_excerpt(answer)}"
@@ -59,7 +64,12 @@ def parse_reply(answer: bytes) -> ChatReply:
     if content is not None and not isinstance(content, str):
         raise Trouble("BAD_RESPONSE", f"answered with content that is not text: {_excerpt(answer)}")
     usage = document.get("usage")
-    return ChatReply(content or "", usage if isinstance(usage, dict) and usage else None)
+    return ChatReply(
+        content or "",
+        usage if isinstance(usage, dict) and usage else None,
+        finish_reason=_text(choice.get("finish_reason")),
+        model=_text(document.get("model")),
+    )
 
 
 def add_usage(total: Mapping[str, Any], usage: Mapping[str, Any]) -> dict[str, Any]:
@@ -124,6 +134,10 @@ def _seconds_until(date: str, now: float) -> float | None:
 def _excerpt(answer: bytes) -> str:
     text = " ".join(answer[:_EXCERPT].decode("utf-8", "replace").split())
     return f'"{text}"' if text else "nothing"
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def _is_number(value: object) -> bool:

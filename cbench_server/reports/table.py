@@ -11,6 +11,7 @@ from cbench_server.reports.columns import (
     headline_columns,
     type_keys,
 )
+from cbench_server.reports.judges import MARK, marked_scores
 from cbench_server.spec import Run, RunState
 from cbench_server.texts import numbers
 from cbench_server.texts.grid import Grid, printable, to_text
@@ -49,7 +50,9 @@ def headline(run: Run, facts: RowFacts) -> Grid:
 
 def title_of(column: Column, run: Run, facts: RowFacts) -> str:
     """Name a column; that of the score by the score that counts."""
-    return _score_title(run, facts) if column.title == "Score" else column.title
+    if column.title == "Score":
+        return _score_title(run, facts)
+    return column.title + (MARK if column.title.partition(":")[2] in marked_scores(run) else "")
 
 
 def with_standing(
@@ -69,7 +72,7 @@ def with_standing(
     if any(counted):
         insert(len(titles) - 1, "Scored", counted)
     kinds = [" and ".join(headlines(run, facts).get(system, ())) for system in run.systems]
-    place = next((n for n, title in enumerate(titles) if title.rstrip("*") == "Score"), None)
+    place = next((n for n, title in enumerate(titles) if title.rstrip("*†") == "Score"), None)
     if place is not None and len({*kinds}) > 1:
         insert(place, "Kind", kinds)
     return tuple(titles), tuple(map(tuple, cells))
@@ -205,6 +208,7 @@ def _substitutes(run: Run, facts: RowFacts) -> set[str]:
 def _score_title(run: Run, facts: RowFacts) -> str:
     names = _used_scores(run, facts)
     mark = "*" if _stand_ins(run) or _substitutes(run, facts) else ""
+    mark += MARK if names & marked_scores(run) else ""
     return (min(names) if len(names) == 1 else "Score") + mark
 
 

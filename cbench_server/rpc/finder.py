@@ -171,7 +171,8 @@ class Finder:
     async def find(self, ref: EvaluatorRef) -> Evaluator:
         """Return an evaluator served at a target, attached, or registered here."""
         if not (ref.target or ref.attached):
-            made = await self._maker.make(ref.name, ref.options)
+            label = {"label": ref.label} if ref.label else {}
+            made = await self._maker.make(ref.name, {**ref.options, **label})
             if info_of(made).asks_model:
                 await self._probe_judge(ref)
             return made

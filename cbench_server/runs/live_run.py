@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cbench_server.errors import CbenchError, RunFailed, Unencodable
@@ -15,10 +15,13 @@ from cbench_server.results import EvalRow, Failure
 from cbench_server.runs.answers import earlier_answers
 from cbench_server.runs.connections import Connections, Finder, check_systems, connect, wait_for
 from cbench_server.runs.controls import ControlCaller, control_notes, controls_of, wanted_controls
+from cbench_server.runs.judge_notes import Findings
+from cbench_server.runs.judging import CheckMemory, Checks
 from cbench_server.runs.pipeline import Pipeline
 from cbench_server.runs.plan import Plan
 from cbench_server.runs.rescore import Rescoring
 from cbench_server.runs.resolution import Uploads, parse_failure_budget
+from cbench_server.runs.run_judges import RunJudges
 from cbench_server.runs.spool import Spool
 from cbench_server.runs.store import RunStore
 from cbench_server.runs.summary import new_summarizer, read_back
@@ -43,6 +46,8 @@ class Services:
     finder: Finder
     uploads: Uploads
     clock: Callable[[], float]
+    checks: Checks = field(default_factory=CheckMemory)
+    """What judges said of controls in earlier runs."""
     summarize_apart: Callable[[str], Awaitable[Summarized]] | None = None
     """Summarises a long stored run where it takes no memory of ours."""
 
@@ -68,6 +73,7 @@ class LiveRun:
         self._lock = lock
         self._connections = connections
         self._work: Pipeline | Rescoring | None = None
+        self._judges = RunJudges(services)
         self._is_cancelled = False
         self._is_draining = False
         # Takes rows as they are stored; None where rows must be read back.
@@ -125,6 +131,7 @@ class LiveRun:
         await self._store.append(
             self._run.run_id, [StateChanged(RunState.RUNNING)], update={"state": RunState.RUNNING}
         )
+        self._run = await self._judges.admit(self._run, self._opened)
         spool: Spool | None = None
         if self._run.parent_run_id:
             self._work = self._rescoring()
@@ -261,6 +268,7 @@ class LiveRun:
     async def _consume(self, work: Pipeline | Rescoring) -> None:
         async for batch in work.events():
             update: dict[str, Any] = {}
+            self._judges.mark(batch)
             for event in batch:
                 if isinstance(event, StateChanged):
                     update = {"state": event.state, "waiting_reason": event.reason}
@@ -310,8 +318,13 @@ class LiveRun:
         }.items():
             timing[system] = timing.get(system, 0.0) + seconds
         summarized = Summarized({})
+        found = Findings()
         try:
             summarized = await self._summarize(stored)
+            summarised = replace(stored, summary=summarized.summary)
+            found = await self._judges.explain(summarised, self._connections)
+            for system, values in found.values.items():
+                summarized.summary.setdefault(system, {}).update(values)
         except Exception as error:
             log.exception("run %s cannot be summarised", stored.run_id)
             state = RunState.FAILED
@@ -322,15 +335,17 @@ class LiveRun:
             "failure": failure,
             "waiting_reason": "",
             "summary": summarized.summary,
+            "notes": (*stored.notes, *found.notes),
             "config": {
                 **stored.config,
+                **({"judging": found.facts} if found.facts else {}),
                 "headlines": {name: [*scores] for name, scores in summarized.headlines.items()},
                 "metric_failures": summarized.failures,
             },
             "timing": timing,
         }
         if controls_of(stored):
-            changes["notes"] = await control_notes(self._store, stored)
+            changes["notes"] += await control_notes(self._store, stored)
         finished = replace(stored, **changes, last_seq=stored.last_seq + 1)
         await self._store.append(stored.run_id, [RunFinished(finished)], update=changes)
 

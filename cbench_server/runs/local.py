@@ -12,7 +12,9 @@ from cbench_server.comparison import compare_two
 from cbench_server.events import RowScored
 from cbench_server.metrics.summary import Summarized, Summarizer
 from cbench_server.results import EvalResult, EvalRow
+from cbench_server.runs.judging import mark_rows
 from cbench_server.runs.local_cache import SystemCache
+from cbench_server.runs.local_judges import check_local_judges
 from cbench_server.runs.pipeline import Pipeline
 from cbench_server.runs.plan import DatasetPlan, Plan
 from cbench_server.runs.progress import open_progress
@@ -138,7 +140,9 @@ class _ListSource:
 def finish(job: Job, metrics: Sequence[Metric], config: Config) -> EvalResult:
     """Run a job and summarise it; `config` records how its rows, or a part of them, were made."""
     started = time.time()
+    judges = run_in_thread(check_local_judges(job.plans, job.examples))
     rows, timing = run_in_thread(job.run())
+    mark_rows(rows, judges)
     times = {"started_at": started, "ended_at": time.time()}
     name_score(rows)
     names = list(job.systems)
@@ -159,6 +163,7 @@ def finish(job: Job, metrics: Sequence[Metric], config: Config) -> EvalResult:
             **times,
             "headlines": {name: [*used] for name, used in found.headlines.items()},
             "metric_failures": found.failures,
+            **({"judges": judges} if judges else {}),
         }
 
     whole = summarized(rows)

@@ -84,6 +84,9 @@ class Orchestrator:
         references_upload: str = "",
         labels: Mapping[str, str] | None = None,
         request_id: str = "",
+        allow_unqualified_judges: bool = False,
+        errata_upload: str = "",
+        labels_upload: str = "",
     ) -> Run:
         """Rescore a finished run as a new run.
 
@@ -96,7 +99,14 @@ class Orchestrator:
             raise WrongState(f'run "{run_id}" is {parent.state}; wait until it is over.')
         if not parent.completed_rows:
             raise WrongState(f'run "{run_id}" has no rows, so there is nothing to score.')
-        spec = replace(parent.spec, labels=dict(labels or {}), reuse=False)
+        spec = replace(
+            parent.spec,
+            labels=dict(labels or {}),
+            reuse=False,
+            allow_unqualified_judges=allow_unqualified_judges,
+            errata_upload=errata_upload or parent.spec.errata_upload,
+            labels_upload=labels_upload or parent.spec.labels_upload,
+        )
         if evaluators:
             # The score that counted may not be among those that others give.
             spec = replace(

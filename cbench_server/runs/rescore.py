@@ -266,7 +266,9 @@ def describe_rescoring(
         {**each, **plans[each["label"]].describe()} if each.get("label") in plans else each
         for each in parent.config.get("datasets", [])
     ]
-    config = {name: value for name, value in parent.config.items() if name != "resumptions"}
+    # Those of the parent are no longer true of what is rescored.
+    gone = ("resumptions", "judges", "judging")
+    config = {name: value for name, value in parent.config.items() if name not in gone}
     rescoring = {"of": parent.run_id, "references_upload": references_upload, "time": now}
     # A parent that was itself rescored has examples that were corrected then.
     if earlier := parent.config.get("rescoring"):

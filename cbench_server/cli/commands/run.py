@@ -78,6 +78,7 @@ def run(args: argparse.Namespace) -> int:
     from cbench_server.cli.follow import conclude
     from cbench_server.cli.output import check_output
     from cbench_server.cli.spec import build_spec, check_systems
+    from cbench_server.cli.uploads import upload_judge_files
 
     if not args.imports:
         check_output(args)
@@ -91,7 +92,8 @@ def run(args: argparse.Namespace) -> int:
         # Once more, now that --import has registered its reporters.
         check_output(args)
         datasets = [_dataset(client, args, text) for text in args.datasets]
-        spec = build_spec(args, launched, _predictions(client, args), datasets, tls)
+        sent = upload_judge_files(client, args.labels_file, args.errata)
+        spec = build_spec(args, launched, _predictions(client, args), datasets, tls, sent)
         streams_rows = args.output == "jsonl"
         events = _evaluate(client, spec, streams_rows, args.wait or 0.0)
         return conclude(

@@ -685,7 +685,7 @@ class DeleteRunResponse(_message.Message):
     def __init__(self) -> None: ...
 
 class RescoreRequest(_message.Message):
-    __slots__ = ("run_id", "evaluators", "references_upload", "labels", "request_id")
+    __slots__ = ("run_id", "evaluators", "references_upload", "labels", "request_id", "allow_unqualified_judges", "errata_upload", "labels_upload")
     class LabelsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -698,12 +698,18 @@ class RescoreRequest(_message.Message):
     REFERENCES_UPLOAD_FIELD_NUMBER: _ClassVar[int]
     LABELS_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    ALLOW_UNQUALIFIED_JUDGES_FIELD_NUMBER: _ClassVar[int]
+    ERRATA_UPLOAD_FIELD_NUMBER: _ClassVar[int]
+    LABELS_UPLOAD_FIELD_NUMBER: _ClassVar[int]
     run_id: str
     evaluators: _containers.RepeatedCompositeFieldContainer[EvaluatorRef]
     references_upload: str
     labels: _containers.ScalarMap[str, str]
     request_id: str
-    def __init__(self, run_id: _Optional[str] = ..., evaluators: _Optional[_Iterable[_Union[EvaluatorRef, _Mapping]]] = ..., references_upload: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., request_id: _Optional[str] = ...) -> None: ...
+    allow_unqualified_judges: bool
+    errata_upload: str
+    labels_upload: str
+    def __init__(self, run_id: _Optional[str] = ..., evaluators: _Optional[_Iterable[_Union[EvaluatorRef, _Mapping]]] = ..., references_upload: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., request_id: _Optional[str] = ..., allow_unqualified_judges: bool = ..., errata_upload: _Optional[str] = ..., labels_upload: _Optional[str] = ...) -> None: ...
 
 class RescoreResponse(_message.Message):
     __slots__ = ("run",)
