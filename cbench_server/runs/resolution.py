@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from cbench_server.contract import info_of
 from cbench_server.datasets.conversations import questions
+from cbench_server.datasets.protocol import DatasetProtocol, uses
 from cbench_server.datasets.record import DEFAULT_REFERENCE_FIELDS, DatasetRecord
 from cbench_server.datasets.shuffle import shuffled
 from cbench_server.errors import InvalidSpec
@@ -19,7 +20,12 @@ from cbench_server.spec import DatasetRef, EvaluatorRef, MetricRef, RunSpec
 from cbench_server.tokens import Tokenizer
 from cbench_server.types import Evaluator, Example, Metric
 
-DEFAULT_EVALUATORS = ("answer-quality", "context-retention")
+DEFAULT_PROTOCOL = DatasetProtocol(
+    shown=(),
+    withheld=DEFAULT_REFERENCE_FIELDS,
+    evaluators=uses("answer-quality", "context-retention"),
+)
+"""What examples are measured by that come without a record."""
 DEFAULT_METRICS = [
     "mean-score",
     "every-score",
@@ -111,21 +117,37 @@ class ResolvedDataset:
                 )
         return {}
 
+    @property
+    def protocol(self) -> DatasetProtocol:
+        """What its config measures."""
+        return self.record.protocol_of(self.ref.config) if self.record else DEFAULT_PROTOCOL
+
     def describe(self) -> dict[str, Any]:
         """Record what is needed to read the same examples again; asks the hub where it is read."""
         ref, record = self.ref, self.record
         described: dict[str, Any] = {
             "label": ref.label,
             "upload": ref.upload,
-            "split": ref.split or (record.split if record else ""),
+            "split": ref.split or self.protocol.split,
             "shuffle": ref.shuffle,
             "where": dict(ref.where),
             "max_examples": ref.max_examples,
         }
         if record is None or record.hub is None:
-            return {**described, "revision": record.revision if record else ""}
+            return {**described, "revision": self.protocol.revision}
         config = record.config_of(ref.config)
         return described | record.hub.provenance(config, **self._options())
+
+    def followed(self, described: Mapping[str, Any], primary_score: str) -> DatasetProtocol:
+        """Return the protocol as the run follows it, which reads what is described."""
+        ref = self.ref
+        some = [f"at most {ref.max_examples:,}"] if ref.max_examples is not None else []
+        some += [f"those with {name} {text}" for name, text in ref.where.items()]
+        return self.protocol.in_a_run(
+            split=str(described["split"]),
+            part=f"Of the examples {', of '.join(some)} were asked for." if some else "",
+            primary_score=primary_score,
+        )
 
     def reference_fields(self, spec: RunSpec) -> frozenset[str]:
         """The fields kept from systems."""
@@ -253,14 +275,15 @@ async def resolve_evaluators(
     for dataset in datasets:
         own: list[Evaluator] = []
         if not spec.replace_evaluators:
-            wanted = dataset.record.evaluators if dataset.record else DEFAULT_EVALUATORS
+            refs = dataset.protocol.evaluators
+            wanted = dataset.protocol.evaluator_names
             taken = {evaluator.name for evaluator in named}
             always = ("abstention", *_ALWAYS) if spec.kind == "memory" else _ALWAYS
-            names = [*wanted, *(name for name in always if name not in wanted)]
-            own = [await find(EvaluatorRef(name)) for name in names if name not in taken]
+            refs += uses(*(name for name in always if name not in wanted))
+            own = [await find(ref) for ref in refs if ref.name not in taken]
         if not own and not named:
             raise InvalidSpec("no evaluator is left: name one with --evaluator.")
-        primary = dataset.record.primary_score if dataset.record else "f1"
+        primary = dataset.protocol.primary_score
         if spec.replace_evaluators:
             primary = _primary_of(named, primary)
         plans[dataset.ref.label] = DatasetPlan(
