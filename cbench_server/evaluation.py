@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 from cbench_server.contract import info_of, name_of
 from cbench_server.datasets.conversations import questions
-from cbench_server.datasets.record import DEFAULT_REFERENCE_FIELDS, DatasetRecord
+from cbench_server.datasets.protocol import DatasetProtocol
+from cbench_server.datasets.record import DEFAULT_REFERENCE_FIELDS
 from cbench_server.errors import InvalidInput
 from cbench_server.registry import load_dataset, registry
 from cbench_server.results import EvalResult
@@ -22,6 +23,7 @@ from cbench_server.runs.resolution import resolve_metrics
 from cbench_server.runs.row_cache import RowCache
 from cbench_server.runs.store import SpooledExample
 from cbench_server.runs.wiring import (
+    UNKNOWN_PROTOCOL,
     check_score_field,
     missing_references,
     own_evaluators,
@@ -168,21 +170,18 @@ def _plans(
 ) -> dict[str, DatasetPlan]:
     """Say how the rows of each tag are scored, and warn of tags that cannot be."""
     given = None if evaluators is None else components(evaluators, "evaluator")
-    records = {source.label: source.loaded.record for source in sources if source.loaded}
-    made: dict[str, Evaluator] = {}
+    known = {source.label: source.loaded for source in sources if source.loaded}
     plans: dict[str, DatasetPlan] = {}
     for tag in dict.fromkeys(entry.dataset for entry in examples):
-        record = records.get(tag)
-        if given is None:
-            names = own_evaluators(record, kind)
-            for name in names:
-                if name not in made:
-                    made[name] = registry.create_evaluator(name, {})
+        loaded = known.get(tag)
+        protocol = (loaded and loaded.protocol) or UNKNOWN_PROTOCOL
+        own = [] if given is not None else own_evaluators(protocol, kind)
+        record = loaded.record if loaded else None
         withheld = record.reference_fields if record else DEFAULT_REFERENCE_FIELDS
         plans[tag] = DatasetPlan(
-            evaluators=[made[name] for name in names] if given is None else given,
+            evaluators=given or [registry.create_evaluator(ref.name, ref.options) for ref in own],
             reference_fields=frozenset(withheld) if blind else frozenset(),
-            primary_score=score_field or _primary_score(record, given),
+            primary_score=score_field or _primary_score(protocol, given),
             is_score_chosen=bool(score_field),
         )
         tagged = (entry.example for entry in examples if entry.dataset == tag)
@@ -192,11 +191,11 @@ def _plans(
     return plans
 
 
-def _primary_score(record: DatasetRecord | None, given: Sequence[Evaluator] | None) -> str:
+def _primary_score(protocol: DatasetProtocol, given: Sequence[Evaluator] | None) -> str:
     """Name the score that counts; empty where that shows only in what the evaluators give."""
     if given is not None and not any(info_of(each).scores for each in given):
         return ""
-    return primary_score(record, given)
+    return primary_score(protocol, given)
 
 
 def _metrics(

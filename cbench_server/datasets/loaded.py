@@ -5,6 +5,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from cbench_server.datasets.protocol import DatasetProtocol
 from cbench_server.datasets.readers.files import iterate_file, name_of_file
 from cbench_server.datasets.record import DatasetRecord
 from cbench_server.errors import InvalidInput
@@ -23,6 +24,7 @@ class LoadedDataset:
         read: Callable[[], Iterator[Example]],
         *,
         record: DatasetRecord | None = None,
+        protocol: DatasetProtocol | None = None,
         origin: Mapping[str, Any] | None = None,
         describe: Callable[[], Mapping[str, Any]] = dict,
         count: int | None = None,
@@ -31,6 +33,8 @@ class LoadedDataset:
         """The tag of its rows."""
         self.record = record
         """None for a file."""
+        self.protocol = protocol
+        """How its config is measured; None for a file."""
         self._read = read
         self._origin = dict(origin or {})
         self._describe = describe
@@ -50,6 +54,7 @@ def loaded_record(
 ) -> LoadedDataset:
     """Load a dataset by its record; what cannot be read is refused at once."""
     chosen = record.config_of(config)
+    protocol = record.protocol_of(chosen)
     record.examples(chosen, **options)
     where = {key: str(options[key]) for key in ("split", "revision", "data_dir") if key in options}
     hub = record.hub
@@ -57,9 +62,10 @@ def loaded_record(
         f"{record.name}:{chosen}" if config else record.name,
         lambda: record.examples(chosen, **options),
         record=record,
+        protocol=protocol,
         origin={
-            "split": options.get("split") or record.split,
-            "revision": options.get("revision") or record.revision,
+            "split": options.get("split") or protocol.split,
+            "revision": options.get("revision") or protocol.revision,
         },
         describe=(lambda: hub.provenance(chosen, **where)) if hub is not None else dict,
         count=n,

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from cbench_server.datasets.conversations import questions
+from cbench_server.datasets.protocol import DatasetProtocol
 from cbench_server.datasets.record import DEFAULT_REFERENCE_FIELDS, DatasetRecord
 from cbench_server.datasets.shuffle import shuffled
 from cbench_server.errors import InvalidSpec
@@ -14,7 +15,7 @@ from cbench_server.runs.lane import MAX_CONCURRENCY
 from cbench_server.runs.plan import DatasetPlan, FailureBudget
 from cbench_server.runs.spool import prepare
 from cbench_server.runs.store import SpooledExample
-from cbench_server.runs.wiring import own_evaluators, primary_score
+from cbench_server.runs.wiring import UNKNOWN_PROTOCOL, own_evaluators, primary_score
 from cbench_server.spec import DatasetRef, EvaluatorRef, MetricRef, RunSpec
 from cbench_server.tokens import Tokenizer
 from cbench_server.types import Evaluator, Example, Metric
@@ -109,21 +110,37 @@ class ResolvedDataset:
                 )
         return {}
 
+    @property
+    def protocol(self) -> DatasetProtocol:
+        """What its config measures."""
+        return self.record.protocol_of(self.ref.config) if self.record else UNKNOWN_PROTOCOL
+
     def describe(self) -> dict[str, Any]:
         """Record what is needed to read the same examples again; asks the hub where it is read."""
         ref, record = self.ref, self.record
         described: dict[str, Any] = {
             "label": ref.label,
             "upload": ref.upload,
-            "split": ref.split or (record.split if record else ""),
+            "split": ref.split or self.protocol.split,
             "shuffle": ref.shuffle,
             "where": dict(ref.where),
             "max_examples": ref.max_examples,
         }
         if record is None or record.hub is None:
-            return {**described, "revision": record.revision if record else ""}
+            return {**described, "revision": self.protocol.revision}
         config = record.config_of(ref.config)
         return described | record.hub.provenance(config, **self._options())
+
+    def followed(self, described: Mapping[str, Any], primary_score: str) -> DatasetProtocol:
+        """Return the protocol as the run follows it, which reads what is described."""
+        ref = self.ref
+        some = [f"at most {ref.max_examples:,}"] if ref.max_examples is not None else []
+        some += [f"those with {name} {text}" for name, text in ref.where.items()]
+        return self.protocol.in_a_run(
+            split=str(described["split"]),
+            part=f"Of the examples {', of '.join(some)} were asked for." if some else "",
+            primary_score=primary_score,
+        )
 
     def reference_fields(self, spec: RunSpec) -> frozenset[str]:
         """The fields kept from systems."""
@@ -256,15 +273,15 @@ async def resolve_evaluators(
     for dataset in datasets:
         own: list[Evaluator] = []
         if not spec.replace_evaluators:
-            names = own_evaluators(dataset.record, spec.kind)
-            own = [await find(EvaluatorRef(name)) for name in names if name not in taken]
+            refs = own_evaluators(dataset.protocol, spec.kind)
+            own = [await find(ref) for ref in refs if ref.name not in taken]
         if not own and not named:
             raise InvalidSpec("no evaluator is left: name one with --evaluator.")
         replacing = named if spec.replace_evaluators else None
         plans[dataset.ref.label] = DatasetPlan(
             evaluators=[*own, *named],
             reference_fields=dataset.reference_fields(spec),
-            primary_score=spec.score_field or primary_score(dataset.record, replacing),
+            primary_score=spec.score_field or primary_score(dataset.protocol, replacing),
             is_score_chosen=bool(spec.score_field),
         )
     return plans

@@ -4,30 +4,36 @@ import difflib
 from collections.abc import Iterable, Sequence
 
 from cbench_server.contract import info_of
-from cbench_server.datasets.record import DatasetRecord
+from cbench_server.datasets.protocol import DatasetProtocol, uses
+from cbench_server.datasets.record import DEFAULT_REFERENCE_FIELDS
 from cbench_server.errors import InvalidSpec
 from cbench_server.runs.plan import DatasetPlan
+from cbench_server.spec import EvaluatorRef
 from cbench_server.types import Evaluator, Example
 
-DEFAULT_EVALUATORS = ("answer-quality", "context-retention")
-_DEFAULT_SCORE = "f1"
+UNKNOWN_PROTOCOL = DatasetProtocol(
+    shown=(),
+    withheld=DEFAULT_REFERENCE_FIELDS,
+    evaluators=uses("answer-quality", "context-retention"),
+)
+"""What examples are measured by of which nothing is known."""
 _ALWAYS = ("context-retention",)
 
 
-def own_evaluators(record: DatasetRecord | None, kind: str) -> list[str]:
-    """Name the evaluators of a dataset; None stands for examples of which nothing is known."""
-    wanted = record.evaluators if record else DEFAULT_EVALUATORS
+def own_evaluators(protocol: DatasetProtocol, kind: str) -> tuple[EvaluatorRef, ...]:
+    """Return the evaluators of a dataset, with their settings."""
     always = ("abstention", *_ALWAYS) if kind == "memory" else _ALWAYS
-    return list(dict.fromkeys((*wanted, *always)))
+    wanted = protocol.evaluator_names
+    return (*protocol.evaluators, *uses(*(name for name in always if name not in wanted)))
 
 
-def primary_score(record: DatasetRecord | None, replacing: Sequence[Evaluator] | None) -> str:
+def primary_score(protocol: DatasetProtocol, replacing: Sequence[Evaluator] | None) -> str:
     """Name the score that counts: the dataset's own.
 
     Where other evaluators replace those of the dataset and none gives that
     score, it is the first that they announce.
     """
-    wanted = record.primary_score if record else _DEFAULT_SCORE
+    wanted = protocol.primary_score
     if replacing is None:
         return wanted
     announced = [score.name for each in replacing for score in info_of(each).scores]

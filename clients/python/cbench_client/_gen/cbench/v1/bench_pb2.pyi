@@ -752,7 +752,7 @@ class ListComponentsResponse(_message.Message):
     def __init__(self, datasets: _Optional[_Iterable[_Union[DatasetInfo, _Mapping]]] = ..., evaluators: _Optional[_Iterable[_Union[_evaluator_pb2.EvaluatorInfo, _Mapping]]] = ..., metrics: _Optional[_Iterable[_Union[MetricInfo, _Mapping]]] = ..., systems: _Optional[_Iterable[_Union[_system_pb2.SystemInfo, _Mapping]]] = ..., memory_systems: _Optional[_Iterable[_Union[_system_pb2.SystemInfo, _Mapping]]] = ..., server_version: _Optional[str] = ...) -> None: ...
 
 class DatasetInfo(_message.Message):
-    __slots__ = ("name", "description", "embedded", "evaluators", "reference_fields", "family", "configs", "size", "available", "primary_score", "official_metric", "licence", "source", "citation")
+    __slots__ = ("name", "description", "embedded", "evaluators", "reference_fields", "family", "configs", "size", "available", "primary_score", "official_metric", "licence", "source", "citation", "protocols", "split_here")
     NAME_FIELD_NUMBER: _ClassVar[int]
     DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
     EMBEDDED_FIELD_NUMBER: _ClassVar[int]
@@ -767,6 +767,8 @@ class DatasetInfo(_message.Message):
     LICENCE_FIELD_NUMBER: _ClassVar[int]
     SOURCE_FIELD_NUMBER: _ClassVar[int]
     CITATION_FIELD_NUMBER: _ClassVar[int]
+    PROTOCOLS_FIELD_NUMBER: _ClassVar[int]
+    SPLIT_HERE_FIELD_NUMBER: _ClassVar[int]
     name: str
     description: str
     embedded: bool
@@ -781,7 +783,56 @@ class DatasetInfo(_message.Message):
     licence: str
     source: str
     citation: str
-    def __init__(self, name: _Optional[str] = ..., description: _Optional[str] = ..., embedded: bool = ..., evaluators: _Optional[_Iterable[str]] = ..., reference_fields: _Optional[_Iterable[str]] = ..., family: _Optional[str] = ..., configs: _Optional[_Iterable[str]] = ..., size: _Optional[int] = ..., available: bool = ..., primary_score: _Optional[str] = ..., official_metric: bool = ..., licence: _Optional[str] = ..., source: _Optional[str] = ..., citation: _Optional[str] = ...) -> None: ...
+    protocols: _containers.RepeatedCompositeFieldContainer[DatasetProtocol]
+    split_here: str
+    def __init__(self, name: _Optional[str] = ..., description: _Optional[str] = ..., embedded: bool = ..., evaluators: _Optional[_Iterable[str]] = ..., reference_fields: _Optional[_Iterable[str]] = ..., family: _Optional[str] = ..., configs: _Optional[_Iterable[str]] = ..., size: _Optional[int] = ..., available: bool = ..., primary_score: _Optional[str] = ..., official_metric: bool = ..., licence: _Optional[str] = ..., source: _Optional[str] = ..., citation: _Optional[str] = ..., protocols: _Optional[_Iterable[_Union[DatasetProtocol, _Mapping]]] = ..., split_here: _Optional[str] = ...) -> None: ...
+
+class DatasetProtocol(_message.Message):
+    __slots__ = ("configs", "follows", "source", "revision", "split", "shown", "withheld", "extraction", "evaluators", "primary_score", "worst", "groups", "aggregate", "axes")
+    class AxesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: ProtocolAxis
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[ProtocolAxis, _Mapping]] = ...) -> None: ...
+    CONFIGS_FIELD_NUMBER: _ClassVar[int]
+    FOLLOWS_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    REVISION_FIELD_NUMBER: _ClassVar[int]
+    SPLIT_FIELD_NUMBER: _ClassVar[int]
+    SHOWN_FIELD_NUMBER: _ClassVar[int]
+    WITHHELD_FIELD_NUMBER: _ClassVar[int]
+    EXTRACTION_FIELD_NUMBER: _ClassVar[int]
+    EVALUATORS_FIELD_NUMBER: _ClassVar[int]
+    PRIMARY_SCORE_FIELD_NUMBER: _ClassVar[int]
+    WORST_FIELD_NUMBER: _ClassVar[int]
+    GROUPS_FIELD_NUMBER: _ClassVar[int]
+    AGGREGATE_FIELD_NUMBER: _ClassVar[int]
+    AXES_FIELD_NUMBER: _ClassVar[int]
+    configs: _containers.RepeatedScalarFieldContainer[str]
+    follows: str
+    source: str
+    revision: str
+    split: str
+    shown: _containers.RepeatedScalarFieldContainer[str]
+    withheld: _containers.RepeatedScalarFieldContainer[str]
+    extraction: str
+    evaluators: _containers.RepeatedCompositeFieldContainer[EvaluatorRef]
+    primary_score: str
+    worst: float
+    groups: _containers.RepeatedScalarFieldContainer[str]
+    aggregate: str
+    axes: _containers.MessageMap[str, ProtocolAxis]
+    def __init__(self, configs: _Optional[_Iterable[str]] = ..., follows: _Optional[str] = ..., source: _Optional[str] = ..., revision: _Optional[str] = ..., split: _Optional[str] = ..., shown: _Optional[_Iterable[str]] = ..., withheld: _Optional[_Iterable[str]] = ..., extraction: _Optional[str] = ..., evaluators: _Optional[_Iterable[_Union[EvaluatorRef, _Mapping]]] = ..., primary_score: _Optional[str] = ..., worst: _Optional[float] = ..., groups: _Optional[_Iterable[str]] = ..., aggregate: _Optional[str] = ..., axes: _Optional[_Mapping[str, ProtocolAxis]] = ...) -> None: ...
+
+class ProtocolAxis(_message.Message):
+    __slots__ = ("status", "why")
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    WHY_FIELD_NUMBER: _ClassVar[int]
+    status: str
+    why: str
+    def __init__(self, status: _Optional[str] = ..., why: _Optional[str] = ...) -> None: ...
 
 class MetricInfo(_message.Message):
     __slots__ = ("name", "description", "keys")
