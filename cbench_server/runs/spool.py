@@ -16,7 +16,7 @@ from cbench_server.types import Example
 _CHUNK_ROWS = 256
 _CHUNK_BYTES = 2_000_000
 # Of stored examples that are kept, so that a lane close behind need not read them back.
-_KEPT_BYTES = 2_000_000
+_KEPT_BYTES = 1_000_000
 
 
 def prepare(

@@ -43,7 +43,7 @@ async def read_all(spool: Spool) -> list[int]:
 
 @pytest.mark.parametrize("readers", [1, 2])
 async def test_every_lane_reads_every_example_in_order(store: SqliteStore, readers: int) -> None:
-    count = 700  # 14 MB, of which 2 MB are kept.
+    count = 700  # 14 MB, of which 1 MB is kept.
     spool = Spool(store, "r", [lambda first: examples(count)], readers, is_fresh=True)
     _, *found = await asyncio.gather(spool.fill(), *(read_all(spool) for _ in range(readers)))
     assert found == [list(range(count))] * readers
