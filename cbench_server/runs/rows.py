@@ -84,10 +84,12 @@ class RowBuilder:
         return Tokens(given, sum(counts.values()), known.get("context"), counts.get("context"))
 
     def _input_tokens(self, item: Item) -> int:
-        counts = item.spooled.field_tokens
-        total = sum(counts.values())
-        for name in self._plan.datasets[item.spooled.dataset].reference_fields:
-            total -= counts.get(name, 0)
+        withheld = self._plan.datasets[item.spooled.dataset].reference_fields
+        # There are fewer fields than names of references.
+        total = 0
+        for name, count in item.spooled.field_tokens.items():
+            if name not in withheld:
+                total += count
         return total
 
     def _memory_tokens(self, talk: Talk, answer: Answer) -> Tokens:
