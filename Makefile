@@ -44,7 +44,7 @@ report-page: dev ## rebuild the page of the HTML report from web/report
 golden: dev ## rewrite the golden files and the output shown in the README; review the diff
 	@CBENCH_GOLDEN=1 $(BIN)/python -m pytest tests/reports tests/cli tests/test_readme.py
 
-bench: base ## measure the daemon; writes numbers, asserts nothing
+bench: dev ## measure the daemon; writes numbers, asserts nothing
 	@$(BIN)/python scripts/bench.py
 
 docs: dev ## rewrite the parts of docs/ that are generated from the code
