@@ -3,6 +3,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
+# Packages are installed without bytecode; each process would compile all it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-polyglot test lint format protos statements release-protos conformance report-page golden bench docs clean base dev stubs-tools
 
