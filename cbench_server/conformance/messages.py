@@ -146,7 +146,8 @@ def _processed(response: system_pb2.ProcessResponse, request: Any) -> Facts:
         "fields": convert.processed_from_proto(response, sent),
         "carried": sorted(response.carried_fields),
         "usage": convert.usage_from_proto(response.usage),
-        "bytes": response.ByteSize(),
+        # Of interest where fields were not sent back; telling the size encodes the whole again.
+        "bytes": response.ByteSize() if response.carried_fields else None,
     }
 
 

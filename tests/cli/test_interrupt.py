@@ -25,7 +25,7 @@ def _wait_until_stuck(process: "subprocess.Popen[str]", folder: Path) -> None:
 def _interrupt_when_stuck(
     words: list[str], folder: Path, environment: dict[str, str], times: int = 1
 ) -> tuple[int, str]:
-    process = subprocess.Popen(
+    process = preloaded.Popen(
         [str(CBENCH), "run", *words, "--dataset", "mini-qa"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -82,7 +82,7 @@ def test_a_system_that_goes_away_is_waited_for_and_given_up(
 ) -> None:
     """The person sees why nothing moves, and in the end why the run failed."""
     target = f"127.0.0.1:{held_port()}"
-    with subprocess.Popen(
+    with preloaded.Popen(
         [sys.executable, str(SYSTEM), "stuck", str(tmp_path), target],
         stdout=subprocess.PIPE,
         text=True,
@@ -91,7 +91,7 @@ def test_a_system_that_goes_away_is_waited_for_and_given_up(
         assert system.stdout is not None
         assert system.stdout.readline().strip().rpartition("|")[2] == target
         words = ["--system", target, "--dataset", "mini-qa", "--wait", "1s"]
-        with subprocess.Popen(
+        with preloaded.Popen(
             [str(CBENCH), "run", *words],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

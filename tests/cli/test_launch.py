@@ -45,7 +45,7 @@ def test_a_launched_system_is_used_and_stopped_with_its_children(
 
 def test_ending_cbench_ends_what_it_launched(tmp_path: Path, environment: dict[str, str]) -> None:
     system = shlex.join([sys.executable, str(SYSTEM), "stuck", str(tmp_path)])
-    process = subprocess.Popen(
+    process = preloaded.Popen(
         [str(CBENCH), *_RUN[:3], "--launch", system], stderr=subprocess.PIPE, env=environment
     )
     with process:

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import CBENCH, Cbench, complaint
+from tests.fixtures import preloaded
 
 
 @pytest.fixture
@@ -110,7 +111,7 @@ def _at_a_terminal(environment: dict[str, str], folder: Path, *words: str) -> tu
     """Run `cbench` with a terminal for its stdout; return exit code, stdout and stderr."""
     terminal, stdout = pty.openpty()
     command = [str(CBENCH), *words]
-    done = subprocess.run(
+    done = preloaded.run(
         command, stdout=stdout, stderr=subprocess.PIPE, cwd=folder, env=environment, check=False
     )
     # Little enough to wait in the terminal's own buffer.
