@@ -7,8 +7,9 @@ keeps was written by its clients, and must not decide which commands are run her
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 
 from cbench_server.cli.exits import CommandFailed
@@ -21,9 +22,8 @@ _KEPT_DAYS = 30
 class Launches:
     """What was launched for one run, in the order of the command line."""
 
-    def __init__(self, home: Path, voice: Voice, patience: float | None) -> None:
+    def __init__(self, voice: Voice, patience: float | None) -> None:
         self.voice = voice
-        self._folder = home / "launched"
         self._patience = patience or PATIENCE_SECONDS
         self._launched: list[Launched] = []
 
@@ -89,7 +89,8 @@ class Launches:
 
     def forget(self, run_id: str) -> None:
         """Drop the record of a run that has nothing left to resume."""
-        self._record(run_id).unlink(missing_ok=True)
+        if self._launched:
+            self._record(run_id).unlink(missing_ok=True)
 
     def count(self, good_rows: Mapping[str, int]) -> None:
         """Take note how many rows of the systems at each address have not failed."""
@@ -103,10 +104,12 @@ class Launches:
         for each in self._launched:
             each.stop()
 
-    @property
-    def logs(self) -> Sequence[Path]:
-        """The files with what they print."""
-        return [each.output.log for each in self._launched]
+    @cached_property
+    def _folder(self) -> Path:
+        # Imported here, since most commands launch nothing.
+        from cbench_server.daemon.settings import data_home, load_settings
+
+        return data_home(load_settings({}).home) / "launched"
 
     def _record(self, run_id: str) -> Path:
         return self._path(f"{run_id}.json")
@@ -132,11 +135,7 @@ class Launches:
 @contextmanager
 def launching(*, quiet: bool, patience: float | None) -> Iterator[Launches]:
     """Launch systems, and stop them all at the end."""
-    # Imported here, since most commands launch nothing.
-    from cbench_server.daemon.settings import data_home, load_settings
-
-    home = data_home(load_settings({}).home)
-    launches = Launches(home, Voice(quiet=quiet), patience)
+    launches = Launches(Voice(quiet=quiet), patience)
     try:
         yield launches
     finally:

@@ -1,6 +1,6 @@
 """Columns of a table: which metrics it shows, and in which order."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -57,10 +57,17 @@ def _tokens(values: Values) -> str:
     return f"{numbers.count(before)} → {numbers.count(after)}"
 
 
+# A judge's mean is what its owner pays for, whichever score counts.
+_JUDGES = ("judge_score", "memory_judge")
+
 HEADLINE = (
     Column("Score", ("mean_score_with_failures", "mean_score"), _score),
     Column("95% CI", ("mean_score_with_failures_ci_low", "mean_score_ci_low"), _interval),
     Column("Passed", ("pass_rate_with_failures", "pass_rate"), _passed),
+    *(
+        Column(name, (f"mean_score:{name}",), _one(f"mean_score:{name}", numbers.score))
+        for name in _JUDGES
+    ),
     Column("Context", ("context_compression",), _context),
     Column("Tokens", ("mean_input_tokens", "mean_output_tokens"), _tokens),
     Column("p50", ("latency_median",), _one("latency_median", numbers.seconds)),
@@ -68,14 +75,20 @@ HEADLINE = (
 )
 
 
-def headline_columns(summary: Summary, *, all_keys: bool) -> list[Column]:
-    """Return the columns that have something to show.
+def headline_columns(
+    summary: Summary, *, all_keys: bool, counted: Collection[str] = ()
+) -> list[Column]:
+    """Return the columns that have something to show, beside the scores that are `counted`.
 
     Values of custom metrics are always shown, other values of the built-in metrics
     only with `all_keys`, for a run that chose its metrics.
     """
     present = set(ordered_keys(summary))
-    columns = [column for column in HEADLINE if present.intersection(column.keys)]
+    columns = [
+        column
+        for column in HEADLINE
+        if present.intersection(column.keys) and column.title not in counted
+    ]
     shown = {key for column in HEADLINE for key in column.keys}
     if not all_keys:
         shown.update(_BUILTIN_KEYS)

@@ -5,7 +5,7 @@ from typing import Any
 
 from cbench_server.comparison import Comparison
 from cbench_server.metrics.stats.estimate import base_key
-from cbench_server.reports.columns import Column, Values, headline_columns
+from cbench_server.reports.columns import Column, Values
 from cbench_server.reports.distributions import score_distributions, stage_times
 from cbench_server.reports.json_report import iso_time
 from cbench_server.reports.judges import sensitivity_notes
@@ -13,6 +13,7 @@ from cbench_server.reports.page_comparison import page_comparison
 from cbench_server.reports.table import (
     by_dataset,
     reading_notes,
+    shown_columns,
     state_line,
     title_of,
     with_standing,
@@ -80,7 +81,7 @@ def _headline(run: Run, found: Tally) -> dict[str, Any]:
     # An interval is shown in the cell of its value, not in a separate column.
     shown = [
         column
-        for column in headline_columns(run.summary, all_keys=bool(run.spec.metrics))
+        for column in shown_columns(run, found.facts)
         if base_key(column.keys[0]) == column.keys[0]
     ]
     header = ["System", *(title_of(column, run, found.facts) for column in shown), "Failed"]

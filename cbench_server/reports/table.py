@@ -13,11 +13,15 @@ from cbench_server.reports.columns import (
 )
 from cbench_server.reports.judges import MARK, marked_scores
 from cbench_server.reports.protocols import has_other_metric, protocol_notes
+from cbench_server.reports.failure_groups import FailureGroup
 from cbench_server.spec import Run, RunState
 from cbench_server.texts import numbers
 from cbench_server.texts.grid import Grid, printable, to_text
 
 _REASONS_SHOWN = 3
+_WHY_SHOWN = 160
+# Failures that the same spec has every time.
+_HOPELESS = frozenset({"INVALID_SPEC", "INVALID_ARGUMENT", "SYSTEM_CHANGED"})
 _WITHOUT_RESPONSE = ("answer_retained", "answer_recall")
 
 
@@ -31,13 +35,13 @@ class RowFacts:
     """The scores that counted, by system."""
     broken: Mapping[str, str] = field(default_factory=dict)
     """Why an evaluator gave no score where it should have, by its name."""
+    groups: Sequence[FailureGroup] = ()
+    """Failed rows by what went wrong, as far as they were read."""
 
 
 def headline(run: Run, facts: RowFacts) -> Grid:
     """Build the table: one line per system, in the order of the run."""
-    # What only the seeds of a control have, such as pass@k, is of no interest.
-    own = {name: values for name, values in run.summary.items() if not run.is_control(name)}
-    columns = headline_columns(own, all_keys=bool(run.spec.metrics))
+    columns = shown_columns(run, facts)
     titles = [title_of(column, run, facts) for column in columns]
     rows = []
     for system in run.systems:
@@ -47,6 +51,14 @@ def headline(run: Run, facts: RowFacts) -> Grid:
         rows.append((system, *(column.show(values) for column in columns), failed))
     header = ["System", *titles, "Failed"]
     return Grid(*with_standing(run, facts, header, rows))
+
+
+def shown_columns(run: Run, facts: RowFacts) -> list[Column]:
+    """Return the columns of the table; a score that counts has its place as the headline."""
+    counted = _used_scores(run, facts)
+    # What only the seeds of a control have, such as pass@k, is of no interest.
+    own = {name: values for name, values in run.summary.items() if not run.is_control(name)}
+    return headline_columns(own, all_keys=bool(run.spec.metrics), counted=counted)
 
 
 def title_of(column: Column, run: Run, facts: RowFacts) -> str:
@@ -133,14 +145,26 @@ def to_table(run: Run, facts: RowFacts, draw: Callable[[Grid], str] = to_text) -
     return "\n\n".join(parts) + "\n"
 
 
+def _can_be_resumed(run: Run) -> bool:
+    """Whether resuming may lead further: the same spec fails again for the same bad input."""
+    if run.state not in (RunState.FAILED, RunState.CANCELLED):
+        return False
+    reason = run.failure.reason if run.failure else ""
+    if reason == "BAD_DATASET":
+        # A hub may be back, and a mirror filled; what was uploaded stays as it is.
+        return not any(dataset.upload for dataset in run.spec.datasets)
+    return reason not in _HOPELESS
+
+
 def notes(run: Run, facts: RowFacts) -> list[str]:
     """Say what a reader of the table must know, and which command to use next."""
     lines = [*reading_notes(run, facts), state_line(run)]
     if run.failed_rows:
         lines.append(_failed_line(run, facts.failures))
+        lines += [_group_line(group) for group in facts.groups[:_REASONS_SHOWN]]
     for name, message in facts.broken.items():
         lines.append(f"{name} failed on rows that now lack its scores: {message}")
-    if run.state in (RunState.FAILED, RunState.CANCELLED):
+    if _can_be_resumed(run):
         lines.append(f"Continue it with: cbench resume {run.run_id}")
     else:
         lines.append(f"Look closer with: cbench show {run.run_id}")
@@ -232,6 +256,11 @@ def _score_notes(run: Run, facts: RowFacts) -> list[str]:
     ):
         lines.append("Rows on which a system failed count as 0.")
     return lines
+
+
+def _group_line(group: FailureGroup) -> str:
+    why = group.why if len(group.why) <= _WHY_SHOWN else f"{group.why[:_WHY_SHOWN]}…"
+    return f"  {group.count:,} × {group.system}: {why}"
 
 
 def _failed_line(run: Run, failures: Mapping[str, int]) -> str:

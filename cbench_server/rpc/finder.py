@@ -93,7 +93,11 @@ class Finder:
             return [self._attached(ref, "memory_systems", {})]
         if host := host_of_target(ref.target):
             await check_dialable(host)
-        return await remote_memory(ref.target, ref.served_name, *self._security(ref), ref.name)
+        try:
+            return await remote_memory(ref.target, ref.served_name, *self._security(ref), ref.name)
+        except SystemUnreachable as error:
+            others = await self._others(ref, "process") if _lacks_service(error) else ""
+            raise SystemUnreachable(others or str(error)) from error
 
     def _attached(self, ref: SystemRef, kind: str, options: Options) -> Caller:
         return AttachedCaller(self._attachments, kind, ref.attached, options, ref.name)
@@ -138,7 +142,8 @@ class Finder:
             served = await first.describe()
         except Unreachable as error:
             await first.close()
-            raise SystemUnreachable(str(error)) from error
+            others = await self._others(ref, "memory") if _lacks_service(error) else ""
+            raise SystemUnreachable(others or str(error)) from error
         chosen = [each for each in served if ref.served_name in ("", each.name)]
         if not chosen:
             await first.close()
@@ -150,6 +155,29 @@ class Finder:
             connection.adopt(served)
             callers.append(_remote_caller(connection, system, ref))
         return callers
+
+    async def _others(self, ref: SystemRef, kind: str) -> str:
+        """Say which systems of the other kind a target serves; empty for none."""
+        target = ref.target
+        if kind == "memory":
+            try:
+                callers = await remote_memory(target, "", *self._security(ref))
+            except SystemUnreachable:
+                return ""
+            names = [caller.description.name for caller in callers]
+            for caller in callers:
+                await caller.close()
+            what, command = "memory systems", "cbench memory run"
+        else:
+            connection = self._open(ref)
+            try:
+                names = [system.name for system in await connection.describe()]
+            except Unreachable:
+                return ""
+            finally:
+                await connection.close()
+            what, command = "no memory system but systems that transform examples", "cbench run"
+        return f"{target} serves {what}: {', '.join(names)}. Evaluate them with: {command}"
 
     def _security(self, ref: SystemRef) -> tuple[Tls | None, str | None]:
         """Return how to secure the connection, and the token to send."""
@@ -218,6 +246,10 @@ def _remote_caller(
     return RemoteCaller(
         connection, system.name, description, converses=system.converses, options=ref.options
     )
+
+
+def _lacks_service(error: Exception) -> bool:
+    return "does not serve" in str(error) or "serves no" in str(error)
 
 
 class _Probed(Protocol):

@@ -165,8 +165,8 @@ async def wait_for(store: RunStore, run: Run, reach: Callable[[], Awaitable[T]])
                 )
             if time.monotonic() >= deadline:
                 message = (
-                    f"{error} It stayed away for {run.spec.wait_timeout:g}s; "
-                    f"start it, then: cbench resume {run.run_id}"
+                    f"{str(error).rstrip('.')}. It stayed away for {run.spec.wait_timeout:g}s; "
+                    "start it, then resume the run."
                 )
                 raise RunFailed(Failure("transport", "SYSTEM_GONE", message)) from error
             await asyncio.sleep(_ASK_AGAIN_S)

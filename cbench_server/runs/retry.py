@@ -163,7 +163,7 @@ class Retry:
                         "transport",
                         "SYSTEM_GONE",
                         f'system "{self._name}" stayed away for {self._plan.wait_timeout:g}s: '
-                        f"{reason.rstrip('.')}. Start it, then: cbench resume {self._plan.run_id}",
+                        f"{reason.rstrip('.')}. Start it, then resume the run.",
                     )
                 )
             # A caller that answers at once must not turn this into a busy loop.

@@ -57,7 +57,7 @@ def test_a_run_its_rows_and_one_example_are_shown(cbench: Cbench, serve: Serve) 
     rows = cbench("show", "last", "--rows", "3").stdout.splitlines()
     assert len(rows) == 5
     failed = cbench("show", "last", "--failed").stdout
-    assert failed.count("EXCEPTION: ") == 2
+    assert "2  mini-qa-001, mini-qa-002  EXCEPTION: ValueError: no luck" in failed
     assert "answering" not in failed
     one = cbench("show", "last", "--example", "mini-qa-002").stdout
     assert "  answer: 1794" in one

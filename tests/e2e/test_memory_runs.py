@@ -341,8 +341,12 @@ def test_options_for_a_remote_memory_are_refused(client: BenchClient) -> None:
 def test_a_process_without_memory_systems_is_recognised(client: BenchClient) -> None:
     from .processes import start_system
 
-    with start_system("echo") as system, pytest.raises(Refused, match="MemorySystem"):
+    with start_system("echo") as system, pytest.raises(Refused) as caught:
         client.start(spec_for(client, {"target": system.address}, conversations(1)))
+    assert str(caught.value) == (
+        f"{system.address} serves no memory system but systems that transform examples: echo. "
+        "Evaluate them with: cbench run"
+    )
 
 
 def test_a_dataset_without_conversations_fails_the_run_and_says_what_it_needs(

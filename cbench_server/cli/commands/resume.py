@@ -7,7 +7,6 @@ from cbench_server.cli import options
 from cbench_server.cli.connect import connect, server_of
 from cbench_server.cli.exits import OK, UsageError
 from cbench_server.cli.stored_runs import find_run
-from cbench_server.spec import RunState
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -27,6 +26,7 @@ def resume(args: argparse.Namespace) -> int:
     """Continue a run, with the systems that were launched for it, and follow it."""
     from cbench_server.cli.follow import conclude
     from cbench_server.cli.launches import launching
+    from cbench_server.spec import RunState
 
     if args.detach and not server_of(args):
         raise UsageError("--detach needs --server: a daemon inside this process ends with it.")

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from cbench_server.spec import Run
 
 _FAILED_SHOWN = 50
+_FAILED_READ = 10_000
+_WHY = 300
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +31,9 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     options.add_run_id(parser)
     parser.add_argument("--rows", metavar="N", type=positive_int, help="list the first N rows")
     parser.add_argument(
-        "--failed", action="store_true", help="list rows that failed (50 of them without --rows)"
+        "--failed",
+        action="store_true",
+        help="group the rows that failed by what went wrong, or list N of them with --rows",
     )
     parser.add_argument(
         "--example", metavar="ID", help="show one example: original, processed, scores, details"
@@ -61,6 +65,9 @@ def _show_rows(client: "BenchClient", run: "Run", args: argparse.Namespace) -> N
     from cbench_server.results import row_to_dict
 
     listed = rows_of(client, run.run_id, failed_only=args.failed, system=args.system)
+    if args.failed and not args.rows and args.output != "json":
+        print(_failures(run, islice(listed, _FAILED_READ)))
+        return
     rows = list(islice(listed, args.rows or _FAILED_SHOWN))
     if args.output == "json":
         print_json({"run": run_to_dict(run), "rows": [row_to_dict(row) for row in rows]})
@@ -68,6 +75,20 @@ def _show_rows(client: "BenchClient", run: "Run", args: argparse.Namespace) -> N
         print(draw(_rows_grid(rows)))
     else:
         print(f"Run {run.run_id} has no {'failed ' if args.failed else ''}rows.")
+
+
+def _failures(run: "Run", rows: "Iterator[EvalRow]") -> str:
+    from cbench_server.reports.failure_groups import group_failures
+
+    groups = group_failures(rows)
+    if not groups:
+        return f"Run {run.run_id} has no failed rows."
+    lines = []
+    for group in groups:
+        why = group.why if len(group.why) <= _WHY else f"{group.why[:_WHY]}…"
+        lines.append((group.system, group.dataset, f"{group.count:,}", group.named, why))
+    header = ("System", "Dataset", "Rows", "Examples", "Failure")
+    return draw(Grid(header, tuple(lines), frozenset({1, 3, 4})))
 
 
 def _rows_grid(rows: "list[EvalRow]") -> Grid:
