@@ -22,6 +22,7 @@ from cbench_server.runs.resolution import resolve_metrics
 from cbench_server.runs.row_cache import RowCache
 from cbench_server.runs.store import SpooledExample
 from cbench_server.runs.wiring import (
+    announced_scores,
     check_score_field,
     missing_references,
     own_evaluators,
@@ -183,6 +184,7 @@ def _plans(
             evaluators=[made[name] for name in names] if given is None else given,
             reference_fields=frozenset(withheld) if blind else frozenset(),
             primary_score=score_field or _primary_score(record, given),
+            own_scores=announced_scores(made[name] for name in names) if given is None else (),
             is_score_chosen=bool(score_field),
         )
         tagged = (entry.example for entry in examples if entry.dataset == tag)

@@ -50,6 +50,8 @@ class Follower:
         elif kind == "accepted":
             self.run_id = event.accepted.run_id
             self._display.note(f"run {self.run_id}")
+            for notice in run_of(event.accepted).config.get("notices", ()):
+                self._display.note(f"note: {printable(notice)}")
             self._show(event.accepted.progress)
         elif kind == "finished":
             self.run = run_of(event.finished)

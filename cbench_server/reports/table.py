@@ -11,6 +11,7 @@ from cbench_server.reports.columns import (
     headline_columns,
     type_keys,
 )
+from cbench_server.reports.scores import added_scores
 from cbench_server.spec import Run, RunState
 from cbench_server.texts import numbers
 from cbench_server.texts.grid import Grid, printable, to_text
@@ -121,7 +122,7 @@ def to_table(run: Run, facts: RowFacts, draw: Callable[[Grid], str] = to_text) -
     parts = []
     if run.completed_rows:
         parts.append(draw(_without(headline(run, facts), _type_keys(run))))
-        breakdowns = filter(None, (by_dataset(run), by_type(run)))
+        breakdowns = filter(None, (added_scores(run), by_dataset(run), by_type(run)))
         parts += [f"{grid.title}\n{draw(grid)}" for grid in breakdowns]
     parts.append("\n".join(map(printable, notes(run, facts))))
     return "\n\n".join(parts) + "\n"
@@ -134,16 +135,21 @@ def notes(run: Run, facts: RowFacts) -> list[str]:
         lines.append(_failed_line(run, facts.failures))
     for name, message in facts.broken.items():
         lines.append(f"{name} failed on rows that now lack its scores: {message}")
-    if run.state in (RunState.FAILED, RunState.CANCELLED):
+    if run.state in (RunState.FAILED, RunState.CANCELLED) and not _is_hopeless(run):
         lines.append(f"Continue it with: cbench resume {run.run_id}")
     else:
         lines.append(f"Look closer with: cbench show {run.run_id}")
     return lines
 
 
+def _is_hopeless(run: Run) -> bool:
+    """Whether a run failed for what it was asked to do, so that a second try fails as well."""
+    return run.failure is not None and run.failure.reason == "BAD_DATASET"
+
+
 def reading_notes(run: Run, facts: RowFacts) -> list[str]:
     """Say what a reader of the scores must know, on a terminal or on a page."""
-    lines = _score_notes(run, facts)
+    lines = [*_score_notes(run, facts), *run.config.get("notices", ())]
     if run.spec.expose_reference_fields:
         lines.append("References were exposed: systems could see the expected answers.")
     return lines + _origin_notes(run)
