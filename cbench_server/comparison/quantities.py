@@ -36,6 +36,8 @@ class Quantity:
     """Whether a hundredth of it is a point."""
     worst_case: Estimate | None = None
     """The same with rows that could not be scored at their worst, where there are any."""
+    best: float | None = None
+    """The best value there can be, which no interval of a finite number of rows can reach."""
 
 
 class Measures:
@@ -58,7 +60,11 @@ class Measures:
         """Measure a quantity on the rows."""
         measured = self._measure(policy, self._rows)
         return Quantity(
-            measured.estimate, policy.metric, measured.count, worst_case=measured.worst_case
+            measured.estimate,
+            policy.metric,
+            measured.count,
+            worst_case=measured.worst_case,
+            best=measured.best,
         )
 
     def change(self, policy: Policy) -> Quantity:
@@ -129,6 +135,7 @@ class _Measured:
     estimate: Estimate
     count: str
     worst_case: Estimate | None = None
+    best: float | None = None
 
 
 def _no_share(policy: Policy, instead: str) -> InvalidInput:
@@ -156,7 +163,7 @@ def _measure(
     frame = Frame(columns, infos)
     other = _measure_other(metric, frame)
     if other is not None:
-        return _Measured(other, _count(len(rows)))
+        return _Measured(other, _count(len(rows)), best=0.0 if metric == "failures" else None)
     scored = frame.scored(field)
     is_judged = scored.is_scored | scored.is_failed
     judged = int(is_judged.sum())
@@ -167,10 +174,14 @@ def _measure(
         passed = scored.passed(threshold)
         estimate = frame.mean(passed, is_judged)
         worst_case = frame.mean(passed, is_judged | scored.is_unscored)
+        best: float | None = 1.0
     else:
+        best = None
+        if scored.in_unit:
+            best = 0.0 if scored.lower_is_better.all() else 1.0
         estimate = frame.mean(*scored.with_failures(), in_unit=scored.in_unit)
         worst_case = frame.mean(*scored.worst_case(), in_unit=scored.in_unit)
-    return _Measured(estimate, count, worst_case if scored.is_unscored.any() else None)
+    return _Measured(estimate, count, worst_case if scored.is_unscored.any() else None, best)
 
 
 def _measure_other(metric: str, frame: "Frame") -> Estimate | None:
