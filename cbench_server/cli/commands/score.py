@@ -19,7 +19,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         dest="evaluators",
         required=True,
-        help="an evaluator; see: cbench evaluators; repeatable, and of equal scores the last counts",
+        help="an evaluator; see: cbench evaluators; repeatable; of equal scores the last counts",
         **options.REPEATABLE,
     )
     options.add_evaluator_options(parser, "the evaluator")
