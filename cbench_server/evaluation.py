@@ -24,6 +24,7 @@ from cbench_server.runs.row_cache import RowCache
 from cbench_server.runs.store import SpooledExample
 from cbench_server.runs.wiring import (
     UNKNOWN_PROTOCOL,
+    announced_scores,
     check_score_field,
     missing_references,
     own_evaluators,
@@ -175,13 +176,15 @@ def _plans(
     for tag in dict.fromkeys(entry.dataset for entry in examples):
         loaded = known.get(tag)
         protocol = (loaded and loaded.protocol) or UNKNOWN_PROTOCOL
-        own = [] if given is not None else own_evaluators(protocol, kind)
+        own = () if given is not None else own_evaluators(protocol, kind)
+        made = [registry.create_evaluator(ref.name, ref.options) for ref in own]
         record = loaded.record if loaded else None
         withheld = record.reference_fields if record else DEFAULT_REFERENCE_FIELDS
         plans[tag] = DatasetPlan(
-            evaluators=given or [registry.create_evaluator(ref.name, ref.options) for ref in own],
+            evaluators=made if given is None else given,
             reference_fields=frozenset(withheld) if blind else frozenset(),
             primary_score=score_field or _primary_score(protocol, given),
+            own_scores=announced_scores(made) if given is None else (),
             is_score_chosen=bool(score_field),
         )
         tagged = (entry.example for entry in examples if entry.dataset == tag)

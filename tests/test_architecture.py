@@ -58,14 +58,14 @@ ROOMS = {
     ),
 }
 # The front door and the registry know the rooms; they are imported by no word.
-DOORS = ("__init__", "registry", "evaluation")
-MAX_ROOT_MODULES = 12
+DOORS = ("__init__", "__main__", "registry", "evaluation")
+MAX_ROOT_MODULES = 13
 MAX_LINES = 400
 # Longer than a file should be; the list only shrinks.
 TOO_LONG: set[str] = set()
 
 ADAPTERS = ("rpc", "storage", "conformance")
-ENTRY_POINTS = ("daemon", "cli")
+ENTRY_POINTS = ("daemon", "cli", "__main__")
 # What the domain is written in; they import nothing of ours but each other.
 VOCABULARY = ("types", "results", "events", "errors", "spec")
 

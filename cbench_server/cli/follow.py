@@ -63,6 +63,8 @@ class Follower:
             self._display.note(f"run {self.run_id}")
             if self._launches is not None:
                 self._launches.remember(self.run_id)
+            for notice in run_of(event.accepted).config.get("notices", ()):
+                self._display.note(f"note: {printable(notice)}")
             self._show(event.accepted.progress)
         elif kind == "finished":
             self.run = run_of(event.finished)

@@ -9,11 +9,11 @@ from itertools import islice
 
 from cbench_client import BenchClient
 from cbench_client._gen.cbench.v1 import bench_pb2
-from cbench_server.cli.exits import FAILED, OK, UsageError, complain
+from cbench_server.cli.exits import FAILED, OK, USAGE, UsageError, complain
 from cbench_server.cli.files import write_file, write_stdout
 from cbench_server.cli.screen import draw, print_json, print_line
 from cbench_server.cli.stored_runs import report_from, rows_of
-from cbench_server.errors import UnknownName
+from cbench_server.errors import BadDataset, UnknownName
 from cbench_server.registry import registry
 from cbench_server.reports.failure_groups import group_failures
 from cbench_server.reports.json_report import row_line, run_to_dict
@@ -111,6 +111,11 @@ def _are_streams_one() -> bool:
 
 
 def exit_code(run: Run) -> int:
-    """Return 1 for a run that did not reach its end, or of which every row failed."""
+    """Return 1 for a run that did not reach its end, or of which every row failed.
+
+    2 for one whose dataset cannot be used as it was asked for.
+    """
+    if run.failure is not None and run.failure.reason == BadDataset.reason:
+        return USAGE
     has_rows = run.completed_rows == 0 or run.failed_rows < run.completed_rows
     return OK if run.state is RunState.SUCCEEDED and has_rows else FAILED

@@ -36,6 +36,8 @@ class Quantity:
     """Whether a hundredth of it is a point."""
     worst_case: Estimate | None = None
     """The same with rows that could not be scored at their worst, where there are any."""
+    best: float | None = None
+    """The best value there can be, which no interval of a finite number of rows can reach."""
 
 
 class Measures:
@@ -69,7 +71,11 @@ class Measures:
             return Quantity(estimate, policy.metric, _count(len(self._rows)))
         measured = self._measure(policy, self._rows)
         return Quantity(
-            measured.estimate, policy.metric, measured.count, worst_case=measured.worst_case
+            measured.estimate,
+            policy.metric,
+            measured.count,
+            worst_case=measured.worst_case,
+            best=measured.best,
         )
 
     def change(self, policy: Policy) -> Quantity:
@@ -137,6 +143,7 @@ class _Measured:
     count: str
     has_unscored: bool
     worst_case: Estimate | None = None
+    best: float | None = None
 
 
 def _apart(policy: Policy, ours: Estimate, theirs: Estimate) -> Estimate:
@@ -179,7 +186,8 @@ def _measure(
     scored = frame.scored(field)
     has_unscored = bool(scored.is_unscored.any())
     if other is not None:
-        return _Measured(other, _count(len(rows)), has_unscored)
+        best = 0.0 if metric == "failures" else None
+        return _Measured(other, _count(len(rows)), has_unscored, best=best)
     is_judged = scored.is_scored | scored.is_failed
     judged = int(is_judged.sum())
     count = _count(judged) if judged == len(rows) else f"{judged:,} of {_count(len(rows))}"
@@ -189,10 +197,14 @@ def _measure(
         passed = scored.passed(threshold)
         estimate = frame.mean(passed, is_judged)
         worst_case = frame.mean(passed, is_judged | scored.is_unscored)
+        best = 1.0
     else:
+        best = None
+        if scored.in_unit:
+            best = 0.0 if scored.lower_is_better.all() else 1.0
         estimate = frame.mean(*scored.with_failures(), in_unit=scored.in_unit)
         worst_case = frame.mean(*scored.worst_case(), in_unit=scored.in_unit)
-    return _Measured(estimate, count, has_unscored, worst_case if has_unscored else None)
+    return _Measured(estimate, count, has_unscored, worst_case if has_unscored else None, best)
 
 
 def _measure_other(metric: str, frame: "Frame") -> Estimate | None:

@@ -30,6 +30,10 @@ def _one(key: str, show: Callable[[float | None], str]) -> Callable[[Values], st
     return lambda values: show(values.get(key))
 
 
+def _metric(key: str) -> Callable[[Values], str]:
+    return lambda values: numbers.of_metric(key, values.get(key))
+
+
 def _score(values: Values) -> str:
     return numbers.score(values.get("mean_score_with_failures", values.get("mean_score")))
 
@@ -95,7 +99,7 @@ def headline_columns(
     hidden = (DATASET_PREFIX,) if all_keys else (DATASET_PREFIX, *_EVERY_SCORE)
     for key in main_keys(summary):
         if key not in shown and not key.startswith(hidden):
-            columns.append(Column(key, (key,), _one(key, numbers.plain)))
+            columns.append(Column(key, (key,), _metric(key)))
     return columns
 
 

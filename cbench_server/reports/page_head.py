@@ -10,6 +10,7 @@ from cbench_server.reports.distributions import score_distributions, stage_times
 from cbench_server.reports.json_report import iso_time
 from cbench_server.reports.judges import sensitivity_notes
 from cbench_server.reports.page_comparison import page_comparison
+from cbench_server.reports.scores import COUNT, MEAN, score_names
 from cbench_server.reports.table import (
     by_dataset,
     reading_notes,
@@ -37,6 +38,7 @@ def page_head(run: Run, found: Tally, comparison: Comparison | None) -> dict[str
         "notes": _notes(run, found),
         "headline": _headline(run, found),
         "comparison": page_comparison(comparison) if comparison else None,
+        "scores": _scores(run),
         "datasets": _datasets(run),
         "distributions": score_distributions(found, run.systems),
         "times": stage_times(found, run.systems),
@@ -122,6 +124,25 @@ def _datasets(run: Run) -> dict[str, Any] | None:
         for system in run.systems
     ]
     return {"titles": list(grid.header), "rows": rows}
+
+
+def _scores(run: Run) -> dict[str, Any] | None:
+    """Give the mean of every score, and how many rows have it, where that is not all."""
+    names = score_names(run.summary)
+    if not names:
+        return None
+    rows: list[list[Cell]] = []
+    for system in run.systems:
+        values, progress = run.summary.get(system, {}), run.progress.get(system)
+        line: list[Cell] = [{"text": system}]
+        for name in names:
+            cell = _score(values, f"{MEAN}{name}")
+            count = values.get(f"{COUNT}{name}")
+            if count is not None and progress is not None and count < progress.completed:
+                cell["text"] += f" ({numbers.count(count)} rows)"
+            line.append(cell)
+        rows.append(line)
+    return {"titles": ["System", *names], "rows": rows}
 
 
 def _score(values: Values, key: str) -> Cell:

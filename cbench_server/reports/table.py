@@ -11,9 +11,10 @@ from cbench_server.reports.columns import (
     headline_columns,
     type_keys,
 )
+from cbench_server.reports.failure_groups import FailureGroup
 from cbench_server.reports.judges import MARK, marked_scores
 from cbench_server.reports.protocols import has_other_metric, protocol_notes
-from cbench_server.reports.failure_groups import FailureGroup
+from cbench_server.reports.scores import added_scores
 from cbench_server.spec import Run, RunState
 from cbench_server.texts import numbers
 from cbench_server.texts.grid import Grid, printable, to_text
@@ -139,7 +140,7 @@ def to_table(run: Run, facts: RowFacts, draw: Callable[[Grid], str] = to_text) -
     parts = []
     if run.completed_rows:
         parts.append(draw(_without(headline(run, facts), _type_keys(run))))
-        breakdowns = filter(None, (by_dataset(run), by_type(run)))
+        breakdowns = filter(None, (added_scores(run), by_dataset(run), by_type(run)))
         parts += [f"{grid.title}\n{draw(grid)}" for grid in breakdowns]
     parts.append("\n".join(map(printable, notes(run, facts))))
     return "\n\n".join(parts) + "\n"
@@ -173,7 +174,7 @@ def notes(run: Run, facts: RowFacts) -> list[str]:
 
 def reading_notes(run: Run, facts: RowFacts) -> list[str]:
     """Say what a reader of the scores must know, on a terminal or on a page."""
-    lines = _score_notes(run, facts)
+    lines = [*_score_notes(run, facts), *run.config.get("notices", ())]
     if run.spec.expose_reference_fields:
         lines.append("References were exposed: systems could see the expected answers.")
     lines += [note.text for note in run.notes]

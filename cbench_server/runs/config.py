@@ -7,6 +7,7 @@ from typing import Any
 
 from cbench_server.runs.plan import DatasetPlan
 from cbench_server.runs.resolution import ResolvedDataset
+from cbench_server.runs.wiring import missing_references
 from cbench_server.spec import RunSpec
 from cbench_server.systems.caller import Caller
 from cbench_server.version import __version__
@@ -18,9 +19,16 @@ def describe_config(
     datasets: Sequence[ResolvedDataset],
     plans: Mapping[str, DatasetPlan],
 ) -> dict[str, Any]:
-    """Record everything needed to repeat the run."""
+    """Record everything needed to repeat the run, and what is known to go wrong with it."""
+    # A dataset of ours has what its score needs; a file may not.
+    notices = [
+        missing_references(dataset.ref.label, plans[dataset.ref.label], dataset.originals())
+        for dataset in datasets
+        if dataset.record is None
+    ]
     logs = {ref.target: {"log": ref.log} for ref in spec.systems if ref.log}
     return {
+        "notices": [notice for notice in notices if notice],
         "cbench_version": __version__,
         "python_version": platform.python_version(),
         "platform": platform.platform(),

@@ -27,6 +27,8 @@ class DatasetPlan:
     reference_fields: frozenset[str] = frozenset()
     """Withheld from systems."""
     primary_score: str = ""
+    own_scores: tuple[str, ...] = ()
+    """Scores of the dataset's own evaluators, beside which others may have been added."""
     is_score_chosen: bool = False
     """Whether the run names the score that counts, on every row."""
 
@@ -66,6 +68,7 @@ class DatasetPlan:
         """Record how rows are scored."""
         return {
             "primary_score": self.primary_score,
+            "own_scores": [*self.own_scores],
             "scores": {
                 name: {"higher_is_better": score.higher_is_better, "worst": score.worst}
                 for name, score in self.scores.items()

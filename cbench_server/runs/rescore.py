@@ -33,6 +33,7 @@ _SCORED_AT_ONCE = 32
 # Rows scored by the event loop before others get their turn.
 _BURST = 64
 _OWN_FIELDS = ("id", "dataset")
+_IDS_SHOWN = 10
 
 
 class References:
@@ -40,7 +41,7 @@ class References:
 
     def __init__(self, examples: Iterator[Example]) -> None:
         self._fields: dict[tuple[type, Any], Example] = {}
-        self._matched: set[tuple[type, Any]] = set()
+        self._matched: dict[tuple[type, Any], tuple[type, Any]] = {}
         for example in examples:
             if "id" not in example:
                 raise BadDataset("a reference has no id, so it corrects no example. Give it one.")
@@ -55,14 +56,27 @@ class References:
         """How many have corrected an example."""
         return len(self._matched)
 
+    @property
+    def unmatched(self) -> list[Any]:
+        """The ids that no example has."""
+        return [key[1] for key in self._fields if key not in self._matched]
+
     def apply(self, example: Example) -> Example:
-        """Return the example, corrected where there is something to correct."""
-        key = (type(example["id"]), example["id"])
-        fields = self._fields.get(key)
-        if fields is None:
+        """Return the example, corrected where there is something to correct.
+
+        A table has no numbers, so its "7" corrects an example whose id is 7.
+        """
+        own = (type(example["id"]), example["id"])
+        key = own if own in self._fields else (str, str(example["id"]))
+        if key not in self._fields:
             return example
-        self._matched.add(key)
-        return {**example, **fields}
+        if self._matched.setdefault(key, own) != own:
+            raise BadDataset(
+                f'the run has an example {example["id"]} and an example "{example["id"]}", so it '
+                f"cannot be told which one the reference {key[1]!r} corrects. Give the references "
+                "as JSON, where a number differs from a text."
+            )
+        return {**example, **self._fields[key]}
 
 
 class Rescoring:
@@ -146,9 +160,27 @@ class Rescoring:
         if not references.matched:
             raise BadDataset(
                 f"none of the {len(references)} references has the id of an example of run "
-                f'"{parent}". An id keeps its type: 1 and "1" differ.'
+                f'"{parent}". An id keeps its type: 1 and "1" differ, but for a table\'s.'
             )
+        await self._note_unmatched(references)
         await self._store.add_examples(run_id, [], complete=True)
+
+    async def _note_unmatched(self, references: References) -> None:
+        """Put on record which references correct nothing."""
+        unmatched = references.unmatched
+        if not unmatched:
+            return
+        some = ", ".join(str(each) for each in unmatched[:_IDS_SHOWN])
+        more = ", ..." if len(unmatched) > _IDS_SHOWN else ""
+        notice = (
+            f"{len(unmatched):,} of {len(references):,} references correct nothing, for no "
+            f"example has their id: {some}{more}"
+        )
+        config = (await self._store.get_run(self._run.run_id)).config
+        notices = [*config.get("notices", ()), notice]
+        await self._store.append(
+            self._run.run_id, [], update={"config": {**config, "notices": notices}}
+        )
 
     def _correct_all(
         self, page: list[SpooledExample], references: References, start: int
@@ -267,7 +299,7 @@ def describe_rescoring(
         for each in parent.config.get("datasets", [])
     ]
     # Those of the parent are no longer true of what is rescored.
-    gone = ("resumptions", "judges", "judging")
+    gone = {"resumptions", "judges", "judging", *(("notices",) if references_upload else ())}
     config = {name: value for name, value in parent.config.items() if name not in gone}
     rescoring = {"of": parent.run_id, "references_upload": references_upload, "time": now}
     # A parent that was itself rescored has examples that were corrected then.

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, Protocol
 
 from cbench_server.datasets.conversations import questions
@@ -15,7 +16,12 @@ from cbench_server.runs.lane import MAX_CONCURRENCY
 from cbench_server.runs.plan import DatasetPlan, FailureBudget
 from cbench_server.runs.spool import prepare
 from cbench_server.runs.store import SpooledExample
-from cbench_server.runs.wiring import UNKNOWN_PROTOCOL, own_evaluators, primary_score
+from cbench_server.runs.wiring import (
+    UNKNOWN_PROTOCOL,
+    announced_scores,
+    own_evaluators,
+    primary_score,
+)
 from cbench_server.spec import DatasetRef, EvaluatorRef, MetricRef, RunSpec
 from cbench_server.tokens import Tokenizer
 from cbench_server.types import Evaluator, Example, Metric
@@ -66,13 +72,7 @@ class ResolvedDataset:
         """Read it from its start; in a memory run, question by question."""
         if self.is_memory:
             return prepare(
-                questions(
-                    self.examples(),
-                    label=self.ref.label,
-                    where=self.ref.where,
-                    question_types=self.question_types,
-                    max_conversations=self.ref.max_examples,
-                ),
+                self.originals(),
                 label=self.ref.label,
                 first_ordinal=first_ordinal,
                 tokenizer=tokenizer,
@@ -87,6 +87,24 @@ class ResolvedDataset:
             where=self.ref.where,
             max_examples=self.ref.max_examples,
         )
+
+    def originals(self) -> Iterator[Example]:
+        """Iterate what the rows will be about, unchecked: the examples or questions chosen."""
+        if self.is_memory:
+            return questions(
+                self.examples(),
+                label=self.ref.label,
+                where=self.ref.where,
+                question_types=self.question_types,
+                max_conversations=self.ref.max_examples,
+            )
+        where = self.ref.where.items()
+        chosen = (
+            example
+            for example in self.examples()
+            if all(str(example.get(name)) == value for name, value in where)
+        )
+        return islice(chosen, self.ref.max_examples)
 
     def examples(self) -> Iterator[Example]:
         """Iterate the examples in the order of the run, before filters and the cap."""
@@ -282,6 +300,7 @@ async def resolve_evaluators(
             evaluators=[*own, *named],
             reference_fields=dataset.reference_fields(spec),
             primary_score=spec.score_field or primary_score(dataset.protocol, replacing),
+            own_scores=announced_scores(own),
             is_score_chosen=bool(spec.score_field),
         )
     return plans

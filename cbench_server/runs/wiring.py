@@ -36,8 +36,13 @@ def primary_score(protocol: DatasetProtocol, replacing: Sequence[Evaluator] | No
     wanted = protocol.primary_score
     if replacing is None:
         return wanted
-    announced = [score.name for each in replacing for score in info_of(each).scores]
+    announced = announced_scores(replacing)
     return wanted if wanted in announced or not announced else announced[0]
+
+
+def announced_scores(evaluators: Iterable[Evaluator]) -> tuple[str, ...]:
+    """Name the scores that evaluators say they give."""
+    return tuple(score.name for each in evaluators for score in info_of(each).scores)
 
 
 def missing_references(tag: str, plan: DatasetPlan, originals: Iterable[Example]) -> str:
@@ -46,26 +51,25 @@ def missing_references(tag: str, plan: DatasetPlan, originals: Iterable[Example]
     Reads no further than the first example that has what it takes.
     """
     score = plan.primary_score
-    read = 0
+    is_empty = True
     for original in originals:
-        read += 1
+        is_empty = False
         if plan.score_name(original) not in plan.applicability.missing(original):
             return ""
-    if not read or not plan.evaluators:
+    if is_empty or not plan.evaluators:
         return ""
-    name = f'"{tag}"' if tag else "the dataset"
+    where = f'of "{tag}" ' if tag else ""
     return (
-        f"none of the {read:,} examples of {name} has what {score} is scored by, such as an "
-        "`answer`, so there will be no headline score; sizes and times are measured all the same."
+        f"No headline score: no example {where}has what {score} is scored by, such as an "
+        "`answer`. Sizes and times are measured all the same."
     )
 
 
 def check_score_field(name: str, plans: Iterable[DatasetPlan]) -> None:
     """Refuse a score that no evaluator gives, unless one does not say what it gives."""
     evaluators = [evaluator for plan in plans for evaluator in plan.evaluators]
-    announced = [[score.name for score in info_of(each).scores] for each in evaluators]
-    known = list(dict.fromkeys(score for scores in announced for score in scores))
-    if not name or name in known or not all(announced):
+    known = list(dict.fromkeys(announced_scores(evaluators)))
+    if not name or name in known or not all(announced_scores([each]) for each in evaluators):
         return
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     hint = f'Did you mean "{near[0]}"?' if near else f"There are: {', '.join(known) or 'none'}."

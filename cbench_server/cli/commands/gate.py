@@ -10,6 +10,7 @@ from cbench_server.cli.files import read_text, write_file
 from cbench_server.cli.screen import print_json
 from cbench_server.cli.stored_runs import check_system, find_run, rows_of
 from cbench_server.comparison.policies import GRAMMAR, Policy, parse_policy, read_policies
+from cbench_server.errors import InvalidInput
 from cbench_server.texts.grid import printable
 
 if TYPE_CHECKING:
@@ -27,7 +28,8 @@ context tokens, context compression, cost, mean latency, p50 latency, p95 latenc
 p99 latency, labelled rate (with --labels). VALUE is a number, or one with points or %;
 times need us, ms, s or min;
 against a baseline % is relative to it. The end of the 95% interval that is worse for the run
-decides, unless the policy ends with "as measured".
+decides, unless the policy ends with "as measured" or asks for the best there can be, such as
+failures at most 0.
 """
 
 
@@ -68,7 +70,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 def gate(args: argparse.Namespace) -> int:
     """Check every policy; the exit code says whether all hold."""
     from cbench_server.comparison import score_infos
-    from cbench_server.comparison.gate import check, to_junit
+    from cbench_server.comparison.gate import check, not_measured, to_junit
     from cbench_server.comparison.quantities import Measures
     from cbench_server.reports.judged_gate import judged_check, labelled_rates
 
@@ -90,13 +92,22 @@ def gate(args: argparse.Namespace) -> int:
         estimates=labelled_rates(run, system),
         baseline_estimates=labelled_rates(*against) if against else None,
     )
-    checks = [judged_check(check(policy, measures), measures, run) for policy in policies]
+    checks, trouble = [], None
+    for policy in policies:
+        try:
+            checks.append(judged_check(check(policy, measures), measures, run))
+        except InvalidInput as error:
+            # The others' verdicts are wanted all the same, by CI above all.
+            trouble = trouble or error
+            checks.append(not_measured(policy, str(error)))
     if args.junit:
         write_file(args.junit, [to_junit(checks, f"{run.run_id}.{system}")])
     if args.output == "json":
         print_json([_plain(each) for each in checks])
     else:
         print(_text(checks, run, system))
+    if trouble is not None:
+        raise trouble
     return OK if all(each.passed for each in checks) else FAILED
 
 

@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +39,9 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--example", metavar="ID", help="show one example: original, processed, scores, details"
     )
+    parser.add_argument(
+        "--scores", action="store_true", help="show the mean of every score of every evaluator"
+    )
     parser.add_argument("--system", metavar="NAME", default="", help="only rows of this system")
     options.add_output(parser)
     options.add_server_flags(parser)
@@ -53,11 +57,34 @@ def show(args: argparse.Namespace) -> int:
             check_system(run, args.system)
         if args.example is not None:
             _show_example(client, run, args)
+        elif args.scores:
+            _show_scores(run, args)
         elif args.rows or args.failed:
             _show_rows(client, run, args)
         else:
             print_run(client, run, args.output, with_rows=False)
     return OK
+
+
+def _show_scores(run: "Run", args: argparse.Namespace) -> None:
+    from cbench_server.reports.scores import COUNT, MEAN, every_score
+
+    chosen = replace(run, systems=(args.system,)) if args.system else run
+    if args.output == "json":
+        print_json(
+            {
+                system: {
+                    key: value
+                    for key, value in run.summary.get(system, {}).items()
+                    if key.startswith((MEAN, COUNT))
+                }
+                for system in chosen.systems
+            }
+        )
+    elif grid := every_score(chosen):
+        print(draw(grid))
+    else:
+        print(f"Run {run.run_id} has no scores.")
 
 
 def _show_rows(client: "BenchClient", run: "Run", args: argparse.Namespace) -> None:

@@ -13,6 +13,7 @@ from cbench_server.evaluators.judge.packs import VerdictKind, pack_named
 from cbench_server.evaluators.judge.qualification import qualify
 from cbench_server.evaluators.judge.settings import JudgeSettings
 from cbench_server.models.blocking import run_blocking
+from cbench_server.scoring.assessment import is_context_only
 from cbench_server.types import Assessment, Example, Placement, ScoreInfo, Scores
 
 
@@ -53,6 +54,8 @@ class JudgeEvaluator(JudgeSettings):
 
     def score(self, original: Example, processed: Example) -> Scores:
         """Do as `assess` does, and wait; a judge that fails scores 0.0."""
+        if is_context_only(processed):
+            return {}
         try:
             return run_blocking(self.assess(original, processed)).scores
         except CbenchError:
