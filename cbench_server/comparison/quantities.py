@@ -88,14 +88,15 @@ class Measures:
         if policy.metric in _PERCENTILES or policy.metric in _OTHERS:
             count = f"{_count(len(self._rows))} against {_count(len(self._baseline))}"
             return Quantity(self._far_ends(policy, self._baseline), words, count)
-        for side in (self._rows, self._baseline):
-            self._measure(policy, side)
+        measured = [self._measure(policy, side) for side in (self._rows, self._baseline)]
         field = None if policy.metric in (*_AXES, "score") else policy.metric
         sides = {"the run": self._rows, "the baseline": self._baseline}
         pair = compare(sides, score_field=field, scores=self._scores).pairs[0]
-        strict = compare(
-            sides, score_field=field, scores=self._scores, unscored_at_worst=True
-        ).pairs[0]
+        strict = pair
+        if any(each.has_unscored for each in measured):
+            strict = compare(
+                sides, score_field=field, scores=self._scores, unscored_at_worst=True
+            ).pairs[0]
         has_unscored = strict.examples > pair.examples
         of = f" of {strict.examples:,}" if has_unscored else ""
         count = f"{pair.examples:,}{of} pairs"
@@ -134,6 +135,7 @@ class Measures:
 class _Measured:
     estimate: Estimate
     count: str
+    has_unscored: bool
     worst_case: Estimate | None = None
 
 
@@ -174,14 +176,15 @@ def _measure(
     columns.extend(rows)
     frame = Frame(columns, infos)
     other = _measure_other(metric, frame)
-    if other is not None:
-        return _Measured(other, _count(len(rows)))
     scored = frame.scored(field)
+    has_unscored = bool(scored.is_unscored.any())
+    if other is not None:
+        return _Measured(other, _count(len(rows)), has_unscored)
     is_judged = scored.is_scored | scored.is_failed
     judged = int(is_judged.sum())
     count = _count(judged) if judged == len(rows) else f"{judged:,} of {_count(len(rows))}"
     if not scored.is_scored.any():
-        return _Measured(Estimate(), count)
+        return _Measured(Estimate(), count, has_unscored)
     if metric == "pass rate":
         passed = scored.passed(threshold)
         estimate = frame.mean(passed, is_judged)
@@ -189,7 +192,7 @@ def _measure(
     else:
         estimate = frame.mean(*scored.with_failures(), in_unit=scored.in_unit)
         worst_case = frame.mean(*scored.worst_case(), in_unit=scored.in_unit)
-    return _Measured(estimate, count, worst_case if scored.is_unscored.any() else None)
+    return _Measured(estimate, count, has_unscored, worst_case if has_unscored else None)
 
 
 def _measure_other(metric: str, frame: "Frame") -> Estimate | None:

@@ -18,7 +18,7 @@ def sentence(pair: "PairedDifference") -> str:
     assert value is not None
     assert low is not None
     assert high is not None
-    better, worse = (pair.a, pair.b) if value > 0 else (pair.b, pair.a)
+    better, worse = (pair.a, pair.b) if pair.is_a_better else (pair.b, pair.a)
     ends = (low, high) if value > 0 else (-high, -low)
     claim = (
         f"{better} is better than {worse} on {pair.score} by {amount(abs(value), pair)} "

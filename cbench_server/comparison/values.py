@@ -83,6 +83,13 @@ class PairedDifference:
     """What can be claimed, in plain words."""
     disputed: bool = False
     """Whether another rater orders the two the other way round."""
+    higher_is_better: bool = True
+
+    @property
+    def is_a_better(self) -> bool:
+        """Whether the difference, if it can be claimed, speaks for A."""
+        value = self.difference.value or 0.0
+        return value > 0 if self.higher_is_better else value < 0
 
     @property
     def is_claimed(self) -> bool:

@@ -12,6 +12,7 @@ from cbench_server.reports.columns import (
     type_keys,
 )
 from cbench_server.reports.judges import MARK, marked_scores
+from cbench_server.reports.protocols import has_other_metric, protocol_notes
 from cbench_server.spec import Run, RunState
 from cbench_server.texts import numbers
 from cbench_server.texts.grid import Grid, printable, to_text
@@ -34,7 +35,9 @@ class RowFacts:
 
 def headline(run: Run, facts: RowFacts) -> Grid:
     """Build the table: one line per system, in the order of the run."""
-    columns = headline_columns(run.summary, all_keys=bool(run.spec.metrics))
+    # What only the seeds of a control have, such as pass@k, is of no interest.
+    own = {name: values for name, values in run.summary.items() if not run.is_control(name)}
+    columns = headline_columns(own, all_keys=bool(run.spec.metrics))
     titles = [title_of(column, run, facts) for column in columns]
     rows = []
     for system in run.systems:
@@ -205,23 +208,13 @@ def _substitutes(run: Run, facts: RowFacts) -> set[str]:
 
 def _score_title(run: Run, facts: RowFacts) -> str:
     names = _used_scores(run, facts)
-    mark = "*" if _stand_ins(run) or _substitutes(run, facts) else ""
+    mark = "*" if has_other_metric(run) or _substitutes(run, facts) else ""
     mark += MARK if names & marked_scores(run) else ""
     return (min(names) if len(names) == 1 else "Score") + mark
 
 
-def _stand_ins(run: Run) -> list[str]:
-    return [
-        str(dataset.get("label", ""))
-        for dataset in run.config.get("datasets", [])
-        if not dataset.get("is_official_metric") and not dataset.get("upload")
-    ]
-
-
 def _score_notes(run: Run, facts: RowFacts) -> list[str]:
-    lines = []
-    if names := _stand_ins(run):
-        lines.append(f"* Not the official metric of {', '.join(names)}, but a stand-in.")
+    lines = protocol_notes(run)
     for score in sorted(_substitutes(run, facts)):
         systems = [system for system, used in headlines(run, facts).items() if score in used]
         on = "" if len(systems) == len(run.systems) else f" on {', '.join(systems)}"

@@ -19,19 +19,28 @@ def describe_config(
     plans: Mapping[str, DatasetPlan],
 ) -> dict[str, Any]:
     """Record everything needed to repeat the run."""
+    logs = {ref.target: {"log": ref.log} for ref in spec.systems if ref.log}
     return {
         "cbench_version": __version__,
         "python_version": platform.python_version(),
         "platform": platform.platform(),
         "tokenizer": spec.tokenizer or "cl100k_base",
         "seed": spec.seed,
-        "systems": [asdict(caller.description) for caller in callers],
-        "datasets": [
-            {
-                **dataset.describe(),
-                **plans[dataset.ref.label].describe(),
-                "is_official_metric": dataset.record.official if dataset.record else False,
-            }
-            for dataset in datasets
+        "systems": [
+            {**asdict(caller.description), **logs.get(caller.description.location, {})}
+            for caller in callers
         ],
+        "datasets": [_dataset(dataset, plans[dataset.ref.label]) for dataset in datasets],
+    }
+
+
+def _dataset(dataset: ResolvedDataset, plan: DatasetPlan) -> dict[str, Any]:
+    """Record what is read and how it is scored, beside the official protocol."""
+    described = dataset.describe()
+    protocol = dataset.followed(described, plan.primary_score)
+    return {
+        **described,
+        **plan.describe(),
+        "protocol": protocol.describe() if protocol.follows else None,
+        "is_official_metric": dataset.record is not None and protocol.metric.status == "same",
     }

@@ -25,16 +25,17 @@ _SPEC = RunSpec((), (), allow_unqualified_judges=True)
 
 
 async def check_local_judges(
-    evaluators: Sequence[Evaluator], examples: Sequence[SpooledExample]
+    given: Mapping[str, DatasetPlan], examples: Sequence[SpooledExample]
 ) -> list[Record]:
     """Test the judges among the evaluators; one that fails marks its scores."""
-    judges = judges_of(evaluators)
+    by_dataset = {label: judges_of(plan.evaluators) for label, plan in given.items()}
+    judges = list({id(each): each for found in by_dataset.values() for each in found}.values())
     if not judges:
         return []
     by_label: dict[str, list[Example]] = {}
     for entry in examples:
         by_label.setdefault(entry.dataset, []).append(entry.example)
-    plans = {label: DatasetPlan(judges) for label in by_label}
+    plans = {label: DatasetPlan(by_dataset[label]) for label in by_label if by_dataset[label]}
 
     async def read(label: str) -> list[Example]:
         return by_label[label][:MOST_EXAMPLES]
@@ -42,7 +43,11 @@ async def check_local_judges(
     try:
         records = await check_judges(plans, read, 0, _CHECKS)
     except RunFailed as error:
-        records = [_broken(judge, label, str(error)) for label in plans for judge in judges]
+        records = [
+            _broken(judge, label, str(error))
+            for label, plan in plans.items()
+            for judge in plan.evaluators
+        ]
     finally:
         for judge in judges:
             if (close := optional_method(judge, "close_connections")) is not None:

@@ -16,6 +16,7 @@ from cbench_server.runs.live_run import LiveRun, Services
 from cbench_server.runs.rescore import describe_rescoring
 from cbench_server.runs.resolution import check_spec, resolve_metrics, with_registered_names
 from cbench_server.runs.store import RunStore
+from cbench_server.runs.wiring import check_score_field
 from cbench_server.spec import EvaluatorRef, Run, RunSpec, RunState, SystemProgress
 from cbench_server.tokens import get_tokenizer
 
@@ -64,6 +65,7 @@ class Orchestrator:
         get_tokenizer(spec.tokenizer or None)
         opened = await self._connect(spec, is_rescored=False)
         try:
+            check_score_field(spec.score_field, opened.plans.values())
             config = await asyncio.to_thread(
                 describe_config, spec, opened.callers, opened.datasets, opened.plans
             )

@@ -97,12 +97,12 @@ async def _records(
 
 def _read(args: argparse.Namespace) -> "tuple[list[Example], str]":
     """Return the examples, question by question, and the kind of run they are for."""
-    from cbench_server.cli.spec import is_file, registered_dataset
+    from cbench_server.cli.spec import registered_dataset
     from cbench_server.datasets.conversations import questions
-    from cbench_server.datasets.readers.files import FILE_SUFFIXES, iterate_file
+    from cbench_server.datasets.readers.files import is_file_name, iterate_file
     from cbench_server.registry import registry
 
-    if is_file(args.dataset, FILE_SUFFIXES):
+    if is_file_name(args.dataset):
         found = iterate_file(Path(args.dataset), skip_bad_lines=False, on_bad_line=lambda _: None)
     else:
         named = registered_dataset(args.dataset, None)
