@@ -109,7 +109,7 @@ def admit(
         raise RunFailed(
             Failure(
                 "evaluator",
-                UNQUALIFIED,
+                "JUDGE_UNQUALIFIED",
                 f"no judge passed its controls ({complaints}). Choose another model or --pack, "
                 "or go on with marked figures: --judge-unqualified",
             )
