@@ -192,4 +192,4 @@ def test_a_judge_that_is_away_is_found_before_the_first_row(cbench: Cbench, judg
     _run(cbench, "--proxy", judge, "-n", "1")
     rescored = cbench("rescore", "last", "--judge-url", "http://127.0.0.1:1", "--quiet")
     assert rescored.returncode == 1
-    assert 'judge "llm-judge": its controls cannot be judged' in rescored.stderr
+    assert "the judge at http://127.0.0.1:1" in rescored.stderr
