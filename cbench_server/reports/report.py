@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from cbench_server.errors import InvalidInput
 from cbench_server.reports.judges import figure_notes
 from cbench_server.results import EvalResult, EvalRow
-from cbench_server.spec import DatasetRef, Run, RunSpec, RunState, SystemProgress
+from cbench_server.spec import DatasetRef, Run, RunNote, RunSpec, RunState, SystemProgress
 
 if TYPE_CHECKING:
     from cbench_server.comparison import Comparison
@@ -115,4 +115,5 @@ def _run_of(result: EvalResult) -> Run:
         timing=result.timing,
         config=result.config,
         systems=systems,
+        notes=tuple(RunNote(**note) for note in result.config.get("notes", ())),
     )

@@ -99,6 +99,9 @@ def _controls(found: Findings, verdicts: Verdicts) -> None:
         text += f" AUC of right against wrong: {record['auc']:.2f}."
     if record.get("wins_both") is not None:
         text += f" Right won in both orders on {record['wins_both']:.0%}."
+    if record.get("prompts") not in (None, "own"):
+        words = "the official ones" if record["prompts"] == "official" else record["prompts"]
+        text += f" Its prompts are {words}."
     if record.get("few"):
         text += " So few controls decide little."
     found.note("JUDGE_CONTROLS", text, record["dataset"])

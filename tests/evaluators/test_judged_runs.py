@@ -11,6 +11,8 @@ import pytest
 
 from cbench_server import evaluate
 from cbench_server.evaluators import MemoryJudge
+from cbench_server.reports.report import report_of
+from cbench_server.reports.table import RowFacts, to_table
 from tests.fixtures import preloaded
 from tests.fixtures import scripted_judges as scripted
 from tests.fixtures.model_server import ModelServer
@@ -249,3 +251,6 @@ def test_evaluate_marks_what_an_unqualified_judge_says(server: ModelServer) -> N
     assert result.config["judges"][0]["qualified"] is False
     assert all("JUDGE_UNQUALIFIED" in row.marks for row in result.rows)
     assert result.rows[0].scores["memory_judge"] == 1.0
+    assert "JUDGE_UNQUALIFIED" in [note["code"] for note in result.config["notes"]]
+    table = "".join(map(str, to_table(report_of(result).run, RowFacts())))
+    assert "† Judge judge with pack memory-qa did not pass" in table
