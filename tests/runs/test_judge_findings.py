@@ -154,6 +154,15 @@ def test_every_row_is_in_the_denominator_once() -> None:
     assert "5 asked, 1 judged" in texts([record()], rows)["JUDGE_DENOMINATOR"]
 
 
+def test_a_pack_may_average_over_types_of_questions() -> None:
+    rows = [row(n, {"memory_judge": float(n in (0, 1))}) for n in range(6)]
+    rows += [row(n, {"memory_judge": 1.0}) for n in (6, 8)]
+    judges = by_judge([record(averages_types=True)], iter(rows))
+    values = explain(judges, RunSpec((), ()), None).values["s"]
+    # Three of five, and one of three.
+    assert values["task_averaged:memory_judge"] == pytest.approx((3 / 5 + 1 / 3) / 2)
+
+
 def test_requests_and_flips_are_added_up() -> None:
     details = {"llm-judge": {"requests": 2, "retries": 1, "usage": {"prompt_tokens": 7}}}
     pair = record("llm-judge", kind="pairwise", scores=["judge_score"], kinds={})

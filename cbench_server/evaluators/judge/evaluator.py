@@ -93,6 +93,7 @@ class JudgeEvaluator(JudgeSettings):
             "pack": self.pack,
             "pack_digest": pack.digest,
             "prompts": _whose(pack),
+            "averages_types": pack.averages_types,
             "effort": effort.describe(),
             **record,
         }
