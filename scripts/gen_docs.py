@@ -39,6 +39,8 @@ FAILURE_REASONS = {
     "FAILURE_BUDGET_SPENT": "more rows failed than `max_failures` allows; the run ends",
     "INTERNAL": "a defect of the daemon; its log has more",
     "INVALID_ARGUMENT": "the receiver cannot use the request",
+    "JUDGE_BROKEN": "a judge cannot be asked about its controls, so the run did not begin",
+    "JUDGE_UNQUALIFIED": "no judge of the run passed its controls",
     "MESSAGE_TOO_LARGE": "a message beyond the limit of either side",
     "NO_PREDICTION": "a file of predictions has none for this example",
     "RESOURCE_EXHAUSTED": "too many calls at once; tried again, with fewer in flight",

@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cbench_server.errors import InvalidInput
-from cbench_server.reports.judges import figure_notes
+from cbench_server.reports.judges import figure_notes, with_mark
 from cbench_server.results import EvalResult, EvalRow
-from cbench_server.spec import DatasetRef, Run, RunSpec, RunState, SystemProgress
+from cbench_server.spec import DatasetRef, Run, RunNote, RunSpec, RunState, SystemProgress
 
 if TYPE_CHECKING:
-    from cbench_server.comparison import Comparison
+    from cbench_server.comparison import Comparison, PairedDifference
 
 Original = dict[str, Any]
 FullRow = tuple[EvalRow, Original | None]
@@ -91,7 +91,18 @@ def compared_by_judges(
     others = [compare(kept, **{**settings, "score_field": twin}) for twin in sorted(twins)]
     scores = {pair.score for pair in found.pairs}
     found = with_disputes(found, others)
-    return replace(found, notes=(*found.notes, *figure_notes(run, scores)))
+    pairs = tuple(_with_mark(pair, run) for pair in found.pairs)
+    return replace(found, pairs=pairs, notes=(*found.notes, *figure_notes(run, scores)))
+
+
+def _with_mark(pair: "PairedDifference", run: Run) -> "PairedDifference":
+    from cbench_server.comparison.sentences import sentence
+
+    score = with_mark(pair.score, run)
+    if score == pair.score:
+        return pair
+    marked = replace(pair, score=score)
+    return replace(marked, sentence=sentence(marked))
 
 
 def _run_of(result: EvalResult) -> Run:
@@ -115,4 +126,5 @@ def _run_of(result: EvalResult) -> Run:
         timing=result.timing,
         config=result.config,
         systems=systems,
+        notes=tuple(RunNote(**note) for note in result.config.get("notes", ())),
     )

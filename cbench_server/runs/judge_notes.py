@@ -63,6 +63,7 @@ def explain(judges: Sequence[Verdicts], spec: RunSpec, labels: Labels | None) ->
         for system in _systems(judges):
             _length(found, verdicts, system)
             _corrected(found, verdicts, system)
+            _averaged(found, verdicts, system)
             if labels is not None:
                 _labelled(found, verdicts, system, labels)
     _ranges(found, judges)
@@ -99,6 +100,9 @@ def _controls(found: Findings, verdicts: Verdicts) -> None:
         text += f" AUC of right against wrong: {record['auc']:.2f}."
     if record.get("wins_both") is not None:
         text += f" Right won in both orders on {record['wins_both']:.0%}."
+    if record.get("prompts") not in (None, "own"):
+        words = "the official ones" if record["prompts"] == "official" else record["prompts"]
+        text += f" Its prompts are {words}."
     if record.get("few"):
         text += " So few controls decide little."
     found.note("JUDGE_CONTROLS", text, record["dataset"])
@@ -202,6 +206,19 @@ def _corrected(found: Findings, verdicts: Verdicts, system: str) -> None:
     if estimate.value is not None:
         known = found.facts.setdefault("corrected", {}).setdefault(verdicts.record["evaluator"], {})
         known[system] = {"value": estimate.value, "low": estimate.low, "high": estimate.high}
+
+
+def _averaged(found: Findings, verdicts: Verdicts, system: str) -> None:
+    """The mean of the means by type of question, where the benchmark publishes it."""
+    if not verdicts.record.get("averages_types"):
+        return
+    by_type: dict[str, list[float]] = {}
+    for each, score in verdicts.judged(system):
+        by_type.setdefault(each.category, []).append(score)
+    if len(by_type) > 1:
+        means = [sum(scores) / len(scores) for scores in by_type.values()]
+        average = sum(means) / len(means)
+        found.values.setdefault(system, {})[f"task_averaged:{verdicts.score}"] = average
 
 
 # Several judges.

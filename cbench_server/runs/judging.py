@@ -109,7 +109,7 @@ def admit(
         raise RunFailed(
             Failure(
                 "evaluator",
-                UNQUALIFIED,
+                "JUDGE_UNQUALIFIED",
                 f"no judge passed its controls ({complaints}). Choose another model or --pack, "
                 "or go on with marked figures: --judge-unqualified",
             )
@@ -154,7 +154,13 @@ def _same(a: str, b: str) -> bool:
 
 
 def mark_rows(rows: Sequence[EvalRow], records: Sequence[Record]) -> None:
-    """Put on each row what a reader must know of its judges."""
+    """Put on each row what a reader must know of its judges, and what they charged."""
+    names = {record["evaluator"] for record in records}
+    for row in rows:
+        for name in names & row.details.keys():
+            cost = row.details[name].get("cost_usd")
+            if isinstance(cost, float):
+                row.cost_usd = {**row.cost_usd, name: cost}
     marks = {
         (record["dataset"], record["evaluator"]): tuple(
             code

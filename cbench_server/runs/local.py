@@ -12,16 +12,19 @@ from cbench_server.comparison import compare_two
 from cbench_server.events import RowScored
 from cbench_server.metrics.summary import Summarized, Summarizer
 from cbench_server.results import EvalResult, EvalRow
+from cbench_server.runs.judge_notes import explain
 from cbench_server.runs.judging import mark_rows
 from cbench_server.runs.local_cache import SystemCache
-from cbench_server.runs.local_judges import check_local_judges
+from cbench_server.runs.local_judges import check_local_judges, described_judges
 from cbench_server.runs.pipeline import Pipeline
 from cbench_server.runs.plan import DatasetPlan, Plan
 from cbench_server.runs.progress import open_progress
 from cbench_server.runs.row_cache import RowCache
 from cbench_server.runs.store import SpooledExample
+from cbench_server.runs.verdicts import by_judge
 from cbench_server.scoring.placement import Scoring
 from cbench_server.scoring.workers import WorkerPool
+from cbench_server.spec import RunSpec
 from cbench_server.systems.caller import Caller
 from cbench_server.tokens import Tokenizer
 from cbench_server.types import Metric
@@ -143,6 +146,7 @@ def finish(job: Job, metrics: Sequence[Metric], config: Config) -> EvalResult:
     judges = run_in_thread(check_local_judges(job.plans, job.examples))
     rows, timing = run_in_thread(job.run())
     mark_rows(rows, judges)
+    findings = explain(by_judge(judges, iter(rows)), RunSpec((), ()), None)
     times = {"started_at": started, "ended_at": time.time()}
     name_score(rows)
     names = list(job.systems)
@@ -163,7 +167,7 @@ def finish(job: Job, metrics: Sequence[Metric], config: Config) -> EvalResult:
             **times,
             "headlines": {name: [*used] for name, used in found.headlines.items()},
             "metric_failures": found.failures,
-            **({"judges": judges} if judges else {}),
+            **(described_judges(judges, findings) if judges else {}),
         }
 
     whole = summarized(rows)

@@ -2,10 +2,12 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from cbench_server.contract import info_of, optional_method
 from cbench_server.errors import RunFailed
+from cbench_server.runs.judge_notes import Findings
 from cbench_server.runs.judging import (
     MOST_EXAMPLES,
     CheckMemory,
@@ -65,6 +67,15 @@ async def check_local_judges(
                 stacklevel=2,
             )
     return records
+
+
+def described_judges(records: Sequence[Record], found: Findings) -> dict[str, Any]:
+    """Return what the record of an evaluation says of its judges."""
+    return {
+        "judges": list(records),
+        "judging": found.facts,
+        "notes": [asdict(note) for note in found.notes],
+    }
 
 
 def _broken(judge: Evaluator, dataset: str, why: str) -> Record:

@@ -21,10 +21,12 @@ from cbench_server.runs.judging import (
     mark_rows,
 )
 from cbench_server.runs.labels import Labels
+from cbench_server.runs.leaks import leaks_in
 from cbench_server.runs.resolution import ResolvedDataset
+from cbench_server.runs.saturation import saturation_notes
 from cbench_server.runs.summary import new_summarizer
 from cbench_server.runs.verdicts import by_judge
-from cbench_server.spec import Run
+from cbench_server.spec import Run, RunNote
 from cbench_server.types import Example
 
 if TYPE_CHECKING:
@@ -52,16 +54,26 @@ class RunJudges:
         if not any(judges_of(plan.evaluators) for plan in opened.plans.values()):
             return run
         known = run.config.get("judges") if run.completed_rows else None
+        leaks = tuple(run.notes)
         if known is None:
+            is_memory = run.spec.kind == "memory"
 
             async def read(label: str) -> list[Example]:
-                return await self._first_examples(run, opened, label)
+                nonlocal leaks
+                examples = await self._first_examples(run, opened, label)
+                withheld = opened.plans[label].reference_fields
+                leaks += tuple(
+                    RunNote("LEAK", text, dataset=label)
+                    for text in leaks_in(examples, withheld, is_memory=is_memory)
+                )
+                return examples
 
             checks = self._services.checks
             known = await check_judges(opened.plans, read, run.spec.seed, checks)
         self._records = admit(known, opened.plans, run.spec)
-        run = replace(run, config={**run.config, "judges": self._records})
-        await self._store.append(run.run_id, [], update={"config": run.config})
+        run = replace(run, config={**run.config, "judges": self._records}, notes=leaks)
+        update = {"config": run.config, "notes": run.notes}
+        await self._store.append(run.run_id, [], update=update)
         return run
 
     async def _first_examples(self, run: Run, opened: Connections, label: str) -> list[Example]:
@@ -100,16 +112,20 @@ class RunJudges:
         found = Findings()
         if not run.completed_rows:
             return found
-        if judges := run.config.get("judges"):
-            rows: list[EvalRow] = []
+        judges = run.config.get("judges")
+        rows: list[EvalRow] = []
+        if judges or run.spec.kind == "memory":
             for system in run.systems:
                 async for row, _ in rows_with_originals(self._store, run.run_id, system):
                     rows.append(row)
+        if judges:
             verdicts = by_judge(judges, iter(rows))
             labels = self._labels(run) if run.spec.labels_upload else None
             if labels is not None:
                 labels.check(each.key for judge in verdicts for each in judge.all)
             found = explain(verdicts, run.spec, labels)
+        if run.spec.kind == "memory":
+            found.notes += saturation_notes(rows, run.spec)
         if run.spec.errata_upload and opened is not None and opened.plans:
             services = self._services
             await add_errata(

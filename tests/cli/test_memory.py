@@ -89,7 +89,7 @@ def test_a_judge_is_the_memory_judge(
     server.say("YES\nbecause it is so")
     finished = cbench(
         "memory", "run", "--system", start(sys.executable, _SYSTEMS, "notes", "0"), "--dataset",
-        given, "--judge-url", server.url, "--output", "json", NO_PROXY="*",
+        given, "--judge-url", server.url, "--judge-unqualified", "--output", "json", NO_PROXY="*",
     )  # fmt: skip
     assert finished.returncode == 0, finished.stderr
     rows = strict(finished.stdout)["rows"]

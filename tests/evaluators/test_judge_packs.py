@@ -7,7 +7,9 @@ import pytest
 
 from cbench_server.errors import InvalidInput, UnknownName
 from cbench_server.evaluators import LLMJudge, MemoryJudge
+from cbench_server.evaluators.judge import official_prompts
 from cbench_server.evaluators.judge.answer_packs import LONGMEMEVAL
+from cbench_server.evaluators.judge.official_prompts import are_official, prompt_digest
 from tests.fixtures.model_server import Handler, ModelServer
 
 ASKED = {"question": "Where does Ann live?", "answer": "in Oslo"}
@@ -136,6 +138,19 @@ def test_whole_prompts_from_a_file_are_used_as_they_are(server: ModelServer) -> 
 def test_prompts_that_lack_something_are_refused(options: dict[str, Any], said: str) -> None:
     with pytest.raises(InvalidInput, match=said):
         MemoryJudge("http://h", **options)
+
+
+def test_only_all_of_a_benchmarks_own_prompts_are_official(monkeypatch: Any) -> None:
+    own = {"": "Q {question} A {answer} R {response}", "abstention": "{question} ?"}
+    digests = {kind: prompt_digest(text) for kind, text in own.items()}
+    monkeypatch.setitem(official_prompts._DIGESTS, "mine", digests)
+    assert are_official("mine", own)
+    assert are_official("mine", {**own, "": "Q {question}\n  A {answer} R {response}\n"})
+    assert not are_official("mine", {**own, "": "Q {question} A {answer} R {response}!"})
+    assert not are_official("mine", {"": own[""]})
+    assert not are_official("strict", {})
+    # What LongMemEval published is not in this repository, but its number of prompts is known.
+    assert set(official_prompts._DIGESTS["longmemeval"]) == {"", *LONGMEMEVAL.by_type}
 
 
 def test_the_memory_judge_takes_no_pack_that_grades() -> None:

@@ -11,6 +11,8 @@ import pytest
 
 from cbench_server import evaluate
 from cbench_server.evaluators import MemoryJudge
+from cbench_server.reports.report import report_of
+from cbench_server.reports.table import RowFacts, to_table
 from tests.fixtures import preloaded
 from tests.fixtures import scripted_judges as scripted
 from tests.fixtures.model_server import ModelServer
@@ -66,7 +68,7 @@ def test_every_figure_of_an_unqualified_judge_is_marked_everywhere(
     cbench: Cbench, server: ModelServer, tmp_path: Path
 ) -> None:
     scripted.script(server, scripted.always("YES"), answers=ANSWERS)
-    flags = judge(server, "--pack", "strict", "--judge-unqualified")
+    flags = judge(server, "--pack", "strict", "--judge-unqualified", "--judge-price", "1,2")
     done = cbench(*flags, "--score-field", "judge_score")
     assert done.returncode == 0, done.stderr
     assert "judge_score†" in done.stdout
@@ -77,6 +79,7 @@ def test_every_figure_of_an_unqualified_judge_is_marked_everywhere(
     assert document["config"]["judges"][0]["qualified"] is False
     assert all("JUDGE_UNQUALIFIED" in row["marks"] for row in document["rows"])
     assert all(row["details"]["llm-judge"]["unqualified"] for row in document["rows"])
+    assert document["rows"][0]["cost_usd"] == {"llm-judge": pytest.approx(12 / 1e6)}
     gate = cbench("gate", "last", "--policy", "judge_score at least 0.5", judged=False)
     assert "† " in gate.stdout
     assert "did not pass its controls" in gate.stdout
@@ -156,6 +159,7 @@ def test_two_raters_are_compared_and_forbid_better_where_they_disagree(
     assert "Cohen's kappa -" in done.stdout
     compared = cbench("compare", "last", judged=False)
     assert "neither is called better" in compared.stdout
+    assert "judge_score†" not in compared.stdout
     assert "is better than" not in compared.stdout
 
 
@@ -249,3 +253,6 @@ def test_evaluate_marks_what_an_unqualified_judge_says(server: ModelServer) -> N
     assert result.config["judges"][0]["qualified"] is False
     assert all("JUDGE_UNQUALIFIED" in row.marks for row in result.rows)
     assert result.rows[0].scores["memory_judge"] == 1.0
+    assert "JUDGE_UNQUALIFIED" in [note["code"] for note in result.config["notes"]]
+    table = "".join(map(str, to_table(report_of(result).run, RowFacts())))
+    assert "† Judge judge with pack memory-qa did not pass" in table

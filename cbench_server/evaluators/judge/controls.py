@@ -72,8 +72,7 @@ def make_controls(examples: Sequence[Example], rows: int, seed: int = 0) -> list
     draw = random.Random(f"controls {seed}")
     items = [item for item in map(_item, examples) if item is not None]
     draw.shuffle(items)
-    if len(items) < 2:
-        # With one alone there is no other answer that could be wrong.
+    if not items:
         return []
     most = min(MOST, max(rows, 1), len(items))
     few = min(MOST_OF_OTHERS, ceil(most / 5))

@@ -9,7 +9,8 @@ from cbench_server.errors import CbenchError
 from cbench_server.evaluators.judge.controls import VERSION as CONTROLS_VERSION
 from cbench_server.evaluators.judge.controls import Control, make_controls
 from cbench_server.evaluators.judge.judge import Effort, Judge
-from cbench_server.evaluators.judge.packs import VerdictKind, pack_named
+from cbench_server.evaluators.judge.official_prompts import are_official
+from cbench_server.evaluators.judge.packs import JudgePack, VerdictKind, pack_named
 from cbench_server.evaluators.judge.qualification import qualify
 from cbench_server.evaluators.judge.settings import JudgeSettings
 from cbench_server.models.blocking import run_blocking
@@ -94,6 +95,8 @@ class JudgeEvaluator(JudgeSettings):
             "model": self.model,
             "pack": self.pack,
             "pack_digest": pack.digest,
+            "prompts": _whose(pack),
+            "averages_types": pack.averages_types,
             "effort": effort.describe(),
             **record,
         }
@@ -105,3 +108,9 @@ class JudgeEvaluator(JudgeSettings):
     async def close_connections(self) -> None:
         """Close the connections of the running loop; a later call opens new ones."""
         await self._judge.close_connections()
+
+
+def _whose(pack: JudgePack) -> str:
+    if not pack.templates:
+        return "own"
+    return "official" if are_official(pack.name, pack.templates) else "from a file"

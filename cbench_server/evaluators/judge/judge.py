@@ -168,6 +168,9 @@ class Judge:
         effort = Effort()
         for each in opinions:
             effort.add(each.effort)
+        used = tokens_used(effort.usage)
+        if used is not None and (self.settings.input_price or self.settings.output_price):
+            details["cost_usd"] = self._budget.cost(*used)
         return details | effort.describe()
 
     async def _verdict(
