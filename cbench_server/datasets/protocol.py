@@ -105,6 +105,8 @@ class DatasetProtocol:
     evaluators: tuple[EvaluatorRef, ...] = uses("answer-quality")
     primary_score: str = "f1"
     """Empty where no honest figure can be computed here."""
+    counts_abstentions: bool = False
+    """Whether the primary score, and not `abstention`, counts on questions without an answer."""
     worst: float | None = 0.0
     """What a row counts on which the system failed."""
     groups: tuple[str, ...] = ()
@@ -118,7 +120,8 @@ class DatasetProtocol:
     @property
     def axes(self) -> dict[str, Axis]:
         """The four axes by name."""
-        return {name: getattr(self, name) for name in AXES}
+        axes = (self.data, self.prompt, self.metric, self.aggregation)
+        return dict(zip(AXES, axes, strict=True))
 
     @property
     def evaluator_names(self) -> tuple[str, ...]:

@@ -280,7 +280,8 @@ async def resolve_evaluators(
             taken = {evaluator.name for evaluator in named}
             always = ("abstention", *_ALWAYS) if spec.kind == "memory" else _ALWAYS
             refs += uses(*(name for name in always if name not in wanted))
-            own = [await find(ref) for ref in refs if ref.name not in taken]
+            own = [await find(ref) for ref in refs]
+            own = [each for each in own if each.name not in taken or not _is_covered(each, named)]
         if not own and not named:
             raise InvalidSpec("no evaluator is left: name one with --evaluator.")
         primary = dataset.protocol.primary_score
@@ -290,9 +291,18 @@ async def resolve_evaluators(
             evaluators=[*own, *named],
             reference_fields=dataset.reference_fields(spec),
             primary_score=spec.score_field or primary,
-            is_score_chosen=bool(spec.score_field),
+            is_score_chosen=bool(spec.score_field) or dataset.protocol.counts_abstentions,
         )
     return plans
+
+
+def _is_covered(own: Evaluator, named: Sequence[Evaluator]) -> bool:
+    """Whether an evaluator of the run's own gives all that the dataset's gives.
+
+    One with other settings may not, and must not cost the dataset its headline.
+    """
+    scores = {score.name for each in named for score in info_of(each).scores}
+    return all(score.name in scores for score in info_of(own).scores)
 
 
 def _primary_of(evaluators: Sequence[Evaluator], wanted: str) -> str:
