@@ -3,6 +3,7 @@
 import argparse
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from cbench_server.cli.exits import UsageError, did_you_mean
@@ -143,13 +144,25 @@ def build_evaluators(
 
 
 def is_file(dataset: str, suffixes: Sequence[str]) -> bool:
-    """Whether a --dataset means a file: by its ending, or by a slash, which no name has."""
+    """Whether a --dataset means a file: by its ending, or by a slash, which no name has but those
+    of the hub, `hf:ORG/NAME`.
+    """
+    if dataset.startswith("hf:"):
+        return False
     return dataset.lower().endswith(tuple(suffixes)) or "/" in dataset or "\\" in dataset
 
 
+def named_file(dataset: str) -> tuple[dict[str, str], Path]:
+    """Read `FILE` or `ALIAS=FILE`; a file whose name has a `=` is taken as it is."""
+    alias, sign, path = dataset.partition("=")
+    if not sign or Path(dataset).exists() or not re.fullmatch(r"[\w.-]+", alias):
+        return {}, Path(dataset)
+    return {"name": alias}, Path(path)
+
+
 def registered_dataset(dataset: str, max_examples: int | None) -> dict[str, Any]:
-    """Read `NAME[:CONFIG]`."""
-    match = re.fullmatch(r"([^:]+)(?::(.+))?", dataset)
+    """Read `NAME[:CONFIG]` or `hf:ORG/NAME[:CONFIG]`."""
+    match = re.fullmatch(r"((?:hf:)?[^:]+)(?::(.+))?", dataset)
     if match is None:
         raise UsageError(f'"{dataset}" is not a dataset; write it as NAME, NAME:CONFIG or a file.')
     return {"name": match[1], "config": match[2] or "", "max_examples": max_examples}

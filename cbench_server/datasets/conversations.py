@@ -56,6 +56,17 @@ def questions(
         yield from group
 
 
+def transcripts(conversations: Iterator[Example], *, label: str) -> Iterator[Example]:
+    """Yield the questions for systems without a memory: each has the whole conversation as its
+    context.
+    """
+    for position, conversation in enumerate(conversations):
+        found = questions_of(conversation, position, label)
+        context = transcript(_typed(conversation["turns"]))
+        for question in found:
+            yield {**question, "context": context}
+
+
 def _is_wanted(question: Example, question_types: Collection[str]) -> bool:
     if not question_types or question["question_type"] in question_types:
         return True

@@ -87,6 +87,10 @@ def use(name: str, **options: Any) -> tuple[EvaluatorRef, ...]:
     return (*uses("answer-quality"), EvaluatorRef(name, options=options))
 
 
+EVIDENCE = uses("evidence-recall")
+"""The evaluator of datasets that know where an answer is."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetProtocol:
     """What one config measures, and how."""

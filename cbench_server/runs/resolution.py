@@ -6,8 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from cbench_server.contract import info_of
-from cbench_server.datasets.conversations import questions
+from cbench_server.datasets.conversations import questions, transcripts
+from cbench_server.datasets.mapping import mapped
 from cbench_server.datasets.protocol import DatasetProtocol, uses
+from cbench_server.datasets.published import as_examples
 from cbench_server.datasets.record import DEFAULT_REFERENCE_FIELDS, DatasetRecord
 from cbench_server.datasets.shuffle import shuffled
 from cbench_server.errors import InvalidSpec
@@ -37,6 +39,8 @@ DEFAULT_METRICS = [
 ]
 MEMORY_METRICS = ("per-qa-type", "token-efficiency")
 _ALWAYS = ("context-retention",)
+# Fields that we make of a source, and that give away where or whether an answer is.
+_TELLING = ("evidence", "is_abstention", "qa_pairs", "question_type")
 
 FindEvaluator = Callable[[EvaluatorRef], Awaitable[Evaluator]]
 """Returns an evaluator served at a target, attached, or registered here."""
@@ -98,12 +102,16 @@ class ResolvedDataset:
     def examples(self) -> Iterator[Example]:
         """Iterate the examples in the order of the run, before filters and the cap."""
         if self.record is None:
-            examples = self.uploads.iterate(self.ref.upload)
+            examples = as_examples(self.uploads.iterate(self.ref.upload))
         else:
             options: dict[str, Any] = self._options()
             if self.record.hub is not None:
                 options["skip_bad_lines"] = self.ref.skip_bad_lines
             examples = self.record.examples(self.ref.config, **options)
+        if self.ref.mapping:
+            examples = mapped(examples, self.ref.mapping, self.ref.label)
+        if self.ref.as_transcript:
+            examples = transcripts(examples, label=self.ref.label)
         return shuffled(examples, self.seed) if self.ref.shuffle else examples
 
     def _options(self) -> dict[str, str]:
@@ -132,6 +140,8 @@ class ResolvedDataset:
             "shuffle": ref.shuffle,
             "where": dict(ref.where),
             "max_examples": ref.max_examples,
+            **({"mapping": dict(ref.mapping)} if ref.mapping else {}),
+            **({"as_transcript": True} if ref.as_transcript else {}),
         }
         if record is None or record.hub is None:
             return {**described, "revision": self.protocol.revision}
@@ -154,7 +164,8 @@ class ResolvedDataset:
         if spec.expose_reference_fields:
             return frozenset()
         declared = self.record.reference_fields if self.record else DEFAULT_REFERENCE_FIELDS
-        return frozenset(declared) | frozenset(spec.reference_fields)
+        own = _TELLING if self.ref.as_transcript or self.ref.mapping else ()
+        return frozenset(declared) | frozenset(own) | frozenset(spec.reference_fields)
 
 
 def check_spec(spec: RunSpec) -> None:
@@ -187,7 +198,10 @@ def check_spec(spec: RunSpec) -> None:
             raise InvalidSpec(f"{name} must be more than zero, not {seconds:g}s.")
     labels = [ref.label for ref in spec.datasets]
     if len(set(labels)) != len(labels):
-        raise InvalidSpec(f"each dataset can be named once; got {', '.join(labels)}.")
+        raise InvalidSpec(
+            f"each dataset can be named once; got {', '.join(labels)}. Give a file of the same "
+            "name another one: --dataset other=FILE."
+        )
     parse_failure_budget(spec.max_failures)
 
 
@@ -250,6 +264,7 @@ def resolve_datasets(
             record = registry.dataset(ref.name)
         elif is_read:
             uploads.count(ref.upload)
+        _check_form(ref, record, spec.kind)
         dataset = ResolvedDataset(
             ref,
             record,
@@ -264,6 +279,20 @@ def resolve_datasets(
             dataset.examples()
         resolved.append(dataset)
     return resolved
+
+
+def _check_form(ref: DatasetRef, record: DatasetRecord | None, kind: str) -> None:
+    """Refuse conversations where nobody would be asked about them."""
+    if kind == "memory":
+        if ref.as_transcript:
+            raise InvalidSpec("as_transcript means nothing in a memory run; leave it out.")
+        return
+    if record is not None and "qa_pairs" in record.reference_fields and not ref.as_transcript:
+        raise InvalidSpec(
+            f'dataset "{ref.label}" holds conversations and questions about them. Evaluate memory '
+            f"systems on it with: cbench memory run --dataset {ref.label}. For other systems add "
+            "--as-transcript, which gives each question with the whole conversation as context."
+        )
 
 
 async def resolve_evaluators(

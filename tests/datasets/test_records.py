@@ -70,7 +70,8 @@ NAMES = {
 
 # What scores each dataset besides answer-quality, which is wired everywhere.
 _WIRED = {
-    "hotpotqa": "hotpotqa",
+    "hotpotqa evidence-recall": "hotpotqa",
+    "evidence-recall": "musique qasper",
     "triviaqa": "triviaqa",
     "truthfulqa": "truthfulqa",
     "drop": "drop",
@@ -79,14 +80,15 @@ _WIRED = {
     "code-execution": "humaneval mbpp",
     "ifeval": "ifeval",
     "math-equivalence": "math gsm8k mgsm",
-    "nli-label-match": "contract-nli scifact",
+    "nli-label-match": "contract-nli",
+    "nli-label-match evidence-recall": "scifact",
     "bbh": "bbh",
     "longbench": "longbench",
     "infinitebench": "infinitebench",
-    "string-match": "nolima",
+    "string-match evidence-recall": "nolima",
     "bfcl": "bfcl apigen",
-    "abstention locomo": "locomo",
-    "abstention": "longmemeval",
+    "abstention locomo evidence-recall": "locomo",
+    "abstention evidence-recall": "longmemeval",
 }
 
 

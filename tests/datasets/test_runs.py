@@ -44,7 +44,10 @@ def _upload(client: BenchClient, count: int) -> dict[str, Any]:
 
 
 def test_every_dataset_runs_with_exactly_its_evaluators(client: BenchClient) -> None:
-    datasets = [{"name": record.name, "max_examples": 5} for record in HUB_RECORDS]
+    datasets = [
+        {"name": r.name, "max_examples": 5, "as_transcript": r.family == "memory"}
+        for r in HUB_RECORDS
+    ]
     run, ids = _run(client, *datasets)
     assert not [row for row in client.rows(run.run_id) if row.HasField("failure")]
     # A needle is at many depths of a book.

@@ -23,7 +23,13 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     )
     parser.usage = "cbench memory run --system TARGET --dataset NAME [flags]"
     parser.epilog = f"{_EXAMPLES}\n{options.EXIT_CODE_HELP}"
-    parser.set_defaults(kind="memory", expose_references=False, reference_fields=[], reuse=False)
+    parser.set_defaults(
+        kind="memory",
+        as_transcript=False,
+        expose_references=False,
+        reference_fields=[],
+        reuse=False,
+    )
     systems = parser.add_argument_group("memory systems, at least one, each flag repeatable")
     where = {flag: text for flag, text in options.SYSTEMS.items() if flag != "--proxy"}
     options.add_systems(systems, where, "the --reader and the judge")

@@ -6,7 +6,6 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cbench_server.cli import options
@@ -40,6 +39,11 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     options.add_systems(systems, options.SYSTEMS, "each --proxy")
     examples = parser.add_argument_group("examples, at least one --dataset")
     options.add_examples(examples, "examples")
+    examples.add_argument(
+        "--as-transcript",
+        action="store_true",
+        help="give conversations to systems without a memory: each question with the transcript",
+    )
     examples.add_argument(
         "--expose-references",
         action="store_true",
@@ -122,7 +126,7 @@ def _evaluate(
 
 
 def _dataset(client: "BenchClient", args: argparse.Namespace, text: str) -> dict[str, Any]:
-    from cbench_server.cli.spec import is_file, registered_dataset
+    from cbench_server.cli.spec import is_file, named_file, registered_dataset
     from cbench_server.cli.uploads import upload
     from cbench_server.datasets.readers.files import FILE_SUFFIXES
 
@@ -132,14 +136,17 @@ def _dataset(client: "BenchClient", args: argparse.Namespace, text: str) -> dict
         "split": args.split,
         "revision": args.revision,
         "skip_bad_lines": args.skip_bad_lines,
+        "mapping": dict(args.mapping),
+        "as_transcript": args.as_transcript,
     }
     if not is_file(text, FILE_SUFFIXES):
         return {**registered_dataset(text, args.max_examples), **selection}
     # The daemon shuffles and filters, so it needs all examples.
     is_chosen_there = args.shuffle or args.where or args.question_types
     count = None if is_chosen_there else args.max_examples
-    sent = upload(client, Path(text), count, skip_bad_lines=args.skip_bad_lines)
-    return {**sent, **selection, "max_examples": args.max_examples}
+    name, path = named_file(text)
+    sent = upload(client, path, count, skip_bad_lines=args.skip_bad_lines)
+    return {**sent, **selection, **name, "max_examples": args.max_examples}
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from typing import Any
 
 from cbench_server.datasets.generated.draws import Draws
 from cbench_server.datasets.hub.sources import Access, Part, Row
-from cbench_server.datasets.protocol import Aggregation, DatasetProtocol, differs, use
+from cbench_server.datasets.protocol import EVIDENCE, Aggregation, DatasetProtocol, differs, use
 from cbench_server.datasets.record import hub_dataset
 from cbench_server.tokens import Tokenizer, get_tokenizer
 from cbench_server.types import Example
@@ -111,7 +111,7 @@ def _protocol(config: str) -> DatasetProtocol:
         shown=("context", "question", "hop", *(() if is_whole else ("length",))),
         withheld=("answer", "answers", "evidence", "depth"),
         extraction="The response has to contain the name, in its own spelling.",
-        evaluators=use("string-match", mode="part", case_sensitive=True),
+        evaluators=use("string-match", mode="part", case_sensitive=True) + EVIDENCE,
         primary_score="string_match",
         groups=("length", "depth", "hop"),
         aggregate=Aggregation(),

@@ -7,7 +7,7 @@ from functools import partial
 from cbench_server.datasets.catalog.fields import as_text, records, references
 from cbench_server.datasets.catalog.scrolls import scrolls_part, split_query
 from cbench_server.datasets.hub.sources import Access, Part, Row, by_config, each, each_of_config
-from cbench_server.datasets.protocol import DatasetProtocol, differs, external, use
+from cbench_server.datasets.protocol import EVIDENCE, DatasetProtocol, differs, external, use, uses
 from cbench_server.datasets.record import hub_dataset
 from cbench_server.types import Example
 
@@ -36,7 +36,7 @@ _HOTPOTQA = DatasetProtocol(
     follows="hotpotqa/hotpot, hotpot_evaluate_v1.py",
     shown=("context", "question", "type", "level"),
     withheld=("answer", "evidence"),
-    evaluators=use("hotpotqa"),
+    evaluators=use("hotpotqa") + EVIDENCE,
     primary_score="hotpotqa_f1",
     groups=("type", "level"),
 )
@@ -89,6 +89,7 @@ MUSIQUE = _dataset(
         follows="StonyBrookNLP/musique, evaluate_v1.0.py",
         shown=("context", "question", "hop"),
         withheld=("answer", "answers", "evidence"),
+        evaluators=uses("answer-quality") + EVIDENCE,
         groups=("hop",),
     ),
     description="Questions composed of two to four steps over twenty paragraphs.",

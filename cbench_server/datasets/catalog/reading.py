@@ -13,7 +13,7 @@ from cbench_server.datasets.catalog.fields import (
     references,
 )
 from cbench_server.datasets.hub.sources import Access, Part, Row, each, each_of_config
-from cbench_server.datasets.protocol import DatasetProtocol, differs, use, uses
+from cbench_server.datasets.protocol import EVIDENCE, DatasetProtocol, differs, use, uses
 from cbench_server.datasets.record import hub_dataset
 from cbench_server.types import Example
 
@@ -106,6 +106,7 @@ QASPER = _dataset(
     protocol=DatasetProtocol(
         follows="allenai/qasper-led-baseline, scripts/evaluator.py (Answer F1)",
         withheld=("answer", "answers", "answer_type", "evidence"),
+        evaluators=uses("answer-quality") + EVIDENCE,
         groups=("answer_type",),
         data=differs("The usual split is validation; papers report test (--split test)."),
     ),

@@ -1,6 +1,7 @@
 """Sources of a dataset's rows: the local mirror first, then the hub."""
 
 import itertools
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -10,6 +11,9 @@ from typing import Any
 from cbench_server.datasets.hub import mirror, stream
 from cbench_server.errors import BadDataset
 from cbench_server.types import Example
+
+# A split names a file of the mirror, and must not lead out of it.
+_SPLIT = re.compile(r"[\w-][\w.+-]*")
 
 Row = Example
 """One record of a source, under the source's own column names."""
@@ -266,6 +270,8 @@ class HubSource:
         parts = self.parts[config]
         if not split:
             return parts
+        if not _SPLIT.fullmatch(split):
+            raise BadDataset(f'dataset "{self.name}": "{split}" is not a valid split')
         if any(part.file for part in parts):
             raise BadDataset(f'dataset "{self.name}" has no splits; leave out "{split}"')
         return tuple(part.of_split(split) for part in parts)
