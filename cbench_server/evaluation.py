@@ -185,7 +185,7 @@ def _plans(
             reference_fields=frozenset(withheld) if blind else frozenset(),
             primary_score=score_field or _primary_score(protocol, given),
             own_scores=announced_scores(made) if given is None else (),
-            is_score_chosen=bool(score_field),
+            is_score_chosen=bool(score_field) or protocol.counts_abstentions,
         )
         tagged = (entry.example for entry in examples if entry.dataset == tag)
         if sentence := missing_references(tag, plans[tag], tagged):

@@ -50,7 +50,7 @@ class Registry:
 
     def name_of(self, kind: str, name: str) -> str:
         """Return the name that a component asked for by another one is registered under."""
-        if self._is_known(kind, name):
+        if self._is_known(kind, name) or _is_on_hub(kind, name):
             return name
         wanted, names = _canonical(name), self.list(kind)
         for known in names:
@@ -119,12 +119,21 @@ class Registry:
 
     def _component(self, kind: str, name: str) -> Any:
         registered = self._registered.get(kind, {})
+        if _is_on_hub(kind, name) and name not in registered:
+            from cbench_server.datasets.hub.any import hub_record
+
+            return hub_record(name)
         return registered[name] if name in registered else self._shipped(kind)[name]
 
     def _shipped(self, kind: str) -> Mapping[str, Any]:
         if kind not in self._preloaded:
             self._preloaded[kind] = self._preload(kind)
         return self._preloaded[kind]
+
+
+def _is_on_hub(kind: str, name: str) -> bool:
+    """Whether a name means any dataset of the hub: `hf:org/name`."""
+    return kind == "dataset" and name.startswith("hf:")
 
 
 def _canonical(name: str) -> str:
@@ -260,6 +269,13 @@ def register_dataset(name: str, loader: "Callable[..., Iterable[Example]] | Data
     registry.register("dataset", name, loader)
 
 
+def split_name(name: str) -> tuple[str, str]:
+    """Split `NAME:CONFIG`, and `hf:ORG/NAME:CONFIG`, into a name and a config."""
+    prefix = "hf:" if name.startswith("hf:") else ""
+    base, _, config = name.removeprefix(prefix).partition(":")
+    return f"{prefix}{base}", config
+
+
 def load_dataset(name: str | PathLike[str], **options: Any) -> Iterable[Example]:
     """Load examples by name, or from a file: .jsonl, .json, .csv, .tsv, .parquet, or gzipped.
 
@@ -275,7 +291,7 @@ def load_dataset(name: str | PathLike[str], **options: Any) -> Iterable[Example]
 
     if not isinstance(name, str) or is_file_name(name):
         return loaded_file(Path(name), **options)
-    base, _, config = name.partition(":")
+    base, config = split_name(name)
     loader = registry.get("dataset", base)
     if config:
         options = {"config": config, **options}

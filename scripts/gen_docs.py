@@ -19,6 +19,7 @@ import cbench_server
 from cbench_server import errors
 from cbench_server.daemon.settings import Settings
 from cbench_server.datasets import RECORDS
+from cbench_server.datasets.protocol import DatasetProtocol
 from cbench_server.evaluators import EVALUATORS
 from cbench_server.metrics import METRICS
 from cbench_server.rpc.status import code_of
@@ -201,12 +202,63 @@ def hub_datasets() -> str:
     for record in RECORDS:
         if record.hub:
             size = "" if record.size is None else f"{record.size:,}"
-            score = record.primary_score + ("" if record.official else "*")
+            score = (record.primary_score or "none") + ("" if record.official else "*")
             lines.append(
                 f"| `{record.name}` | {record.family} | {size} | {', '.join(record.evaluators)} "
                 f"| {score} | {record.description} | {record.licence} |"
             )
     return "\n".join(lines)
+
+
+def dataset_axes() -> str:
+    """How far each dataset is run as its authors run it, by its default config."""
+    lines = ["| Name | Data | Prompt | Metric | Aggregation |", "|---|---|---|---|---|"]
+    for record in RECORDS:
+        protocol = record.protocol_of()
+        if record.hub or protocol.follows:
+            axes = " | ".join(axis.status for axis in protocol.axes.values())
+            lines.append(f"| [`{record.name}`](#{record.name}) | {axes} |")
+    return "\n".join(lines)
+
+
+def dataset_cards() -> str:
+    """The card of every dataset, with one part for each protocol that its configs have."""
+    parts = []
+    for record in RECORDS:
+        if record.protocol is not None:
+            parts += [f"### {record.name}", "", record.description, ""]
+            for protocol, configs in record.protocols():
+                parts += [*_card(protocol, configs), ""]
+    return "\n".join(parts[:-1])
+
+
+def _card(protocol: DatasetProtocol, configs: list[str]) -> list[str]:
+    names = ", ".join(f"`{config}`" for config in configs if config)
+    evaluators = ", ".join(
+        ref.name
+        + (f" ({', '.join(f'{k}={v}' for k, v in ref.options.items())})" if ref.options else "")
+        for ref in protocol.evaluators
+    )
+    split = f", split `{protocol.split}`" if protocol.split else ""
+    pinned = f" at `{protocol.revision}`" if protocol.revision else ""
+    facts = {
+        "Configs": names,
+        "Source": f"{protocol.source}{pinned}{split}",
+        "Follows": protocol.follows,
+        "Shown": ", ".join(protocol.shown),
+        "Withheld": ", ".join(protocol.withheld),
+        "Answer": protocol.extraction,
+        "Evaluators": evaluators,
+        "Score": protocol.primary_score or "none can be computed here",
+        "Groups": ", ".join(protocol.groups),
+        "Figure": str(protocol.aggregate),
+        **{
+            name.capitalize(): f"{axis.status}. {axis.why}".strip()
+            for name, axis in protocol.axes.items()
+        },
+    }
+    rows = [f"| {name} | {text} |" for name, text in facts.items() if text]
+    return ["| | |", "|---|---|", *rows]
 
 
 def dataset_sources() -> str:
@@ -225,6 +277,8 @@ def dataset_sources() -> str:
 
 PARTS: dict[str, Callable[[], str]] = {
     "api": api,
+    "dataset-axes": dataset_axes,
+    "dataset-cards": dataset_cards,
     "dataset-sources": dataset_sources,
     "embedded-datasets": embedded_datasets,
     "generated-datasets": generated_datasets,

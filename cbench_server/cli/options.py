@@ -9,6 +9,7 @@ from cbench_server.cli.values import (
     AppendSystem,
     duration,
     label,
+    mapping,
     number,
     option,
     owned_option,
@@ -213,12 +214,19 @@ def add_examples(group: Flags, things: str) -> None:
     """Add the flags that choose examples, or other `things`."""
     group.add_argument(
         "--dataset",
-        metavar="NAME[:CONFIG]|FILE",
+        metavar="NAME[:CONFIG]|hf:ORG/NAME[:CONFIG]|[ALIAS=]FILE",
         dest="datasets",
-        help="a dataset (see: cbench datasets) or a .jsonl, .json, .csv, .tsv (also "
-        "with .gz) or .parquet file; "
-        "repeatable",
+        help="a dataset (see: cbench datasets), one of the hub with --map, or a .jsonl, .json, "
+        ".csv, .tsv (also with .gz) or .parquet file; repeatable",
         **REPEATABLE,
+    )
+    group.add_argument(
+        "--map",
+        metavar="FIELD=PATH,...",
+        dest="mapping",
+        type=mapping,
+        default=(),
+        help="where the fields are in other columns, such as context=passage,answer=gold.text[0]",
     )
     group.add_argument(
         "-n",

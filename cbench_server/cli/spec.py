@@ -159,8 +159,8 @@ def build_evaluators(
 
 
 def registered_dataset(dataset: str, max_examples: int | None) -> dict[str, Any]:
-    """Read `NAME[:CONFIG]`."""
-    match = re.fullmatch(r"([^:]+)(?::(.+))?", dataset)
+    """Read `NAME[:CONFIG]` or `hf:ORG/NAME[:CONFIG]`."""
+    match = re.fullmatch(r"((?:hf:)?[^:]+)(?::(.+))?", dataset)
     if match is None:
         raise UsageError(f'"{dataset}" is not a dataset; write it as NAME, NAME:CONFIG or a file.')
     return {"name": match[1], "config": match[2] or "", "max_examples": max_examples}

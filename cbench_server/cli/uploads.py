@@ -18,10 +18,10 @@ _NAME = re.compile(r"[\w.-]+")
 
 
 def upload(
-    client: BenchClient, path: Path, max_examples: int | None, *, skip_bad_lines: bool
+    client: BenchClient, file: str, max_examples: int | None, *, skip_bad_lines: bool
 ) -> dict[str, Any]:
     """Send the examples of a file, given as FILE or NAME=FILE; return the dataset of the spec."""
-    name, path = named_file(str(path))
+    name, path = named_file(file)
     bad = _BadLines()
     examples = iterate_file(path, skip_bad_lines=skip_bad_lines, on_bad_line=bad.met)
     digest, count = client.upload(_first(examples, max_examples))
@@ -45,7 +45,7 @@ def upload_judge_files(
     """Send the files of --labels and --errata, and return what a spec says of them."""
     given = {"labels_upload": labels, "errata_upload": errata}
     return {
-        name: str(upload(client, Path(file), None, skip_bad_lines=False)["upload"])
+        name: str(upload(client, file, None, skip_bad_lines=False)["upload"])
         for name, file in given.items()
         if file
     }

@@ -53,6 +53,11 @@ def label(text: str) -> tuple[str, str]:
     return key, value
 
 
+def mapping(text: str) -> tuple[tuple[str, str], ...]:
+    """Read `field=path` with commas between them, which may be within brackets as well."""
+    return tuple(label(part.strip()) for part in re.split(r",(?![^\[]*\])", text))
+
+
 def names(text: str) -> tuple[str, ...]:
     """Read names with commas between them."""
     found = tuple(name.strip() for name in text.split(","))

@@ -69,6 +69,17 @@ def _plain(question_type: str) -> str:
     return question_type.replace("_", "-").casefold()
 
 
+def transcripts(conversations: Iterator[Example], *, label: str) -> Iterator[Example]:
+    """Yield the questions for systems without a memory: each has the whole conversation as its
+    context.
+    """
+    for position, conversation in enumerate(conversations):
+        found = questions_of(conversation, position, label)
+        context = transcript(_typed(conversation["turns"]))
+        for question in found:
+            yield {**question, "context": context}
+
+
 def questions_of(conversation: Example, position: int, label: str) -> list[Example]:
     """Make an example of each question about a conversation, or raise BadDataset."""
     where = f'dataset "{label}", position {position}'

@@ -87,6 +87,10 @@ def use(name: str, **options: Any) -> tuple[EvaluatorRef, ...]:
     return (*uses("answer-quality"), EvaluatorRef(name, options=options))
 
 
+EVIDENCE = uses("evidence-recall")
+"""The evaluator of datasets that know where an answer is."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetProtocol:
     """What one config measures, and how."""
@@ -105,6 +109,8 @@ class DatasetProtocol:
     evaluators: tuple[EvaluatorRef, ...] = uses("answer-quality")
     primary_score: str = "f1"
     """Empty where no honest figure can be computed here."""
+    counts_abstentions: bool = False
+    """Whether the primary score, and not `abstention`, counts on questions without an answer."""
     worst: float | None = 0.0
     """What a row counts on which the system failed."""
     groups: tuple[str, ...] = ()
@@ -118,7 +124,8 @@ class DatasetProtocol:
     @property
     def axes(self) -> dict[str, Axis]:
         """The four axes by name."""
-        return {name: getattr(self, name) for name in AXES}
+        axes = (self.data, self.prompt, self.metric, self.aggregation)
+        return dict(zip(AXES, axes, strict=True))
 
     @property
     def evaluator_names(self) -> tuple[str, ...]:

@@ -169,7 +169,7 @@ def hub_dataset(
 
     The protocol is one for all configs, or a function that gives a config's.
     """
-    by_name = {default_config: (parts,)} if isinstance(parts, Part) else dict(parts)
+    by_name = {default_config: (parts,)} if isinstance(parts, Part) else parts
     source = HubSource(name, by_name, mapping, companions, text_folders)
     first = by_name[default_config][0]
     if protocol is not None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from cbench_server.evaluators.code_execution import CodeExecution as CodeExecution
     from cbench_server.evaluators.context_retention import ContextRetention as ContextRetention
     from cbench_server.evaluators.drop.evaluator import Drop as Drop
+    from cbench_server.evaluators.evidence_recall import EvidenceRecall as EvidenceRecall
     from cbench_server.evaluators.hotpotqa import HotpotQA as HotpotQA
     from cbench_server.evaluators.ifeval import IFEvalChecker as IFEvalChecker
     from cbench_server.evaluators.infinitebench import InfiniteBench as InfiniteBench
@@ -50,6 +51,7 @@ _HOMES = {
     "NLILabelMatch": "nli_label_match",
     "BigBenchHard": "bbh",
     "Drop": "drop.evaluator",
+    "EvidenceRecall": "evidence_recall",
     "HotpotQA": "hotpotqa",
     "InfiniteBench": "infinitebench",
     "LoCoMo": "locomo",
@@ -76,6 +78,7 @@ EVALUATORS: Mapping[str, Any] = LazyMapping(
         "code-execution": "CodeExecution",
         "context-retention": "ContextRetention",
         "drop": "Drop",
+        "evidence-recall": "EvidenceRecall",
         "hotpotqa": "HotpotQA",
         "ifeval": "IFEvalChecker",
         "infinitebench": "InfiniteBench",
@@ -104,6 +107,7 @@ __all__ = [
     "CodeExecution",
     "ContextRetention",
     "Drop",
+    "EvidenceRecall",
     "HotpotQA",
     "IFEvalChecker",
     "InfiniteBench",

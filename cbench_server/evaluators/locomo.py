@@ -17,6 +17,7 @@ _DELETE_PUNCTUATION = str.maketrans("", "", string.punctuation)
 _LEFT_OUT = regex.compile(r"\b(?:a|an|the|and)\b")
 _CATEGORIES = {"1": "multi_hop", "2": "temporal", "3": "open_domain", "4": "single_hop"}
 _ADVERSARIAL = "adversarial"
+_FIELDS = ("category", "question_type", "type")
 _REFUSALS = ("no information available", "not mentioned")
 
 
@@ -35,6 +36,11 @@ class LoCoMo(ResponseEvaluator):
     required_fields = ("answer", "category")
     score_infos = (ScoreInfo("locomo_f1", "F1 by the rule of the question's category."),)
 
+    def applies(self, original: Example) -> bool:
+        """Whether the question has a category, and an answer unless it must not have one."""
+        has_category = any(original.get(field) is not None for field in _FIELDS)
+        return bool(original.get("is_abstention")) or (has_category and bool(references(original)))
+
     def score(self, original: Example, processed: Example) -> Scores:
         category = _category_of(original)
         response = self.response(processed)
@@ -50,7 +56,7 @@ class LoCoMo(ResponseEvaluator):
 def _category_of(original: Example) -> str | None:
     if original.get("is_abstention"):
         return _ADVERSARIAL
-    for field in ("category", "question_type", "type"):
+    for field in _FIELDS:
         if (given := original.get(field)) is not None:
             name = _CATEGORIES.get(str(given), str(given))
             if str(given) == "5" or name == _ADVERSARIAL:

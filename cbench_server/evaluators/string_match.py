@@ -1,5 +1,6 @@
 """String match: which of the expected strings the response contains, as RULER scores it."""
 
+from collections.abc import Callable
 from typing import Literal, get_args
 
 from cbench_server.errors import InvalidInput
@@ -15,7 +16,7 @@ class StringMatch(ResponseEvaluator):
     """Gives `string_match`: the share of the references found, or 1.0 for any of them.
 
     `mode="all"` is for tasks that ask for every reference, `mode="part"` for
-    those whose references are alternatives.
+    those whose references are alternatives. RULER takes no account of case; NoLiMa does.
     """
 
     name = "string-match"
@@ -25,20 +26,26 @@ class StringMatch(ResponseEvaluator):
         ScoreInfo("string_match", "Share of the strings found; by mode part, 1.0 for any."),
     )
 
-    def __init__(self, *, mode: Mode = "all", strip_thinking: bool = True) -> None:
+    def __init__(
+        self, *, mode: Mode = "all", case_sensitive: bool = False, strip_thinking: bool = True
+    ) -> None:
         if mode not in get_args(Mode):
             raise InvalidInput(f'string-match has no mode "{mode}"; it is all or part')
         super().__init__(strip_thinking=strip_thinking)
         self.options = {"mode": mode, **self.options}
+        # A run that asks for nothing else is recorded as it always was.
+        if case_sensitive:
+            self.options["case_sensitive"] = True
         self._mode = mode
+        self._folded: Callable[[str], str] = str if case_sensitive else str.lower
 
     def score(self, original: Example, processed: Example) -> Scores:
         expected = references(original)
         if not expected:
             return {}
         response = self.response(processed)
-        text = response.strip().translate(_CONTROL_TO_NEWLINE).strip().lower()
-        found = [reference.lower() in text for reference in expected]
+        text = self._folded(response.strip().translate(_CONTROL_TO_NEWLINE).strip())
+        found = [self._folded(reference) in text for reference in expected]
         if self._mode == "part":
             return {"string_match": float(any(found))}
         return {"string_match": sum(found) / len(found)}

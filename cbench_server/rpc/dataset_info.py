@@ -1,13 +1,11 @@
 """Infos of datasets, as clients get them."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import Any
 
 from cbench_client._gen.cbench.v1 import bench_pb2
 from cbench_client.messages import convert as wire
 from cbench_server.registry import Registry
-
-if TYPE_CHECKING:
-    from cbench_server.datasets.protocol import DatasetProtocol
 
 
 def set_dataset_info(registry: Registry, name: str, info: bench_pb2.DatasetInfo) -> None:
@@ -31,29 +29,25 @@ def set_dataset_info(registry: Registry, name: str, info: bench_pb2.DatasetInfo)
     if record.hub is not None:
         info.split_here = record.hub.split_here(record.default_config, registry.data_dir)
     for protocol, configs in record.protocols():
-        _set_protocol(protocol, configs, info.protocols.add())
+        _set_protocol(protocol.describe(), configs, info.protocols.add())
 
 
 def _set_protocol(
-    protocol: "DatasetProtocol", configs: list[str], message: bench_pb2.DatasetProtocol
+    said: Mapping[str, Any], configs: list[str], message: bench_pb2.DatasetProtocol
 ) -> None:
     message.configs.extend(configs)
-    message.follows = protocol.follows
-    message.source = protocol.source
-    message.revision = protocol.revision
-    message.split = protocol.split
-    message.shown.extend(protocol.shown)
-    message.withheld.extend(protocol.withheld)
-    message.extraction = protocol.extraction
-    for ref in protocol.evaluators:
-        entry = message.evaluators.add(name=ref.name)
-        for key, value in ref.options.items():
+    for name in ("follows", "source", "revision", "split", "extraction", "primary_score"):
+        setattr(message, name, said[name])
+    message.aggregate = said["aggregate"]
+    message.shown.extend(said["shown"])
+    message.withheld.extend(said["withheld"])
+    message.groups.extend(said["groups"])
+    if said["worst"] is not None:
+        message.worst = said["worst"]
+    for evaluator in said["evaluators"]:
+        entry = message.evaluators.add(name=evaluator["name"])
+        for key, value in evaluator["options"].items():
             entry.options[key].CopyFrom(wire.value_to_proto(value))
-    message.primary_score = protocol.primary_score
-    if protocol.worst is not None:
-        message.worst = protocol.worst
-    message.groups.extend(protocol.groups)
-    message.aggregate = str(protocol.aggregate)
-    for name, axis in protocol.axes.items():
-        message.axes[name].status = axis.status
-        message.axes[name].why = axis.why
+    for name, axis in said["axes"].items():
+        message.axes[name].status = axis["status"]
+        message.axes[name].why = axis["why"]

@@ -30,7 +30,7 @@ class DatasetPlan:
     own_scores: tuple[str, ...] = ()
     """Scores of the dataset's own evaluators, beside which others may have been added."""
     is_score_chosen: bool = False
-    """Whether the run names the score that counts, on every row."""
+    """Whether one score counts on every row, on questions without an answer as well."""
 
     def score_name(self, original: Example) -> str:
         """Name the score that counts on an example; what a system returned has no say in it."""
@@ -48,8 +48,8 @@ class DatasetPlan:
 
     @cached_property
     def applicability(self) -> Applicability:
-        """Which scores an example can have."""
-        return Applicability(self.evaluators)
+        """Which scores an example can have; a score without a name none."""
+        return Applicability(self.evaluators, never=() if self.primary_score else ("",))
 
     @cached_property
     def scores(self) -> dict[str, ScoreInfo]:

@@ -6,8 +6,11 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Protocol
 
-from cbench_server.datasets.conversations import questions
+from cbench_server.contract import info_of
+from cbench_server.datasets.conversations import questions, transcripts
+from cbench_server.datasets.mapping import mapped
 from cbench_server.datasets.protocol import DatasetProtocol
+from cbench_server.datasets.published import as_examples
 from cbench_server.datasets.record import DEFAULT_REFERENCE_FIELDS, DatasetRecord
 from cbench_server.datasets.shuffle import shuffled
 from cbench_server.errors import InvalidSpec
@@ -36,6 +39,8 @@ DEFAULT_METRICS = [
     "latency",
 ]
 MEMORY_METRICS = ("per-qa-type", "token-efficiency")
+# Fields that we make of a source, and that give away where or whether an answer is.
+_TELLING = ("evidence", "is_abstention", "qa_pairs", "question_type")
 
 FindEvaluator = Callable[[EvaluatorRef], Awaitable[Evaluator]]
 """Returns an evaluator served at a target, attached, or registered here."""
@@ -109,12 +114,16 @@ class ResolvedDataset:
     def examples(self) -> Iterator[Example]:
         """Iterate the examples in the order of the run, before filters and the cap."""
         if self.record is None:
-            examples = self.uploads.iterate(self.ref.upload)
+            examples = as_examples(self.uploads.iterate(self.ref.upload))
         else:
             options: dict[str, Any] = self._options()
             if self.record.hub is not None:
                 options["skip_bad_lines"] = self.ref.skip_bad_lines
             examples = self.record.examples(self.ref.config, **options)
+        if self.ref.mapping:
+            examples = mapped(examples, self.ref.mapping, self.ref.label)
+        if self.ref.as_transcript:
+            examples = transcripts(examples, label=self.ref.label)
         return shuffled(examples, self.seed) if self.ref.shuffle else examples
 
     def _options(self) -> dict[str, str]:
@@ -143,6 +152,8 @@ class ResolvedDataset:
             "shuffle": ref.shuffle,
             "where": dict(ref.where),
             "max_examples": ref.max_examples,
+            **({"mapping": dict(ref.mapping)} if ref.mapping else {}),
+            **({"as_transcript": True} if ref.as_transcript else {}),
         }
         if record is None or record.hub is None:
             return {**described, "revision": self.protocol.revision}
@@ -165,7 +176,8 @@ class ResolvedDataset:
         if spec.expose_reference_fields:
             return frozenset()
         declared = self.record.reference_fields if self.record else DEFAULT_REFERENCE_FIELDS
-        return frozenset(declared) | frozenset(spec.reference_fields)
+        own = _TELLING if self.ref.as_transcript or self.ref.mapping else ()
+        return frozenset(declared) | frozenset(own) | frozenset(spec.reference_fields)
 
 
 def check_spec(spec: RunSpec) -> None:
@@ -265,6 +277,7 @@ def resolve_datasets(
             record = registry.dataset(ref.name)
         elif is_read:
             uploads.count(ref.upload)
+        _check_form(ref, record, spec.kind)
         dataset = ResolvedDataset(
             ref,
             record,
@@ -281,6 +294,20 @@ def resolve_datasets(
     return resolved
 
 
+def _check_form(ref: DatasetRef, record: DatasetRecord | None, kind: str) -> None:
+    """Refuse conversations where nobody would be asked about them."""
+    if kind == "memory":
+        if ref.as_transcript:
+            raise InvalidSpec("as_transcript means nothing in a memory run; leave it out.")
+        return
+    if record is not None and "qa_pairs" in record.reference_fields and not ref.as_transcript:
+        raise InvalidSpec(
+            f'dataset "{ref.label}" holds conversations and questions about them. Evaluate memory '
+            f"systems on it with: cbench memory run --dataset {ref.label}. For other systems add "
+            "--as-transcript, which gives each question with the whole conversation as context."
+        )
+
+
 async def resolve_evaluators(
     spec: RunSpec, datasets: Sequence[ResolvedDataset], find: FindEvaluator
 ) -> dict[str, DatasetPlan]:
@@ -292,7 +319,8 @@ async def resolve_evaluators(
         own: list[Evaluator] = []
         if not spec.replace_evaluators:
             refs = own_evaluators(dataset.protocol, spec.kind)
-            own = [await find(ref) for ref in refs if ref.name not in taken]
+            own = [await find(ref) for ref in refs]
+            own = [each for each in own if each.name not in taken or not _is_covered(each, named)]
         if not own and not named:
             raise InvalidSpec("no evaluator is left: name one with --evaluator.")
         replacing = named if spec.replace_evaluators else None
@@ -301,9 +329,18 @@ async def resolve_evaluators(
             reference_fields=dataset.reference_fields(spec),
             primary_score=spec.score_field or primary_score(dataset.protocol, replacing),
             own_scores=announced_scores(own),
-            is_score_chosen=bool(spec.score_field),
+            is_score_chosen=bool(spec.score_field) or dataset.protocol.counts_abstentions,
         )
     return plans
+
+
+def _is_covered(own: Evaluator, named: Sequence[Evaluator]) -> bool:
+    """Whether an evaluator of the run's own gives all that the dataset's gives.
+
+    One with other settings may not, and must not cost the dataset its headline.
+    """
+    scores = {score.name for each in named for score in info_of(each).scores}
+    return all(score.name in scores for score in info_of(own).scores)
 
 
 def resolve_metrics(spec: RunSpec, registry: Registry) -> list[Metric]:

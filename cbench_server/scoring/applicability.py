@@ -15,11 +15,12 @@ Applies = Callable[[Example], bool]
 
 
 class Applicability:
-    """What the evaluators of one dataset can score, looked at once."""
+    """What the evaluators of one dataset can score, looked at once; `never` no example can have."""
 
-    def __init__(self, evaluators: Sequence[Evaluator]) -> None:
+    def __init__(self, evaluators: Sequence[Evaluator], never: tuple[str, ...] = ()) -> None:
         self._quick: list[tuple[Applies, tuple[str, ...]]] = []
         self._retention: tuple[Applies, tuple[str, ...]] | None = None
+        self._never = never
         for evaluator in evaluators:
             names = tuple(score.name for score in info_of(evaluator).scores)
             check = (_test_of(evaluator), names)
@@ -30,9 +31,8 @@ class Applicability:
 
     def missing(self, original: Example) -> tuple[str, ...]:
         """Name the scores that the original cannot have, but for those of context retention."""
-        return tuple(
-            [name for applies, names in self._quick if not applies(original) for name in names]
-        )
+        found = [name for applies, names in self._quick if not applies(original) for name in names]
+        return (*self._never, *found)
 
     def missing_retention(self, original: Example) -> tuple[str, ...]:
         """Name those of context retention; has to search the whole context."""

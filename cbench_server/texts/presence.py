@@ -95,6 +95,15 @@ def phrase_of(answer: str) -> Phrase | None:
     return Phrase(tuple(tokens), joints, has_acronym, cells)
 
 
+def passage_of(text: str) -> Phrase | None:
+    """Prepare a passage, such as a sentence, of which only the words and numbers count.
+
+    Unlike an answer it has no joints of its own, so that many are looked for in one form of a text.
+    """
+    tokens = _tokens(_canonical(f" {text} ", "", has_acronym=False))
+    return Phrase(tuple(tokens), "", has_acronym=False) if tokens else None
+
+
 class SearchedText:
     """A text in which phrases are looked for."""
 

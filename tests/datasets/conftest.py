@@ -31,7 +31,7 @@ def hub(tmp_path: Path) -> Iterator[HubServer]:
     scrolls.mkdir(parents=True)
     with zipfile.ZipFile(scrolls / "qmsum.zip", "w") as archive:
         archive.write(FIXTURES / "tau/scrolls/qmsum/validation.jsonl", "qmsum/validation.jsonl")
-    for name in ("amodaresi/NoLiMa", "xiaowu0162/longmemeval"):
+    for name in ("amodaresi/NoLiMa", "xiaowu0162/longmemeval-cleaned"):
         shutil.copytree(FIXTURES / name, folder / name)
     scripted = folder / "google/IFEval"
     scripted.mkdir(parents=True)

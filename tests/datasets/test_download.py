@@ -40,7 +40,7 @@ def test_a_downloaded_mirror_gives_the_same_examples_and_checks_out(
     cbench: Cbench, hub: HubServer, tmp_path: Path
 ) -> None:
     mirror = tmp_path / "mirror"
-    names = ("gsm8k:main", "qmsum", "nolima", "longmemeval")
+    names = ("gsm8k:main", "qmsum", "nolima:needle_set", "longmemeval")
     done = cbench("download", *names, "--to", mirror)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
@@ -48,26 +48,29 @@ def test_a_downloaded_mirror_gives_the_same_examples_and_checks_out(
         "tau/scrolls/qmsum/validation.jsonl.gz",
         "amodaresi/NoLiMa/needlesets/needle_set.json",
         "amodaresi/NoLiMa/haystack/rand_shuffle/rand_book_1.txt",
-        "xiaowu0162/longmemeval/longmemeval_s",
+        "amodaresi/NoLiMa/haystack/rand_shuffle/rand_book_2.txt",
+        "xiaowu0162/longmemeval-cleaned/longmemeval_s_cleaned.json",
     ]
     hub.shutdown()
     for name in names:
-        base = name.partition(":")[0]
-        assert [*load_dataset(base, data_dir=mirror)] == GOLDEN[base]
-    assert cbench("check", mirror).stdout == "5 files are as downloaded.\n"
+        golden = GOLDEN[name.removesuffix(":main")]
+        assert [*load_dataset(name, data_dir=mirror)] == golden
+    assert cbench("check", mirror).stdout == "6 files are as downloaded.\n"
     assert "0 files downloaded" in cbench("download", *names, "--to", mirror).stderr
 
 
 def test_a_damaged_mirror_is_found_out(cbench: Cbench, tmp_path: Path) -> None:
     cbench("download", "gsm8k", "longmemeval", "--to", tmp_path)
-    with (tmp_path / "xiaowu0162/longmemeval/longmemeval_s").open("a") as stream:
+    with (tmp_path / "xiaowu0162/longmemeval-cleaned/longmemeval_s_cleaned.json").open(
+        "a"
+    ) as stream:
         stream.write(" ")
     (tmp_path / "openai/gsm8k/main/test.jsonl.gz").unlink()
     done = cbench("check", tmp_path)
     assert done.returncode == 1
     assert done.stdout.splitlines() == [
         "openai/gsm8k/main/test.jsonl.gz: missing",
-        "xiaowu0162/longmemeval/longmemeval_s: changed",
+        "xiaowu0162/longmemeval-cleaned/longmemeval_s_cleaned.json: changed",
     ]
 
 

@@ -61,11 +61,12 @@ def load(hub: HubServer, tmp_path: Path) -> Load:
     return run
 
 
-@pytest.mark.parametrize("name", ["gsm8k", "qmsum", "nolima", "longmemeval"])
+@pytest.mark.parametrize("name", ["gsm8k", "qmsum", "nolima:needle_set", "longmemeval"])
 def test_examples_come_from_the_hub_as_from_a_mirror(load: Load, name: str) -> None:
-    examples, provenance = load(name)
+    base, _, config = name.partition(":")
+    examples, provenance = load(base, config)
     assert examples == GOLDEN[name]
-    split = registry.dataset(name).split
+    split = registry.dataset(base).split
     assert provenance == {"split": split, "revision": COMMIT, "files": {}}
 
 

@@ -53,16 +53,21 @@ def test_the_variable_names_the_mirror(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_rows_of_another_split_stand_in_only_while_nobody_asks_for_one(tmp_path: Path) -> None:
-    source = FIXTURES / "hotpotqa/hotpot_qa/fullwiki/validation.jsonl"
-    only_train = tmp_path / "hotpotqa/hotpot_qa/fullwiki/train.jsonl"
-    only_train.parent.mkdir(parents=True)
-    shutil.copy(source, only_train)
+    source = FIXTURES / "hotpotqa/hotpot_qa/distractor/validation.jsonl"
+    folder = tmp_path / "hotpotqa/hotpot_qa/distractor"
+    folder.mkdir(parents=True)
+    shutil.copy(source, folder / "train.jsonl")
     record = _BY_NAME["hotpotqa"]
     assert [*record.examples(data_dir=tmp_path)] == GOLDEN["hotpotqa"]
     assert [*record.examples(data_dir=tmp_path, split="train")] == GOLDEN["hotpotqa"]
     assert record.hub is not None
-    asked = record.hub.parts["fullwiki"][0].of_split("validation")
-    assert asked.stems == ("hotpotqa/hotpot_qa/fullwiki/validation",)
+    assert record.hub.split_here("distractor", tmp_path) == "train"
+    assert record.hub.provenance("distractor", data_dir=tmp_path)["split"] == "train"
+    asked = record.hub.parts["distractor"][0].of_split("validation")
+    assert asked.in_mirror(tmp_path) is None
+    shutil.copy(source, folder / "validation.jsonl")
+    assert record.hub.split_here("distractor", tmp_path) == "validation"
+    assert record.hub.provenance("distractor", data_dir=tmp_path)["split"] == "validation"
 
 
 def test_other_copies_have_their_splits_too() -> None:

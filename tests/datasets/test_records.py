@@ -11,6 +11,7 @@ import pytest
 from cbench_server.datasets import RECORDS, DatasetRecord, IdLedger, check_example
 from cbench_server.errors import NotFound
 from cbench_server.evaluators import EVALUATORS
+from cbench_server.evaluators.longbench.metrics import JIEBA_TASKS
 from cbench_server.registry import registry
 
 _HERE = Path(__file__).parent
@@ -67,14 +68,27 @@ NAMES = {
     "longmemeval",
 }
 
+# What scores each dataset besides answer-quality, which is wired everywhere.
 _WIRED = {
-    "summarization-quality": "multi-news dialogsum qmsum summscreenfd meetingbank govreport",
+    "hotpotqa evidence-recall": "hotpotqa",
+    "evidence-recall": "musique qasper",
+    "triviaqa": "triviaqa",
+    "truthfulqa": "truthfulqa",
+    "drop": "drop",
+    "summarization-quality rouge": "multi-news dialogsum qmsum summscreenfd meetingbank govreport",
     "multiple-choice": "mmlu mmlu-pro arc-challenge gpqa hellaswag winogrande quality longbench-v2",
     "code-execution": "humaneval mbpp",
     "ifeval": "ifeval",
     "math-equivalence": "math gsm8k mgsm",
-    "nli-label-match": "contract-nli scifact",
-    "abstention": "locomo longmemeval",
+    "nli-label-match": "contract-nli",
+    "nli-label-match evidence-recall": "scifact",
+    "bbh": "bbh",
+    "longbench": "longbench",
+    "infinitebench": "infinitebench",
+    "string-match evidence-recall": "nolima",
+    "bfcl": "bfcl apigen",
+    "abstention locomo evidence-recall": "locomo",
+    "abstention evidence-recall": "longmemeval",
 }
 
 
@@ -101,38 +115,59 @@ def test_a_record_is_complete_and_names_what_exists(record: DatasetRecord) -> No
     assert record.licence
     assert record.citation
     assert re.fullmatch(r"[\w.-]+/[\w.-]+", record.source)
-    assert set(record.evaluators) <= set(EVALUATORS)
-    scores = {info.name for name in record.evaluators for info in EVALUATORS[name].score_infos}
-    assert record.primary_score in scores | {"judge_score"}
     assert not record.configs or record.default_config in (*record.configs, "")
 
 
 @pytest.mark.parametrize("record", HUB_RECORDS, ids=lambda record: record.name)
-def test_a_dataset_is_wired_with_its_own_evaluators_only(record: DatasetRecord) -> None:
-    extra = [name for name, datasets in _WIRED.items() if record.name in datasets.split()]
-    assert record.evaluators == ("answer-quality", *extra)
+def test_every_protocol_can_be_carried_out_and_says_what_differs(record: DatasetRecord) -> None:
+    for protocol, configs in record.protocols():
+        if any(config in JIEBA_TASKS for config in configs):
+            pytest.importorskip("jieba")
+        made = [EVALUATORS[ref.name](**ref.options) for ref in protocol.evaluators]
+        scores = {info.name for evaluator in made for info in evaluator.score_infos}
+        assert protocol.primary_score in scores | {"judge_score", ""}
+        assert {*protocol.aggregate.scores} <= scores
+        assert protocol.follows
+        assert protocol.source
+        assert protocol.extraction.endswith(".")
+        assert {*protocol.withheld} <= {*record.reference_fields}
+        assert not {*protocol.withheld} & {*protocol.shown}
+        for axis in protocol.axes.values():
+            assert axis.status == "same" or re.fullmatch(r"[A-Z][^\n]{10,120}\.", axis.why)
+        if not protocol.primary_score:
+            assert protocol.metric.status == "external"
 
 
 @pytest.mark.parametrize("record", HUB_RECORDS, ids=lambda record: record.name)
-def test_a_system_never_sees_an_outcome(record: DatasetRecord) -> None:
-    allowed = {
-        "id",
-        "context",
-        "question",
-        "choices",
-        "tools",
-        "turns",
-        "multi_turn",
-        "type",
-        "entry_point",
-        "category",
-        "repo",
-        "base_commit",
-        "question_date",
-    }
-    for position, example in enumerate(record.examples(data_dir=FIXTURES)):
-        check_example(example, position, record.name, IdLedger())
-        assert set(example) - set(record.reference_fields) <= allowed
+def test_what_a_record_says_of_itself_is_what_its_default_config_has(record: DatasetRecord) -> None:
+    usual = record.protocol_of()
+    assert record.evaluators == usual.evaluator_names
+    assert record.primary_score == usual.primary_score
+    assert record.official == (usual.metric.status == "same")
+    assert record.split == usual.split
+
+
+@pytest.mark.parametrize("record", HUB_RECORDS, ids=lambda record: record.name)
+def test_a_dataset_is_wired_with_its_own_evaluators_only(record: DatasetRecord) -> None:
+    extra = [
+        name
+        for names, datasets in _WIRED.items()
+        if record.name in datasets.split()
+        for name in names.split()
+    ]
+    assert record.evaluators == ("answer-quality", *extra)
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_a_system_sees_what_the_protocol_shows_and_never_an_outcome(name: str) -> None:
+    base, _, config = name.partition(":")
+    record, ledger = _BY_NAME[base], IdLedger()
+    protocol = record.protocol_of(config)
+    for position, example in enumerate(record.examples(config, data_dir=FIXTURES)):
+        check_example(example, position, record.name, ledger)
+        seen = set(example) - set(record.reference_fields) - {"id"}
+        assert seen == set(protocol.shown)
+        assert set(example) - seen - {"id"} <= set(protocol.withheld)
 
 
 @pytest.mark.parametrize("name", ["ifeval", "mt-bench"])
@@ -141,7 +176,7 @@ def test_a_dataset_without_a_gold_answer_has_no_answer_field(name: str) -> None:
         assert not {"answer", "answers"} & set(example)
 
 
-@pytest.mark.parametrize("name", ["gpqa", "nolima"])
+@pytest.mark.parametrize("name", ["gpqa", "nolima:needle_set"])
 def test_what_is_shuffled_is_the_same_in_every_process(name: str) -> None:
     program = (
         "import json, sys; from cbench_server.registry import load_dataset;"
@@ -177,5 +212,5 @@ def test_the_configs_are_those_of_the_sources() -> None:
     assert len(_BY_NAME["mmlu"].configs) == 58
     assert len(_BY_NAME["mgsm"].configs) == 11
     assert len(_BY_NAME["bbh"].configs) == 27
-    assert len(_BY_NAME["longbench"].configs) == 21
+    assert len(_BY_NAME["longbench"].configs) == 21 + 13
     assert len(_BY_NAME["infinitebench"].configs) == 12

@@ -43,17 +43,73 @@ def _upload(client: BenchClient, count: int) -> dict[str, Any]:
     return {"name": "mine", "upload": client.upload(examples)[0]}
 
 
+def _count(name: str) -> int:
+    """Count the examples; a conversation is as many as are asked about it."""
+    # A needle is at many depths of a book.
+    known = GOLDEN.get(name, [{}] * 5)
+    return sum(len(example.get("qa_pairs", [example])) for example in known)
+
+
 def test_every_dataset_runs_with_exactly_its_evaluators(client: BenchClient) -> None:
-    datasets = [{"name": record.name, "max_examples": 5} for record in HUB_RECORDS]
+    datasets = [
+        {"name": r.name, "max_examples": 5, "as_transcript": r.family == "memory"}
+        for r in HUB_RECORDS
+    ]
     run, ids = _run(client, *datasets)
     assert not [row for row in client.rows(run.run_id) if row.HasField("failure")]
-    assert len(ids) == sum(min(5, len(GOLDEN[record.name])) for record in HUB_RECORDS)
+    assert len(ids) == sum(min(5, _count(record.name)) for record in HUB_RECORDS)
     described_all = value_from_proto(run.config["datasets"])
     for record, described in zip(HUB_RECORDS, described_all, strict=True):
         wired = [evaluator["name"] for evaluator in described["evaluators"]]
         assert wired == [*record.evaluators, "context-retention"]
         assert described["split"] == record.split
         assert described["files"]
+
+
+def test_a_run_says_on_which_axes_it_is_not_the_official_one(client: BenchClient) -> None:
+    run, _ = _run(client, {"name": "hotpotqa"}, {"name": "gsm8k", "max_examples": 1})
+    whole, part = value_from_proto(run.config["datasets"])
+    assert {name: axis["status"] for name, axis in whole["protocol"]["axes"].items()} == {
+        "data": "same",
+        "prompt": "differs",
+        "metric": "same",
+        "aggregation": "same",
+    }
+    assert whole["is_official_metric"]
+    assert part["protocol"]["axes"]["data"]["status"] == "differs"
+    assert part["evaluators"][1]["options"]["rule"] == "gsm8k"
+
+
+def test_another_score_is_not_the_official_metric(client: BenchClient) -> None:
+    run, _ = _run(client, {"name": "hotpotqa"}, score_field="contains")
+    (described,) = value_from_proto(run.config["datasets"])
+    assert not described["is_official_metric"]
+    said = described["protocol"]["axes"]["metric"]["why"]
+    assert said == "The run counts contains instead of hotpotqa_f1."
+
+
+def test_an_evaluator_that_is_added_does_not_cost_the_headline(client: BenchClient) -> None:
+    run, _ = _run(client, {"name": "gsm8k"}, evaluators=[{"name": "math-equivalence"}])
+    (described,) = value_from_proto(run.config["datasets"])
+    assert described["primary_score"] == "gsm8k_flexible"
+    assert {"gsm8k_flexible", "math_equiv"} <= {*described["scores"]}
+
+
+def test_a_dataset_that_only_a_harness_can_score_has_no_headline(client: BenchClient) -> None:
+    run, _ = _run(client, {"name": "swebench"})
+    (described,) = value_from_proto(run.config["datasets"])
+    assert described["primary_score"] == ""
+    assert described["protocol"]["axes"]["metric"]["status"] == "external"
+    (row,) = client.rows(run.run_id)
+    assert "" in row.not_applicable
+
+
+def test_the_card_of_a_config_is_sent(client: BenchClient) -> None:
+    listed = {info.name: info for info in client.components().datasets}
+    cards = {config: card for card in listed["longbench"].protocols for config in card.configs}
+    assert cards["trec_e"].evaluators[1].options["task"].string_value == "trec"
+    assert cards["trec_e"].axes["metric"].status == "same"
+    assert listed["hotpotqa"].split_here == "validation"
 
 
 def test_the_daemon_says_which_datasets_it_has(client: BenchClient) -> None:
@@ -100,7 +156,7 @@ def test_rows_carry_the_registered_name_whichever_was_asked_for(client: BenchCli
     ("dataset", "message"),
     [
         ({"name": "mgsm", "config": "xx"}, 'has no config "xx"; it has: bn'),
-        ({"name": "longmemeval", "split": "train"}, '"longmemeval" has no splits'),
+        ({"name": "nolima", "split": "train"}, '"nolima" has no splits'),
         ({"name": "mini-qa", "split": "train"}, '"mini-qa" has no split; leave out split "train"'),
         ({"name": "mini-qa", "revision": "v1"}, '"mini-qa" has no revision'),
         ({"name": "mini-ga"}, 'no dataset "mini-ga"; did you mean "mini-qa"'),

@@ -37,8 +37,14 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 def _add_run(parser: argparse.ArgumentParser) -> None:
     parser.usage = "cbench memory [run] --system TARGET --dataset NAME [flags]"
     parser.epilog = f"{_EXAMPLES}\n{options.EXIT_CODE_HELP}"
-    parser.set_defaults(kind="memory", expose_references=False, reference_fields=[], reuse=False)
-    parser.set_defaults(controls=None)
+    parser.set_defaults(
+        kind="memory",
+        as_transcript=False,
+        expose_references=False,
+        reference_fields=[],
+        reuse=False,
+        controls=None,
+    )
     systems = parser.add_argument_group("memory systems, at least one, each flag repeatable")
     unfit = ("--proxy", "--predictions")
     where = {flag: text for flag, text in options.SYSTEMS.items() if flag not in unfit}

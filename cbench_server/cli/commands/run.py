@@ -6,7 +6,6 @@ import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cbench_server.cli import options
@@ -41,6 +40,11 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     options.add_systems(systems, options.SYSTEMS, "each --proxy")
     examples = parser.add_argument_group("examples, at least one --dataset")
     options.add_examples(examples, "examples")
+    examples.add_argument(
+        "--as-transcript",
+        action="store_true",
+        help="give conversations to systems without a memory: each question with the transcript",
+    )
     examples.add_argument(
         "--expose-references",
         action="store_true",
@@ -142,13 +146,15 @@ def _dataset(client: "BenchClient", args: argparse.Namespace, text: str) -> dict
         "split": args.split,
         "revision": args.revision,
         "skip_bad_lines": args.skip_bad_lines,
+        "mapping": dict(args.mapping),
+        "as_transcript": args.as_transcript,
     }
     if not is_file_name(text):
         return {**registered_dataset(text, args.max_examples), **selection}
     # The daemon shuffles and filters, so it needs all examples.
     is_chosen_there = args.shuffle or args.where or args.question_types
     count = None if is_chosen_there else args.max_examples
-    sent = upload(client, Path(text), count, skip_bad_lines=args.skip_bad_lines)
+    sent = upload(client, text, count, skip_bad_lines=args.skip_bad_lines)
     return {**sent, **selection, "max_examples": args.max_examples}
 
 
@@ -157,7 +163,7 @@ def _predictions(client: "BenchClient", args: argparse.Namespace) -> dict[int, d
     from cbench_server.cli.uploads import upload
 
     return {
-        place: upload(client, Path(value), None, skip_bad_lines=args.skip_bad_lines)
+        place: upload(client, value, None, skip_bad_lines=args.skip_bad_lines)
         for place, (kind, value) in enumerate(args.systems)
         if kind == "predictions"
     }

@@ -1,17 +1,9 @@
 """Programming: write a function that passes its tests."""
 
-from functools import partial
-
 from cbench_server.datasets.hub.sources import Part, Row, by_config, each
+from cbench_server.datasets.protocol import DatasetProtocol, uses
 from cbench_server.datasets.record import hub_dataset
 from cbench_server.types import Example
-
-_dataset = partial(
-    hub_dataset,
-    family="code",
-    evaluators=("answer-quality", "code-execution"),
-    primary_score="pass_at_1",
-)
 
 
 def _humaneval(row: Row, index: int) -> Example:
@@ -25,11 +17,20 @@ def _humaneval(row: Row, index: int) -> Example:
     }
 
 
-HUMANEVAL = _dataset(
+HUMANEVAL = hub_dataset(
     "humaneval",
     Part(repository="openai/openai_humaneval", config="openai_humaneval"),
     each(_humaneval),
     default_config="openai_humaneval",
+    family="code",
+    protocol=DatasetProtocol(
+        follows="openai/human-eval, human_eval/execution.py (pass@1)",
+        shown=("context", "question", "entry_point"),
+        withheld=("answer", "test"),
+        extraction="The program in the response, after the prompt where it has no signature.",
+        evaluators=uses("answer-quality", "code-execution"),
+        primary_score="pass_at_1",
+    ),
     description="Python functions to complete from their signature and docstring.",
     size=164,
     licence="MIT",
@@ -39,7 +40,9 @@ HUMANEVAL = _dataset(
 
 def _mbpp(row: Row, index: int) -> Example:
     # The sanitized config says `prompt` and has imports, the full one `text` and a setup.
-    prompt = row.get("prompt") or row["text"]
+    # The tests are part of the task: without them nobody knows what the function is called.
+    tests = "\n".join(row["test_list"])
+    prompt = f"{row.get('prompt') or row['text']}\n\nThese assertions must hold:\n\n{tests}"
     return {
         "id": row["task_id"],
         "context": prompt,
@@ -51,11 +54,19 @@ def _mbpp(row: Row, index: int) -> Example:
     }
 
 
-MBPP = _dataset(
+MBPP = hub_dataset(
     "mbpp",
     by_config("google-research-datasets/mbpp", ("sanitized", "full"), "test"),
     each(_mbpp),
     default_config="sanitized",
+    family="code",
+    protocol=DatasetProtocol(
+        follows="google-research/mbpp; EleutherAI/lm-evaluation-harness, mbpp (pass@1)",
+        withheld=("answer", "test_list", "test_imports", "test_setup_code"),
+        extraction="The program in the response.",
+        evaluators=uses("answer-quality", "code-execution"),
+        primary_score="pass_at_1",
+    ),
     description="Short Python tasks in a sentence, with three assertions each.",
     size=257,
     licence="CC BY 4.0",

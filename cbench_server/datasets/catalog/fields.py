@@ -1,11 +1,13 @@
 """Fields that the mappings of several datasets share: references, choices, tables of columns."""
 
 from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+from string import ascii_uppercase
 from typing import Any
 
 from cbench_server.types import Example
 
-LETTERS = "ABCDEFGHIJ"
+LETTERS = ascii_uppercase
 
 
 def references(values: Iterable[Any]) -> Example:
@@ -64,3 +66,12 @@ def records(table: Any) -> list[dict[str, Any]]:
 def as_index(value: Any) -> int:
     """Return a whole number that may be given as text; -1 where a split does not publish it."""
     return -1 if value is None or value == "" else int(value)
+
+
+def drawn_order(example_id: str, texts: Sequence[str]) -> list[str]:
+    """Return choices in an order that is drawn, and the same on every load."""
+
+    def key(text: str) -> bytes:
+        return blake2b(f"{example_id}:{text}".encode(), digest_size=16).digest()
+
+    return sorted(texts, key=key)

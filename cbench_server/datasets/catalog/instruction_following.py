@@ -3,7 +3,8 @@
 from functools import partial
 
 from cbench_server.datasets.hub.sources import Part, Row, each
-from cbench_server.datasets.record import DEFAULT_REFERENCE_FIELDS, hub_dataset
+from cbench_server.datasets.protocol import SAME, DatasetProtocol, external, uses
+from cbench_server.datasets.record import hub_dataset
 from cbench_server.types import Example
 
 _dataset = partial(hub_dataset, family="instruction-following")
@@ -11,7 +12,7 @@ _dataset = partial(hub_dataset, family="instruction-following")
 
 def _ifeval(row: Row, index: int) -> Example:
     return {
-        "id": index,
+        "id": index if row.get("key") is None else row["key"],
         "context": row["prompt"],
         "question": row["prompt"],
         "instruction_id_list": row["instruction_id_list"],
@@ -24,9 +25,14 @@ IFEVAL = _dataset(
     Part(repository="google/IFEval", split="train"),
     each(_ifeval),
     description="Prompts with instructions on form that a program can check.",
-    reference_fields=(*DEFAULT_REFERENCE_FIELDS, "kwargs"),
-    evaluators=("answer-quality", "ifeval"),
-    primary_score="ifeval_prompt_strict",
+    protocol=DatasetProtocol(
+        follows="google-research/instruction_following_eval",
+        withheld=("instruction_id_list", "kwargs"),
+        prompt=SAME,
+        extraction="The whole response is checked.",
+        evaluators=uses("answer-quality", "ifeval"),
+        primary_score="ifeval_prompt_strict",
+    ),
     size=541,
     licence="Apache-2.0",
     citation="Zhou et al. 2023, arXiv:2311.07911",
@@ -39,21 +45,33 @@ def _alpaca_eval(row: Row, index: int) -> Example:
         "context": row["instruction"],
         "question": row["instruction"],
         "answer": row["output"],
+        "generator": row.get("generator") or "",
+        "category": row.get("dataset") or "",
     }
 
 
 ALPACA_EVAL = _dataset(
     "alpaca-eval",
-    Part(
-        repository="tatsu-lab/alpaca_eval",
-        config="alpaca_eval",
-        split="eval",
-        url="alpaca_eval.json",
-    ),
+    {
+        name: (
+            Part(repository="tatsu-lab/alpaca_eval", config=name, split="eval", url=f"{name}.json"),
+        )
+        for name in ("alpaca_eval", "alpaca_eval_gpt4_baseline")
+    },
     each(_alpaca_eval),
     default_config="alpaca_eval",
-    description="Open requests with a reference model's output; meant for --judge-url.",
-    official=False,
+    protocol=DatasetProtocol(
+        follows="tatsu-lab/alpaca_eval",
+        shown=("context", "question", "category"),
+        withheld=("answer", "generator"),
+        prompt=SAME,
+        extraction="The whole response is compared with the baseline's by a judge.",
+        primary_score="",
+        groups=("category",),
+        metric=external("The win rate needs a judge; length control needs alpaca_eval itself."),
+        aggregation=external("Length control is a regression over all models of the leaderboard."),
+    ),
+    description="Open requests with a baseline's output, to be compared by a judge.",
     size=805,
     licence="CC BY-NC 4.0",
     citation="Li et al. 2023, github.com/tatsu-lab/alpaca_eval",
@@ -69,6 +87,7 @@ def _mt_bench(row: Row, index: int) -> Example:
         "multi_turn": True,
         "turns": [{"role": "user", "content": prompt} for prompt in prompts],
         "category": row["category"],
+        "reference": [str(text) for text in row.get("reference") or []],
     }
 
 
@@ -77,8 +96,16 @@ MT_BENCH = _dataset(
     Part(repository="HuggingFaceH4/mt_bench_prompts", split="train"),
     each(_mt_bench),
     description="Conversations of two turns without a gold answer; needs --judge-url.",
-    primary_score="judge_score",
-    official=False,
+    protocol=DatasetProtocol(
+        follows="lm-sys/FastChat, fastchat/llm_judge",
+        shown=("context", "question", "multi_turn", "turns", "category"),
+        withheld=("reference",),
+        prompt=SAME,
+        extraction="A judge grades the response to each turn.",
+        primary_score="judge_score",
+        groups=("category",),
+        metric=external("Grades are those of a judge model; the official ones are GPT-4's."),
+    ),
     size=80,
     licence="Apache-2.0",
     citation="Zheng et al. 2023, arXiv:2306.05685",

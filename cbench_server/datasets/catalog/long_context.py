@@ -1,67 +1,102 @@
 """Long contexts: tens of thousands of words with the answer somewhere in them."""
 
-from collections.abc import Iterator
 from functools import partial
-from hashlib import blake2b
 from typing import Any
 
-from cbench_server.datasets.catalog.fields import LETTERS, choice_on, references, render_choices
-from cbench_server.datasets.hub.sources import Access, Part, Row, each
+from cbench_server.datasets.catalog.fields import LETTERS, as_text, choice_on, render_choices
+from cbench_server.datasets.hub.sources import Part, Row, each, each_of_config
+from cbench_server.datasets.protocol import Aggregation, DatasetProtocol, use
 from cbench_server.datasets.record import hub_dataset
 from cbench_server.types import Example
 
 _dataset = partial(hub_dataset, family="long-context")
 
-_LONGBENCH_TASKS = (
-    "narrativeqa",
+_LONGBENCH = {
+    "single-document questions": ("narrativeqa", "qasper", "multifieldqa_en", "multifieldqa_zh"),
+    "multi-document questions": ("hotpotqa", "2wikimqa", "musique", "dureader"),
+    "summaries": ("gov_report", "qmsum", "multi_news", "vcsum"),
+    "few-shot learning": ("trec", "triviaqa", "samsum", "lsht"),
+    "synthetic tasks": ("passage_count", "passage_retrieval_en", "passage_retrieval_zh"),
+    "code": ("lcc", "repobench-p"),
+}
+"""The tasks of each category, which the published table has a mean of."""
+_CATEGORIES = {task: category for category, tasks in _LONGBENCH.items() for task in tasks}
+_LONGBENCH_E = (
     "qasper",
     "multifieldqa_en",
-    "multifieldqa_zh",
     "hotpotqa",
     "2wikimqa",
-    "musique",
-    "dureader",
     "gov_report",
-    "qmsum",
     "multi_news",
-    "vcsum",
     "trec",
     "triviaqa",
     "samsum",
-    "lsht",
     "passage_count",
     "passage_retrieval_en",
-    "passage_retrieval_zh",
     "lcc",
     "repobench-p",
 )
+_CLASSES = ("trec", "lsht")
 
 
-def _longbench(row: Row, index: int) -> Example:
-    return {
-        "id": index,
+def _longbench(row: Row, index: int, config: str) -> Example:
+    task = config.removesuffix("_e")
+    # As they are: code begins with white space.
+    answers = [str(answer) for answer in row["answers"]]
+    example: Example = {
+        "id": row.get("_id") or index,
         "context": row["context"],
         "question": row["input"],
-        **references(row["answers"]),
+        "answer": answers[0] if answers else "",
+        "answers": answers,
+        "task": task,
+        "language": as_text(row.get("language")),
+        "length": row.get("length") or 0,
     }
+    if config != task:
+        example["length_bucket"] = _bucket(example["length"])
+    if task in _CLASSES:
+        example["all_classes"] = [str(name) for name in row["all_classes"] or []]
+    return example
+
+
+def _bucket(words: int) -> str:
+    """Return the column of LongBench-E's table that a length counts in."""
+    return "0-4k" if words < 4000 else "4-8k" if words < 8000 else "8k+"
+
+
+def _longbench_protocol(config: str) -> DatasetProtocol:
+    task = config.removesuffix("_e")
+    buckets = ("length_bucket",) if config != task else ()
+    first_line = task in ("trec", "triviaqa", "samsum", "lsht")
+    said = "The first line of the response is the answer." if first_line else ""
+    return DatasetProtocol(
+        follows="THUDM/LongBench, LongBench/eval.py and metrics.py",
+        shown=("context", "question", "task", "language", "length", *buckets),
+        withheld=("answer", "answers", *(("all_classes",) if task in _CLASSES else ())),
+        extraction=said or "The whole response is the answer.",
+        evaluators=use("longbench", task=task),
+        primary_score="longbench_score",
+        groups=buckets or ("length",),
+        aggregate=Aggregation(configs="categories", category=_CATEGORIES[task]),
+    )
+
+
+def _longbench_part(config: str) -> tuple[Part, ...]:
+    copy = f"THUDM/LongBench/{config}/test"
+    return (Part(repository="Xnhyacinth/LongBench", config=config, also=(copy,)),)
 
 
 LONGBENCH = _dataset(
     "longbench",
     {
-        task: (
-            Part(
-                repository="Xnhyacinth/LongBench",
-                config=task,
-                also=(f"THUDM/LongBench/{task}/test",),
-            ),
-        )
-        for task in _LONGBENCH_TASKS
+        name: _longbench_part(name)
+        for name in (*_CATEGORIES, *(f"{task}_e" for task in _LONGBENCH_E))
     },
-    each(_longbench),
+    each_of_config(_longbench),
     default_config="hotpotqa",
-    description="21 long-context tasks in English and Chinese, one per config.",
-    official=False,
+    protocol=_longbench_protocol,
+    description="21 long-context tasks in English and Chinese, and LongBench-E as TASK_e.",
     size=200,
     licence="MIT",
     citation="Bai et al. 2024, arXiv:2308.14508",
@@ -71,7 +106,9 @@ LONGBENCH = _dataset(
 def _longbench_v2(row: Row, index: int) -> Example | None:
     choices = [row[f"choice_{letter}"] for letter in "ABCD"]
     right = LETTERS.find(row["answer"]) if row["answer"] else -1
-    return choice_on(row["context"], index, row["question"], choices, right)
+    example = choice_on(row["context"], row.get("_id") or index, row["question"], choices, right)
+    groups = ("difficulty", "length", "domain", "sub_domain")
+    return example and {**example, **{name: as_text(row.get(name)) for name in groups}}
 
 
 LONGBENCH_V2 = _dataset(
@@ -80,9 +117,19 @@ LONGBENCH_V2 = _dataset(
         repository="THUDM/LongBench-v2", split="train", also=("zai-org/LongBench-v2/default/train",)
     ),
     each(_longbench_v2),
+    protocol=DatasetProtocol(
+        follows="THUDM/LongBench, pred.py and result.py",
+        shown=(
+            *("context", "question", "choices"),
+            *("difficulty", "length", "domain", "sub_domain"),
+        ),
+        withheld=("answer", "correct_letter"),
+        extraction="The letter after 'The correct answer is', in brackets or not.",
+        evaluators=use("multiple-choice", extraction="longbench-v2"),
+        primary_score="mc_accuracy",
+        groups=("difficulty", "length", "domain"),
+    ),
     description="Hard multiple choice on contexts of 8,000 to 2,000,000 words.",
-    evaluators=("answer-quality", "multiple-choice"),
-    primary_score="mc_accuracy",
     size=503,
     licence="Apache-2.0",
     citation="Bai et al. 2024, arXiv:2412.15204",
@@ -102,6 +149,7 @@ _INFINITEBENCH_TASKS = (
     "code_run",
     "code_debug",
 )
+_CHOICES = ("longbook_choice_eng", "code_debug")
 
 
 # Some files begin with thousands of empty `options`, which do not show their type.
@@ -114,16 +162,41 @@ _INFINITEBENCH_SCHEMA = (
 )
 
 
-def _infinitebench(row: Row, index: int) -> Example:
-    answers = row["answer"] if isinstance(row["answer"], list) else [row["answer"]]
+def _infinitebench(row: Row, index: int, config: str) -> Example:
+    # All of them, in order: the values of math_calc are one answer.
+    answers = [str(answer) for answer in _listed(row["answer"])]
     options = [str(option) for option in row.get("options") or []]
     question = row["input"]
-    return {
-        "id": index,
+    example: Example = {
+        "id": index if row.get("id") is None else row["id"],
         "context": row["context"],
         "question": f"{question}\n\n{render_choices(options)}" if options else question,
-        **references(answers),
+        "answer": ", ".join(answers) if config == "math_calc" else (answers or [""])[0],
+        "answers": answers,
+        "task": config,
     }
+    if config in _CHOICES:
+        example["choices"] = options
+        letter = answers[1] if len(answers) > 1 else LETTERS[options.index(answers[0])]
+        example["correct_letter"] = letter
+    return example
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _infinitebench_protocol(config: str) -> DatasetProtocol:
+    is_choice = config in _CHOICES
+    return DatasetProtocol(
+        follows="OpenBMB/InfiniteBench, src/compute_scores.py",
+        shown=("context", "question", "task", *(("choices",) if is_choice else ())),
+        withheld=("answer", "answers", *(("correct_letter",) if is_choice else ())),
+        extraction=f"By the rule that InfiniteBench has for {config}.",
+        evaluators=use("infinitebench", task=config),
+        primary_score="infinitebench_score",
+        aggregate=Aggregation(configs="macro"),
+    )
 
 
 INFINITEBENCH = _dataset(
@@ -140,66 +213,13 @@ INFINITEBENCH = _dataset(
         )
         for task in _INFINITEBENCH_TASKS
     },
-    each(_infinitebench),
+    each_of_config(_infinitebench),
     default_config="longbook_qa_eng",
+    protocol=_infinitebench_protocol,
     description="Twelve tasks on contexts of more than 100,000 tokens, one per config.",
-    official=False,
     size=351,
     licence="MIT",
     citation="Zhang et al. 2024, arXiv:2402.13718",
 )
 
-_NOLIMA = "amodaresi/NoLiMa"
-_HAYSTACKS = ("haystack/rand_shuffle", "haystack")
-
-
-def _nolima(rows: Iterator[Row], access: Access) -> Iterator[Example]:
-    lines: list[str] = []
-    for needle in rows:
-        if not lines:
-            _, path = access.text_file(_NOLIMA, _HAYSTACKS)
-            lines = path.read_text(encoding="utf-8").splitlines()
-        character = (needle.get("character_set") or ["Alice"])[0]
-        questions = needle["questions"]
-        for test_id, test in needle["tests"].items():
-            example_id = f"{needle['id']}_{test_id}"
-            at = _place(example_id, len(lines))
-            text = _filled(needle["needle"], character, test["input_args"])
-            asked = questions.get("onehop") or questions["twohop"]
-            yield {
-                "id": example_id,
-                "context": "\n".join([*lines[:at], text, *lines[at:]]),
-                "question": _filled(asked, character, test["input_args"]),
-                "answer": character,
-            }
-
-
-def _place(example_id: str, lines: int) -> int:
-    """Return the line for the needle: random, but always the same for an example."""
-    digest = blake2b(example_id.encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "big") % (lines + 1)
-
-
-def _filled(template: str, character: str, arguments: list[Any]) -> str:
-    text = template.replace("{CHAR}", character)
-    for number, argument in enumerate(arguments, start=1):
-        text = text.replace(f"{{{number}}}", str(argument))
-    return text
-
-
-NOLIMA = _dataset(
-    "nolima",
-    {
-        name: (Part(repository=_NOLIMA, config=name, file=f"needlesets/{name}.json"),)
-        for name in ("needle_set", "needle_set_hard", "needle_set_ONLYDirect")
-    },
-    _nolima,
-    text_folders=_HAYSTACKS,
-    default_config="needle_set",
-    description="A needle in a book that shares no words with the question about it.",
-    primary_score="contains",
-    licence="Adobe Research License",
-    citation="Modarressi et al. 2025, arXiv:2502.05167",
-)
-
-RECORDS = (LONGBENCH, LONGBENCH_V2, INFINITEBENCH, NOLIMA)
+RECORDS = (LONGBENCH, LONGBENCH_V2, INFINITEBENCH)

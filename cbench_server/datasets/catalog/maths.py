@@ -1,19 +1,11 @@
 """Mathematics: word problems and competition problems with one final answer."""
 
-from functools import partial
-
 from cbench_server.datasets.catalog.fields import as_text
-from cbench_server.datasets.hub.sources import Part, Row, by_config, each
+from cbench_server.datasets.hub.sources import Part, Row, by_config, each, each_of_config
+from cbench_server.datasets.protocol import Aggregation, DatasetProtocol, differs, use
 from cbench_server.datasets.record import hub_dataset
 from cbench_server.texts.boxes import last_boxes
 from cbench_server.types import Example
-
-_dataset = partial(
-    hub_dataset,
-    family="maths",
-    evaluators=("answer-quality", "math-equivalence"),
-    primary_score="math_equiv",
-)
 
 
 def _gsm8k(row: Row, index: int) -> Example:
@@ -26,11 +18,19 @@ def _gsm8k(row: Row, index: int) -> Example:
     }
 
 
-GSM8K = _dataset(
+GSM8K = hub_dataset(
     "gsm8k",
     by_config("openai/gsm8k", ("main", "socratic"), "test"),
     each(_gsm8k),
     default_config="main",
+    family="maths",
+    protocol=DatasetProtocol(
+        follows="EleutherAI/lm-evaluation-harness, gsm8k (flexible-extract, strict-match)",
+        withheld=("answer", "reasoning"),
+        extraction="The last number of the response; for gsm8k_strict the one after ####.",
+        evaluators=use("math-equivalence", rule="gsm8k"),
+        primary_score="gsm8k_flexible",
+    ),
     description="Grade school word problems in English.",
     size=1319,
     licence="MIT",
@@ -38,24 +38,40 @@ GSM8K = _dataset(
 )
 
 
-def _mgsm(row: Row, index: int) -> Example:
+def _mgsm(row: Row, index: int, config: str) -> Example:
     return {
         "id": index,
         "context": row["question"],
         "question": row["question"],
         "answer": as_text(row["answer_number"]),
+        "language": config,
     }
 
 
-MGSM = _dataset(
+def _mgsm_protocol(config: str) -> DatasetProtocol:
+    return DatasetProtocol(
+        follows="google-research/url-nlp, mgsm; EleutherAI/lm-evaluation-harness, mgsm",
+        shown=("context", "question", "language"),
+        extraction="The final answer, with numbers as the language writes them.",
+        evaluators=use("math-equivalence", language=config),
+        primary_score="math_equiv",
+        groups=("language",),
+        aggregate=Aggregation(configs="macro"),
+        metric=differs("Numbers are compared by value; lm-eval compares the text of the last one."),
+    )
+
+
+MGSM = hub_dataset(
     "mgsm",
     by_config(
         "juletxara/mgsm",
         ("bn", "de", "en", "es", "fr", "ja", "ru", "sw", "te", "th", "zh"),
         "test",
     ),
-    each(_mgsm),
+    each_of_config(_mgsm),
     default_config="en",
+    family="maths",
+    protocol=_mgsm_protocol,
     description="Grade school word problems in eleven languages.",
     size=250,
     licence="CC BY-SA 4.0",
@@ -65,10 +81,12 @@ MGSM = _dataset(
 
 def _math(row: Row, index: int) -> Example:
     return {
-        "id": index,
+        "id": row.get("unique_id") or index,
         "context": row["problem"],
         "question": row["problem"],
         "answer": row.get("answer") or _boxed(row["solution"]),
+        "level": as_text(row.get("level")),
+        "type": as_text(row.get("type") or row.get("subject")),
     }
 
 
@@ -91,7 +109,7 @@ _MATH = by_config(
     "test",
 )
 
-MATH = _dataset(
+MATH = hub_dataset(
     "math",
     {
         "": tuple(part for (part,) in _MATH.values()),
@@ -99,6 +117,16 @@ MATH = _dataset(
         "500": (Part(repository="HuggingFaceH4/MATH-500"),),
     },
     each(_math),
+    family="maths",
+    protocol=DatasetProtocol(
+        follows="hendrycks/math, modeling/math_equivalence.py",
+        shown=("context", "question", "level", "type"),
+        extraction="The last box of the response, else all of it.",
+        evaluators=use("math-equivalence", rule="hendrycks"),
+        primary_score="math_hendrycks",
+        groups=("level", "type"),
+        aggregate=Aggregation(configs="micro"),
+    ),
     description="Competition problems of seven subjects; `math:500` is the usual sample.",
     size=5000,
     licence="MIT",

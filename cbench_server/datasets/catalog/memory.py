@@ -1,11 +1,13 @@
 """Memory: conversations over many sessions, and questions about them.
 
 An example has `turns` (role, content, speaker, time, session), `qa_pairs` (question, answer,
-type, is_abstention) and, for systems without a memory, the transcript as `context`.
+type, is_abstention, evidence) and, for systems without a memory, the transcript as `context`.
+The evidence is the content of the turns that hold the answer.
 """
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from hashlib import blake2b
@@ -13,22 +15,12 @@ from typing import Any
 
 from cbench_server.datasets.catalog.fields import as_text
 from cbench_server.datasets.hub.sources import Part, Row, each
-from cbench_server.datasets.record import DEFAULT_REFERENCE_FIELDS, hub_dataset
+from cbench_server.datasets.protocol import Aggregation, DatasetProtocol, differs, external, uses
+from cbench_server.datasets.record import hub_dataset
 from cbench_server.types import Example
 
-_dataset = partial(
-    hub_dataset,
-    family="memory",
-    reference_fields=(
-        *DEFAULT_REFERENCE_FIELDS,
-        "qa_pairs",
-        "question_id",
-        "question_type",
-        "is_abstention",
-    ),
-    evaluators=("answer-quality", "abstention"),
-    official=False,
-)
+_dataset = partial(hub_dataset, family="memory")
+_WITHHELD = ("qa_pairs", "question_type", "is_abstention", "evidence")
 
 # Names that fit what LoCoMo's own scorer does with the codes: it splits the
 # answers of 1 at commas and tests 5 for an abstention.
@@ -44,10 +36,67 @@ _LOCOMO_TYPES = {
 _LOCOMO_TIME = re.compile(r"^[^:]*\d:\d\d")
 _LOCOMO_LINE = re.compile(r"(Speaker_\d|[^\W\d][^:]{0,60}(?<!\d)): ?(.*)")
 _ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d")
+_SESSION = re.compile(r"session_\d+")
+_DIA_ID = re.compile(r"D\d+:\d+")
 _NUMBERED_SPEAKERS = {"Speaker_1": "user", "Speaker_2": "assistant"}
 
 
+def is_locomo(row: Row) -> bool:
+    """Whether a row is one of `locomo10.json`, as its authors publish it."""
+    return isinstance(row.get("conversation"), Mapping) and isinstance(row.get("qa"), list)
+
+
+def locomo_conversation(row: Row, index: int) -> Example:
+    """Make an example of a row of `locomo10.json`."""
+    turns = [*_published_turns(row["conversation"])]
+    said = {turn["dia_id"]: turn["content"] for turn in turns}
+    given = row.get("sample_id")
+    return {
+        "id": index if given is None else given,
+        "context": transcript(turns),
+        "turns": turns,
+        "qa_pairs": [*_published_pairs(row["qa"], said)],
+    }
+
+
+def _published_turns(conversation: Mapping[str, Any]) -> Iterator[Example]:
+    roles = {conversation.get("speaker_a"): "user"}
+    numbers = sorted(int(name[8:]) for name in conversation if _SESSION.fullmatch(name))
+    for number in numbers:
+        time = iso_time(as_text(conversation.get(f"session_{number}_date_time")))
+        for turn in conversation[f"session_{number}"] or []:
+            # What was on a photo is a part of what was said.
+            caption = as_text(turn.get("blip_caption")).strip()
+            shown = f" [shares a photo: {caption}]" if caption else ""
+            if content := f"{as_text(turn.get('text')).strip()}{shown}".strip():
+                yield {
+                    "role": roles.get(turn["speaker"], "assistant"),
+                    "content": content,
+                    "speaker": turn["speaker"],
+                    "time": time,
+                    "session": str(number),
+                    "dia_id": as_text(turn.get("dia_id")),
+                }
+
+
+def _published_pairs(pairs: Sequence[Row], said: Mapping[str, str]) -> Iterator[Example]:
+    for pair in pairs:
+        kind = _LOCOMO_TYPES.get(str(pair["category"]), str(pair["category"]))
+        is_adversarial = kind == "adversarial"
+        # Some name several turns in one text: "D8:6; D9:17".
+        named = [name for text in pair.get("evidence") or [] for name in _DIA_ID.findall(text)]
+        yield {
+            "question": as_text(pair["question"]).strip(),
+            "answer": "" if is_adversarial else as_text(pair.get("answer")).strip(),
+            "type": kind,
+            "is_abstention": is_adversarial,
+            "evidence": [said[name] for name in dict.fromkeys(named) if name in said],
+        }
+
+
 def _locomo(row: Row, index: int) -> Example | None:
+    if is_locomo(row):
+        return locomo_conversation(row, index)
     turns = _locomo_turns(row["turns"])
     pairs = [*_locomo_pairs(row)]
     if not turns or not pairs:
@@ -104,15 +153,37 @@ def _locomo_pairs(row: Row) -> Iterator[Example]:
 
 LOCOMO = _dataset(
     "locomo",
-    Part(repository="KhangPTT373/locomo_preprocess"),
+    Part(
+        repository="KhangPTT373/locomo_preprocess",
+        published=("snap-research/locomo/data/locomo10.json", "snap-research/locomo/locomo10.json"),
+    ),
     each(_locomo),
+    protocol=DatasetProtocol(
+        follows="snap-research/locomo, task_eval/evaluation.py",
+        shown=("context", "turns"),
+        withheld=_WITHHELD,
+        extraction="The whole response is the answer.",
+        evaluators=uses("answer-quality", "abstention", "locomo", "evidence-recall"),
+        primary_score="locomo_f1",
+        counts_abstentions=True,
+        groups=("question_type",),
+        aggregate=Aggregation(),
+        data=differs("A copy without photo captions, unless a mirror has locomo10.json."),
+    ),
+    size=10,
     description="Conversations of two friends over months, with about 200 questions each.",
     licence="CC BY-NC 4.0",
     citation="Maharana et al. 2024, arXiv:2402.17753",
 )
 
 
-def _longmemeval(row: Row, index: int) -> Example | None:
+def is_longmemeval(row: Row) -> bool:
+    """Whether a row is one of LongMemEval's files, as its authors publish them."""
+    return "haystack_sessions" in row and "question_id" in row
+
+
+def longmemeval_conversation(row: Row, index: int) -> Example | None:
+    """Make an example of a row of LongMemEval's files; None for one without question or answer."""
     turns = [*_longmemeval_turns(row)]
     question = as_text(row["question"]).strip()
     given = row["answer"]
@@ -121,6 +192,7 @@ def _longmemeval(row: Row, index: int) -> Example | None:
         return None
     is_abstention = str(row["question_id"]).endswith("_abs")
     about = {"question": question, "answer": answer}
+    evidence = [*_evidence_turns(row)]
     return {
         "id": _neutral_id(row["question_id"]) if is_abstention else row["question_id"],
         "question_id": row["question_id"],
@@ -130,8 +202,29 @@ def _longmemeval(row: Row, index: int) -> Example | None:
         "question_type": row["question_type"],
         "is_abstention": is_abstention,
         "turns": turns,
-        "qa_pairs": [{**about, "type": row["question_type"], "is_abstention": is_abstention}],
+        "qa_pairs": [
+            {
+                **about,
+                "type": row["question_type"],
+                "is_abstention": is_abstention,
+                "evidence": evidence,
+            }
+        ],
     }
+
+
+def _evidence_turns(row: Row) -> Iterator[str]:
+    """Yield the turns that are marked; where none is, those of the sessions that are named."""
+    sessions = row["haystack_sessions"]
+    ids = row.get("haystack_session_ids") or []
+    named = set(row.get("answer_session_ids") or [])
+    marked = [turn for session in sessions for turn in session if turn.get("has_answer")]
+    if not marked:
+        pairs = zip(ids, sessions, strict=False)
+        marked = [turn for name, session in pairs if name in named for turn in session]
+    for turn in marked:
+        if content := as_text(turn["content"]).strip():
+            yield content
 
 
 def _neutral_id(question_id: str) -> str:
@@ -162,20 +255,48 @@ def _longmemeval_turns(row: Row) -> Iterator[Example]:
                 }
 
 
+def _longmemeval_protocol(config: str) -> DatasetProtocol:
+    protocol = DatasetProtocol(
+        follows="xiaowu0162/LongMemEval, src/evaluation/evaluate_qa.py",
+        shown=("context", "question", "question_date", "turns"),
+        withheld=("answer", "question_id", *_WITHHELD),
+        extraction="A judge says whether the response has the answer.",
+        evaluators=uses("answer-quality", "abstention", "evidence-recall"),
+        groups=("question_type",),
+        metric=external("The official figure is a judge's accuracy; without one f1 is counted."),
+        aggregation=differs("The mean of the types' means is not the headline."),
+    )
+    old = differs("The files of 2024, which their authors have replaced by cleaned ones.")
+    return replace(protocol, data=old) if config.endswith("-2024") else protocol
+
+
 LONGMEMEVAL = _dataset(
     "longmemeval",
     {
-        variant: (
-            Part(
-                repository="xiaowu0162/longmemeval",
-                config=variant,
-                file=f"longmemeval_{variant}",
-            ),
-        )
-        for variant in ("s", "m", "oracle")
+        **{
+            variant: (
+                Part(
+                    repository="xiaowu0162/longmemeval-cleaned",
+                    config=variant,
+                    file=f"longmemeval_{file}.json",
+                ),
+            )
+            for variant, file in (("s", "s_cleaned"), ("m", "m_cleaned"), ("oracle", "oracle"))
+        },
+        **{
+            f"{variant}-2024": (
+                Part(
+                    repository="xiaowu0162/longmemeval",
+                    config=variant,
+                    file=f"longmemeval_{variant}",
+                ),
+            )
+            for variant in ("s", "m", "oracle")
+        },
     },
-    each(_longmemeval),
+    each(longmemeval_conversation),
     default_config="s",
+    protocol=_longmemeval_protocol,
     description="Questions about dozens of chats with an assistant, some without an answer.",
     size=500,
     licence="MIT",

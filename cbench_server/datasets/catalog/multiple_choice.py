@@ -1,24 +1,49 @@
 """Multiple choice: a question and its choices are the context, one letter is the answer."""
 
-from functools import partial
-from hashlib import blake2b
+import re
+from collections.abc import Iterator
+from typing import Any
 
-from cbench_server.datasets.catalog.fields import as_index, choice
+from cbench_server.datasets.catalog.fields import as_index, as_text, choice, drawn_order
 from cbench_server.datasets.catalog.mmlu_subjects import MMLU_SUBJECTS
-from cbench_server.datasets.hub.sources import Part, Row, by_config, each
-from cbench_server.datasets.record import hub_dataset
+from cbench_server.datasets.hub.sources import Access, Part, Row, by_config, each
+from cbench_server.datasets.protocol import SAME, Aggregation, Axis, DatasetProtocol, differs, use
+from cbench_server.datasets.record import DatasetRecord, hub_dataset
 from cbench_server.types import Example
 
-_dataset = partial(
-    hub_dataset,
-    family="multiple-choice",
-    evaluators=("answer-quality", "multiple-choice"),
-    primary_score="mc_accuracy",
+_GENERATED = differs(
+    "The letter that is written counts; published figures compare log-likelihoods."
 )
 
 
+def _dataset(
+    *given: Any,
+    follows: str,
+    metric: Axis = SAME,
+    extraction: str = "",
+    group: str = "",
+    aggregate: Aggregation | None = None,
+    **about: Any,
+) -> DatasetRecord:
+    """Describe a dataset of letters; `extraction` is the rule by which one is read."""
+    said = f"A letter, read by the rules of {extraction}." if extraction else ""
+    protocol = DatasetProtocol(
+        follows=follows,
+        shown=("context", "question", "choices", *([group] if group else [])),
+        withheld=("answer", "correct_letter"),
+        extraction=said or "The letter that the response settles on.",
+        evaluators=use("multiple-choice", **({"extraction": extraction} if extraction else {})),
+        primary_score="mc_accuracy",
+        groups=(group,) if group else (),
+        aggregate=aggregate or Aggregation(),
+        metric=metric,
+    )
+    return hub_dataset(*given, family="multiple-choice", protocol=protocol, **about)
+
+
 def _mmlu(row: Row, index: int) -> Example | None:
-    return choice(index, row["question"], row["choices"], as_index(row["answer"]))
+    example = choice(index, row["question"], row["choices"], as_index(row["answer"]))
+    return example and {**example, "subject": as_text(row.get("subject"))}
 
 
 MMLU = _dataset(
@@ -26,6 +51,10 @@ MMLU = _dataset(
     by_config("cais/mmlu", ("all", *MMLU_SUBJECTS), "test"),
     each(_mmlu),
     default_config="all",
+    follows="hendrycks/test; EleutherAI/lm-evaluation-harness, mmlu",
+    metric=_GENERATED,
+    group="subject",
+    aggregate=Aggregation(configs="macro"),
     description="Exam questions on 57 subjects, four choices each.",
     size=14042,
     licence="MIT",
@@ -34,13 +63,20 @@ MMLU = _dataset(
 
 
 def _mmlu_pro(row: Row, index: int) -> Example | None:
-    return choice(index, row["question"], row["options"], as_index(row["answer_index"]))
+    given = row.get("question_id")
+    example_id = index if given is None else given
+    example = choice(example_id, row["question"], row["options"], as_index(row["answer_index"]))
+    return example and {**example, "category": as_text(row.get("category"))}
 
 
 MMLU_PRO = _dataset(
     "mmlu-pro",
     Part(repository="TIGER-Lab/MMLU-Pro"),
     each(_mmlu_pro),
+    follows="TIGER-AI-Lab/MMLU-Pro, compute_accuracy.py",
+    extraction="mmlu-pro",
+    metric=differs("A response without a letter counts 0; the official script guesses one for it."),
+    group="category",
     description="Harder exam questions with up to ten choices.",
     size=12032,
     licence="MIT",
@@ -58,6 +94,8 @@ ARC_CHALLENGE = _dataset(
     "arc-challenge",
     Part(repository="allenai/ai2_arc", config="ARC-Challenge"),
     each(_arc),
+    follows="EleutherAI/lm-evaluation-harness, arc_challenge",
+    metric=_GENERATED,
     default_config="ARC-Challenge",
     description="School science questions that retrieval and co-occurrence get wrong.",
     size=1172,
@@ -69,19 +107,18 @@ ARC_CHALLENGE = _dataset(
 def _gpqa(row: Row, index: int) -> Example | None:
     right = row["Correct Answer"].strip()
     wrong = [row[f"Incorrect Answer {number}"].strip() for number in (1, 2, 3)]
-    choices = sorted([right, *wrong], key=lambda text: _order(index, text))
-    return choice(index, row["Question"], choices, choices.index(right))
-
-
-def _order(example_id: int, text: str) -> bytes:
-    """Return a sort key that shuffles the choices of an example the same way on every load."""
-    return blake2b(f"{example_id}:{text}".encode(), digest_size=16).digest()
+    given = row.get("Record ID")
+    example_id = index if given is None else given
+    choices = drawn_order(str(example_id), [right, *wrong])
+    return choice(example_id, row["Question"], choices, choices.index(right))
 
 
 GPQA = _dataset(
     "gpqa",
     by_config("Idavidrein/gpqa", ("gpqa_diamond", "gpqa_main", "gpqa_extended"), "train"),
     each(_gpqa),
+    follows="EleutherAI/lm-evaluation-harness, gpqa (flexible-extract)",
+    extraction="lm-eval",
     default_config="gpqa_diamond",
     description="Graduate questions in biology, physics and chemistry (gated on the hub).",
     size=198,
@@ -90,15 +127,43 @@ GPQA = _dataset(
 )
 
 
-def _hellaswag(row: Row, index: int) -> Example | None:
-    example_id = index if row.get("ind") is None else row["ind"]
-    return choice(example_id, row["ctx"], row["endings"], as_index(row["label"]))
+_BRACKETS = re.compile(r"\[[^\]]*\]")
+
+
+def _hellaswag(rows: Iterator[Row], access: Access) -> Iterator[Example]:
+    seen: set[object] = set()
+    for index, row in enumerate(rows):
+        # Nothing says that the source's numbers are unique.
+        given = row.get("ind")
+        example_id = index if given is None else (f"{given}-{index}" if given in seen else given)
+        seen.add(given)
+        endings = [_cleaned(ending) for ending in row["endings"]]
+        example = choice(example_id, _scene(row), endings, as_index(row["label"]))
+        if example is not None:
+            yield {**example, "activity": as_text(row.get("activity_label"))}
+
+
+def _scene(row: Row) -> str:
+    """Return the activity and the scene so far, as lm-eval puts them."""
+    scene = row["ctx"]
+    if row.get("ctx_a"):
+        scene = f"{row['ctx_a']} {as_text(row.get('ctx_b')).capitalize()}"
+    activity = as_text(row.get("activity_label"))
+    return _cleaned(f"{activity}: {scene}" if activity else scene)
+
+
+def _cleaned(text: str) -> str:
+    """Take out what was left of WikiHow's headings."""
+    return _BRACKETS.sub("", text.strip().replace(" [title]", ". ")).replace("  ", " ").strip()
 
 
 HELLASWAG = _dataset(
     "hellaswag",
     Part(repository="Rowan/hellaswag", split="validation"),
-    each(_hellaswag),
+    _hellaswag,
+    follows="EleutherAI/lm-evaluation-harness, hellaswag",
+    metric=_GENERATED,
+    group="activity",
     description="How an everyday scene goes on, among four endings.",
     size=10042,
     licence="MIT",
@@ -119,6 +184,8 @@ WINOGRANDE = _dataset(
         "validation",
     ),
     each(_winogrande),
+    follows="EleutherAI/lm-evaluation-harness, winogrande",
+    metric=_GENERATED,
     default_config="winogrande_xl",
     description="Which of two names fills the blank of a sentence.",
     size=1267,

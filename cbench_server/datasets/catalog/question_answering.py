@@ -1,10 +1,13 @@
-"""Question answering: a text, or only the question, and an answer in a few words."""
+"""Question answering: an answer in a few words, from pages of Wikipedia or without any text."""
 
+import itertools
 from collections.abc import Iterator
 from functools import partial
 
-from cbench_server.datasets.catalog.fields import as_text, choice_on, records, references
-from cbench_server.datasets.hub.sources import Access, Part, Row, by_config, each
+from cbench_server.datasets.catalog.fields import as_text, records, references
+from cbench_server.datasets.catalog.scrolls import scrolls_part, split_query
+from cbench_server.datasets.hub.sources import Access, Part, Row, by_config, each, each_of_config
+from cbench_server.datasets.protocol import EVIDENCE, DatasetProtocol, differs, external, use, uses
 from cbench_server.datasets.record import hub_dataset
 from cbench_server.types import Example
 
@@ -12,29 +15,46 @@ _dataset = partial(hub_dataset, family="question-answering")
 
 
 def _hotpotqa(row: Row, index: int) -> Example:
-    paragraphs = records(row["context"])
+    paragraphs = {p["title"]: p["sentences"] for p in records(row["context"])}
+    facts = records(row.get("supporting_facts"))
     return {
         "id": row["id"],
-        "context": "\n".join(f"{p['title']}: {''.join(p['sentences'])}" for p in paragraphs),
+        "context": "\n".join(f"{title}: {''.join(said)}" for title, said in paragraphs.items()),
         "question": row["question"],
         "answer": row["answer"],
         "type": row.get("type") or "",
+        "level": row.get("level") or "",
+        "evidence": [
+            paragraphs[fact["title"]][fact["sent_id"]].strip()
+            for fact in facts
+            if fact["sent_id"] < len(paragraphs.get(fact["title"], ()))
+        ],
     }
 
 
-def _hotpotqa_part(config: str) -> tuple[Part, ...]:
-    home = "hotpotqa/hotpot_qa"
-    part = Part(
-        repository=home, config=config, split="validation", also=(f"{home}/{config}/train",)
-    )
-    return (part,)
+_HOTPOTQA = DatasetProtocol(
+    follows="hotpotqa/hotpot, hotpot_evaluate_v1.py",
+    shown=("context", "question", "type", "level"),
+    withheld=("answer", "evidence"),
+    evaluators=use("hotpotqa") + EVIDENCE,
+    primary_score="hotpotqa_f1",
+    groups=("type", "level"),
+)
 
 
 HOTPOTQA = _dataset(
     "hotpotqa",
-    {name: _hotpotqa_part(name) for name in ("fullwiki", "distractor")},
+    {
+        name: (
+            Part(
+                repository="hotpotqa/hotpot_qa", config=name, split="validation", fallback="train"
+            ),
+        )
+        for name in ("distractor", "fullwiki")
+    },
     each(_hotpotqa),
-    default_config="fullwiki",
+    default_config="distractor",
+    protocol=_HOTPOTQA,
     description="Questions that need two Wikipedia paragraphs, among distractors.",
     size=7405,
     licence="CC BY-SA 4.0",
@@ -44,11 +64,14 @@ HOTPOTQA = _dataset(
 
 def _musique(row: Row, index: int) -> Example:
     paragraphs = records(row["paragraphs"])
+    example_id = index if row.get("id") is None else row["id"]
     return {
-        "id": index if row.get("id") is None else row["id"],
+        "id": example_id,
         "context": "\n".join(f"{p['title']}: {p['paragraph_text']}" for p in paragraphs),
         "question": row["question"],
         **references([row["answer"], *(row.get("answer_aliases") or [])]),
+        "hop": str(example_id).partition("hop")[0] if "hop" in str(example_id) else "",
+        "evidence": [p["paragraph_text"] for p in paragraphs if p.get("is_supporting")],
     }
 
 
@@ -58,10 +81,17 @@ MUSIQUE = _dataset(
         repository="bdsaglam/musique",
         config="answerable",
         split="validation",
-        also=("bdsaglam/musique/answerable/train",),
+        fallback="train",
     ),
     each(_musique),
     default_config="answerable",
+    protocol=DatasetProtocol(
+        follows="StonyBrookNLP/musique, evaluate_v1.0.py",
+        shown=("context", "question", "hop"),
+        withheld=("answer", "answers", "evidence"),
+        evaluators=uses("answer-quality") + EVIDENCE,
+        groups=("hop",),
+    ),
     description="Questions composed of two to four steps over twenty paragraphs.",
     size=2417,
     licence="CC BY 4.0",
@@ -83,15 +113,29 @@ NATURAL_QUESTIONS = _dataset(
     ),
     each(_natural_questions),
     default_config="nq_open",
+    protocol=DatasetProtocol(
+        follows="google-research-datasets/natural-questions, nq_open (closed book)",
+        withheld=("answer", "answers"),
+        primary_score="exact_match",
+    ),
     description="What people asked a search engine; no text is given, so nothing to compress.",
-    primary_score="exact_match",
     size=3610,
     licence="CC BY-SA 3.0",
     citation="Kwiatkowski et al. 2019; Lee et al. 2019, arXiv:1906.00300",
 )
 
 
-def _narrativeqa(row: Row, index: int) -> Example:
+def _narrativeqa(rows: Iterator[Row], access: Access) -> Iterator[Example]:
+    if access.config == "story":
+        # A question has a row for each of its references, which follow each other.
+        for _, group in itertools.groupby(rows, key=lambda row: row["id"]):
+            yield _scrolls_story([*group])
+        return
+    for index, row in enumerate(rows):
+        yield _plot_question(row, index)
+
+
+def _plot_question(row: Row, index: int) -> Example:
     return {
         "id": index,
         "context": row["document"]["summary"]["text"],
@@ -100,39 +144,119 @@ def _narrativeqa(row: Row, index: int) -> Example:
     }
 
 
+def _scrolls_story(rows: list[Row]) -> Example:
+    question, story = split_query(rows[0]["input"])
+    answers = references(row["output"] for row in rows)
+    return {"id": rows[0]["id"], "context": story, "question": question, **answers}
+
+
+def _narrativeqa_protocol(config: str) -> DatasetProtocol:
+    if config == "story":
+        return DatasetProtocol(
+            follows="tau-nlp/scrolls, metrics/f1.py",
+            withheld=("answer", "answers"),
+            data=differs(
+                "Questions with several references are a row for each, as SCROLLS has it."
+            ),
+        )
+    return DatasetProtocol(
+        follows="Kočiský et al. 2018, the summary setting",
+        withheld=("answer", "answers"),
+        metric=differs("F1 is counted; the paper has BLEU, METEOR and ROUGE-L."),
+    )
+
+
 NARRATIVEQA = _dataset(
     "narrativeqa",
-    Part(repository="deepmind/narrativeqa"),
-    each(_narrativeqa),
-    description="Questions about books and films, answered from a summary of the plot.",
-    official=False,
+    {
+        "": (Part(repository="deepmind/narrativeqa"),),
+        "story": (scrolls_part("narrative_qa"),),
+    },
+    _narrativeqa,
+    protocol=_narrativeqa_protocol,
+    description="Questions on books and films, from a plot summary; `story` has the whole text.",
     size=10557,
     licence="Apache-2.0",
     citation="Kočiský et al. 2018, arXiv:1712.07040",
 )
 
 
-def _triviaqa(row: Row, index: int) -> Example:
-    found = (row.get("search_results") or {}).get("search_context") or []
+def _triviaqa(row: Row, index: int, config: str) -> Example:
+    pages = [*_pages(row, "entity_pages", "wiki_context")]
+    found = [*_pages(row, "search_results", "search_context")]
     answer = row["answer"]
+    accepted = [answer["value"], *(answer.get("aliases") or [])]
+    # The official references; nearly all are the others in small letters.
+    known = {each.casefold() for each in accepted}
+    accepted += [n for n in answer.get("normalized_aliases") or [] if n not in known]
     return {
-        "id": row["question_id"],
-        "context": "\n".join(text for text in found if text) or row["question"],
+        "id": _triviaqa_id(row, index, config, is_web=bool(found) and not pages),
+        "context": "\n\n".join([*pages, *found]) or row["question"],
         "question": row["question"],
-        **references([answer["value"], *(answer.get("aliases") or [])]),
+        **references(accepted),
     }
+
+
+def _triviaqa_id(row: Row, index: int, config: str, *, is_web: bool) -> str:
+    """Name a row: two configs have a question once with pages of Wikipedia, once of the web."""
+    question_id = str(row["question_id"])
+    if config not in ("rc", "rc.nocontext"):
+        return question_id
+    if config == "rc":
+        return f"{question_id}-{'web' if is_web else 'wikipedia'}"
+    return f"{question_id}-{index}"
+
+
+def _pages(row: Row, table: str, column: str) -> Iterator[str]:
+    for page in records(row.get(table)):
+        if text := as_text(page.get(column)).strip():
+            title = as_text(page.get("title")).strip()
+            yield f"{title}\n{text}" if title else text
+
+
+def _triviaqa_protocol(config: str) -> DatasetProtocol:
+    protocol = partial(
+        DatasetProtocol,
+        follows="mandarjoshi90/triviaqa, evaluation/triviaqa_evaluation.py",
+        withheld=("answer", "answers"),
+        evaluators=use("triviaqa"),
+    )
+    if config == "rc.wikipedia":
+        return protocol(primary_score="triviaqa_f1")
+    if "nocontext" in config:
+        return protocol(
+            primary_score="triviaqa_em",
+            data=differs("A question is there once for each domain that has pages on it.")
+            if config == "rc.nocontext"
+            else DatasetProtocol().data,
+        )
+    return protocol(
+        primary_score="triviaqa_f1",
+        data=differs("A row has all pages of its question; the web set is scored page by page."),
+    )
 
 
 TRIVIAQA = _dataset(
     "triviaqa",
     by_config(
         "mandarjoshi/trivia_qa",
-        ("rc", "rc.web", "rc.wikipedia", "rc.nocontext", "unfiltered"),
+        (
+            "rc",
+            "rc.web",
+            "rc.wikipedia",
+            "rc.nocontext",
+            "rc.web.nocontext",
+            "rc.wikipedia.nocontext",
+            "unfiltered",
+            "unfiltered.nocontext",
+        ),
         "validation",
     ),
-    each(_triviaqa),
-    default_config="rc",
-    description="Trivia with the pages a web search found; the bare question where it found none.",
+    each_of_config(_triviaqa),
+    default_config="rc.wikipedia",
+    protocol=_triviaqa_protocol,
+    description="Trivia with pages of Wikipedia or of a web search, or without any.",
+    size=7993,
     licence="Apache-2.0",
     citation="Joshi et al. 2017, arXiv:1705.03551",
 )
@@ -140,130 +264,46 @@ TRIVIAQA = _dataset(
 
 def _frames(row: Row, index: int) -> Example:
     prompt = row["Prompt"]
-    return {"id": index, "context": prompt, "question": prompt, "answer": row["Answer"]}
+    number = row.get("Unnamed: 0")
+    return {
+        "id": index if number is None else number,
+        "context": prompt,
+        "question": prompt,
+        "answer": row["Answer"],
+        "reasoning_types": as_text(row.get("reasoning_types")),
+        "wiki_links": _links(row),
+    }
+
+
+def _links(row: Row) -> list[str]:
+    numbered = [
+        (int(number), as_text(value))
+        for name, value in row.items()
+        if name.startswith("wikipedia_link_") and (number := _digits(name)) and value
+    ]
+    return [link for _, link in sorted(numbered)]
+
+
+def _digits(text: str) -> str:
+    return "".join(filter(str.isdecimal, text))
 
 
 FRAMES = _dataset(
     "frames",
     Part(repository="google/frames-benchmark"),
     each(_frames),
+    protocol=DatasetProtocol(
+        follows="Krishna et al. 2024, figure 6",
+        withheld=("answer", "reasoning_types", "wiki_links"),
+        extraction="A judge says whether the response has the answer; f1 only overlaps with it.",
+        groups=("reasoning_types",),
+        metric=external("The official figure is accuracy by a judge; without one f1 is counted."),
+        data=differs("Only the naive setting is here: no article is given."),
+    ),
     description="Questions over several Wikipedia articles, which are not given.",
-    official=False,
     size=824,
     licence="Apache-2.0",
     citation="Krishna et al. 2024, arXiv:2409.12941",
 )
 
-
-def _quality(row: Row, index: int) -> Example | None:
-    right = int(row["gold_label"] or 0) - 1
-    return choice_on(row["article"], index, row["question"], row["options"], right)
-
-
-QUALITY = _dataset(
-    "quality",
-    Part(repository="tasksource/QuALITY", split="validation"),
-    each(_quality),
-    description="Multiple choice about stories and articles of 2,000 to 8,000 tokens.",
-    evaluators=("answer-quality", "multiple-choice"),
-    primary_score="mc_accuracy",
-    size=2086,
-    licence="CC BY 4.0",
-    citation="Pang et al. 2022, arXiv:2112.08608",
-)
-
-
-def _qasper(rows: Iterator[Row], access: Access) -> Iterator[Example]:
-    for paper in rows:
-        context = _paper_text(paper)
-        for number, asked in enumerate(records(paper["qas"])):
-            yield {
-                "id": f"{paper['id']}_{number}",
-                "context": context,
-                "question": asked["question"],
-                **references(_qasper_answers(asked["answers"])),
-            }
-
-
-def _paper_text(paper: Row) -> str:
-    """Return title, abstract and sections, each heading before its own paragraphs."""
-    texts = [paper["title"], paper["abstract"]]
-    for section in records(paper["full_text"]):
-        texts += [section["section_name"], *(section["paragraphs"] or [])]
-    return "\n\n".join(text for text in map(as_text, texts) if text.strip())
-
-
-def _qasper_answers(annotations: object) -> Iterator[str]:
-    for answer in (annotation["answer"] for annotation in records(annotations)):
-        if text := answer.get("free_form_answer") or "":
-            yield text
-        elif spans := answer.get("extractive_spans"):
-            yield spans[0]
-        elif answer.get("yes_no") is not None:
-            yield "Yes" if answer["yes_no"] else "No"
-        elif answer.get("unanswerable"):
-            yield "Unanswerable"
-
-
-QASPER = _dataset(
-    "qasper",
-    Part(repository="allenai/qasper", split="validation", revision="refs/convert/parquet"),
-    _qasper,
-    description="Questions about whole NLP papers, asked by readers of the abstract.",
-    official=False,
-    size=1005,
-    licence="CC BY 4.0",
-    citation="Dasigi et al. 2021, arXiv:2105.03011",
-)
-
-
-def _truthfulqa(row: Row, index: int) -> Example:
-    question = row["question"]
-    answers = [row["best_answer"], *(row.get("correct_answers") or [])]
-    return {"id": index, "context": question, "question": question, **references(answers)}
-
-
-TRUTHFULQA = _dataset(
-    "truthfulqa",
-    Part(repository="truthfulqa/truthful_qa", config="generation", split="validation"),
-    each(_truthfulqa),
-    default_config="generation",
-    description="Questions that people often answer wrongly, from misconceptions.",
-    official=False,
-    size=817,
-    licence="Apache-2.0",
-    citation="Lin et al. 2022, arXiv:2109.07958",
-)
-
-
-def _drop(row: Row, index: int) -> Example:
-    return {
-        "id": row["query_id"],
-        "context": row["passage"],
-        "question": row["question"],
-        **references(row["answers_spans"]["spans"]),
-    }
-
-
-DROP = _dataset(
-    "drop",
-    Part(repository="ucinlp/drop", split="validation"),
-    each(_drop),
-    description="Passages with questions that need counting, sorting or arithmetic.",
-    official=False,
-    licence="CC BY-SA 4.0",
-    citation="Dua et al. 2019, arXiv:1903.00161",
-)
-
-RECORDS = (
-    HOTPOTQA,
-    MUSIQUE,
-    NATURAL_QUESTIONS,
-    NARRATIVEQA,
-    TRIVIAQA,
-    FRAMES,
-    QUALITY,
-    QASPER,
-    TRUTHFULQA,
-    DROP,
-)
+RECORDS = (HOTPOTQA, MUSIQUE, NATURAL_QUESTIONS, NARRATIVEQA, TRIVIAQA, FRAMES)

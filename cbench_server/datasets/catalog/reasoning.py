@@ -1,6 +1,7 @@
 """Reasoning: the tasks of BIG-Bench that models found hard."""
 
 from cbench_server.datasets.hub.sources import Part, Row, each
+from cbench_server.datasets.protocol import Aggregation, DatasetProtocol, use
 from cbench_server.datasets.record import hub_dataset
 from cbench_server.types import Example
 
@@ -56,7 +57,13 @@ BBH = hub_dataset(
     default_config="boolean_expressions",
     description="27 tasks of BIG-Bench Hard, one per config.",
     family="reasoning",
-    primary_score="exact_match",
+    protocol=DatasetProtocol(
+        follows="suzgunmirac/BIG-Bench-Hard",
+        extraction="What follows the first 'the answer is' on its line, else the whole response.",
+        evaluators=use("bbh"),
+        primary_score="bbh_exact_match",
+        aggregate=Aggregation(configs="macro"),
+    ),
     size=250,
     licence="MIT",
     citation="Suzgun et al. 2022, arXiv:2210.09261",

@@ -1,10 +1,20 @@
 """Summarisation: a long text, an instruction, and a summary by a person."""
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterator
 from typing import Any
 
+from cbench_server.datasets.catalog.fields import references
 from cbench_server.datasets.catalog.scrolls import scrolls_part, split_query
-from cbench_server.datasets.hub.sources import Part, Row, each
+from cbench_server.datasets.hub.sources import Access, Mapper, Part, Row, each
+from cbench_server.datasets.protocol import (
+    SAME,
+    Aggregation,
+    Axis,
+    DatasetProtocol,
+    differs,
+    uses,
+)
 from cbench_server.datasets.record import DatasetRecord, hub_dataset
 from cbench_server.types import Example
 
@@ -23,17 +33,39 @@ def _summary(text: str, summary: str, question: str) -> Callable[[Row, int], Exa
     return make
 
 
+_SCROLLS = Aggregation("geometric-mean", ("rouge_1_f1", "rouge_2_f1", "rouge_l_f1"))
+_BESIDE = differs("The headline is the mean of rouge_l_f1; SCROLLS' figure is geometric_mean.")
+
+
 def _record(
-    name: str, part: Part, make: Callable[[Row, int], Example], **about: Any
+    name: str,
+    part: Part,
+    mapping: Mapper,
+    *,
+    follows: str,
+    metric: Axis = SAME,
+    data: Axis = SAME,
+    is_scrolls: bool = False,
+    **about: Any,
 ) -> DatasetRecord:
+    protocol = DatasetProtocol(
+        follows=follows,
+        withheld=("answer", "answers"),
+        extraction="The whole response is the summary.",
+        evaluators=uses("answer-quality", "summarization-quality", "rouge"),
+        primary_score="rouge_l_f1",
+        aggregate=_SCROLLS if is_scrolls else Aggregation(),
+        metric=metric,
+        data=data,
+        aggregation=_BESIDE if is_scrolls else SAME,
+    )
     return hub_dataset(
         name,
         part,
-        each(make),
+        mapping,
         family="summarization",
-        evaluators=("answer-quality", "summarization-quality"),
-        primary_score="rouge_l_f1",
         default_config=part.config,
+        protocol=protocol,
         **about,
     )
 
@@ -41,19 +73,36 @@ def _record(
 MULTI_NEWS = _record(
     "multi-news",
     Part(repository="alexfabbri/multi_news", revision="refs/convert/parquet"),
-    _summary("document", "summary", "Summarize these news articles."),
+    each(_summary("document", "summary", "Summarize these news articles.")),
+    follows="Fabbri et al. 2019",
+    metric=differs("ROUGE of rouge-score; the paper has ROUGE-1, 2 and SU of another package."),
     description="Several news articles on one event, separated by |||||.",
     size=5622,
     licence="non-commercial research",
     citation="Fabbri et al. 2019, arXiv:1906.01749",
 )
 
+
+def _dialogsum(rows: Iterator[Row], access: Access) -> Iterator[Example]:
+    # The summaries of a dialogue follow each other, `test_0_1` to `test_0_3`.
+    for name, group in itertools.groupby(rows, key=lambda row: row["id"].rpartition("_")[0]):
+        said = [*group]
+        yield {
+            "id": name or said[0]["id"],
+            "context": said[0]["dialogue"],
+            "question": "Summarize this dialogue.",
+            **references(row["summary"] for row in said),
+        }
+
+
 DIALOGSUM = _record(
     "dialogsum",
     Part(repository="knkarthick/dialogsum"),
-    _summary("dialogue", "summary", "Summarize this dialogue."),
+    _dialogsum,
+    follows="cylnlp/dialogsum",
+    metric=differs("ROUGE of rouge-score, the best of three references; the paper used py-rouge."),
     description="Everyday dialogues; three people summarised each.",
-    size=1500,
+    size=500,
     licence="CC BY-NC-SA 4.0",
     citation="Chen et al. 2021, arXiv:2105.06762",
 )
@@ -72,7 +121,9 @@ def _qmsum(row: Row, index: int) -> Example:
 QMSUM = _record(
     "qmsum",
     scrolls_part("qmsum"),
-    _qmsum,
+    each(_qmsum),
+    follows="tau-nlp/scrolls, metrics/rouge.py",
+    is_scrolls=True,
     description="Meeting transcripts, to be summarised with regard to a question.",
     size=272,
     licence="MIT",
@@ -82,7 +133,9 @@ QMSUM = _record(
 SUMMSCREENFD = _record(
     "summscreenfd",
     scrolls_part("summ_screen_fd"),
-    _summary("input", "output", "Summarize this TV episode transcript."),
+    each(_summary("input", "output", "Summarize this TV episode transcript.")),
+    follows="tau-nlp/scrolls, metrics/rouge.py",
+    is_scrolls=True,
     description="Transcripts of TV episodes with their recaps.",
     size=338,
     licence="see the source",
@@ -92,7 +145,9 @@ SUMMSCREENFD = _record(
 MEETINGBANK = _record(
     "meetingbank",
     Part(repository="huuuyeah/meetingbank"),
-    _summary("transcript", "summary", "Summarize this meeting transcript."),
+    each(_summary("transcript", "summary", "Summarize this meeting transcript.")),
+    follows="Hu et al. 2023",
+    metric=differs("ROUGE of rouge-score; the paper also has BERTScore and METEOR."),
     description="City council meetings with their minutes.",
     size=862,
     licence="CC BY-NC-SA 4.0",
@@ -102,7 +157,10 @@ MEETINGBANK = _record(
 GOVREPORT = _record(
     "govreport",
     Part(repository="ccdv/govreport-summarization"),
-    _summary("report", "summary", "Summarize this government report."),
+    each(_summary("report", "summary", "Summarize this government report.")),
+    follows="tau-nlp/scrolls, metrics/rouge.py",
+    is_scrolls=True,
+    data=differs("The test split of the full set; SCROLLS has splits of its own."),
     description="Long reports of US government agencies with their summaries.",
     size=973,
     licence="see the source",

@@ -4,6 +4,7 @@ import gzip
 import json
 import shutil
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -30,8 +31,8 @@ def download(
     if source.text_folders:
         repository = source.parts[config][0].repository
         if not mirror.text_names(folder / repository):
-            name, path = access.text_file(repository, source.text_folders)
-            yield _kept(folder, f"{repository}/{name}", lambda to: shutil.copyfile(path, to))
+            for name, path in access.text_files(repository, source.text_folders):
+                yield _kept(folder, f"{repository}/{name}", partial(shutil.copyfile, path))
 
 
 def _download_part(access: Access, part: Part, folder: Path, limit: int | None) -> Path:

@@ -1,6 +1,7 @@
 """Sources of a dataset's rows: the local mirror first, then the hub."""
 
 import itertools
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -10,6 +11,9 @@ from typing import Any
 from cbench_server.datasets.hub import mirror, stream
 from cbench_server.errors import BadDataset
 from cbench_server.types import Example
+
+# A split names a file of the mirror, and must not lead out of it.
+_SPLIT = re.compile(r"[\w-][\w.+-]*")
 
 Row = Example
 """One record of a source, under the source's own column names."""
@@ -34,6 +38,8 @@ class Part:
     """The columns at `url` and their types, where the first rows do not show them."""
     revision: str = ""
     also: tuple[str, ...] = ()
+    published: tuple[str, ...] = ()
+    """Files of a mirror that hold the same as their authors publish it, which are read first."""
     fallback: str = ""
     """Another split, read where a mirror has that alone and no split was asked for."""
     is_optional: bool = False
@@ -53,10 +59,13 @@ class Part:
         """Return the part of a split that was asked for."""
         copies = [stem.removesuffix(self.split) for stem in self.also if self._is_copy(stem)]
         also = tuple(f"{stem}{split}" for stem in copies)
-        return replace(self, split=split, also=also, fallback="")
+        return replace(self, split=split, also=also, published=(), fallback="")
 
     def in_mirror(self, folder: Path) -> "tuple[Part, Path] | None":
         """Return the part that a mirror holds and its file: this one, else that of the fallback."""
+        for name in self.published:
+            if (folder / name).is_file():
+                return self, folder / name
         if (path := mirror.find(folder, self.stems, self.path)) is not None:
             return self, path
         return self.of_split(self.fallback).in_mirror(folder) if self.fallback else None
@@ -90,17 +99,21 @@ class Access:
             )
         return self._explained(rows, part)
 
-    def text_file(self, repository: str, folders: tuple[str, ...]) -> tuple[str, Path]:
-        """Return the first text file, by name, of the first folder that has one: its path in the
+    def text_files(self, repository: str, folders: tuple[str, ...]) -> Iterator[tuple[str, Path]]:
+        """Yield the text files, by name, of the first folder that has one: each one's path in the
         repository, and on this machine.
         """
         if self.folder is not None and not self.revision and self._is_mirrored(repository):
             home = self.folder / repository
-            name = _first_text(repository, mirror.text_names(home), folders)
-            return name, home / name
+            for name in _texts(repository, mirror.text_names(home), folders):
+                yield name, home / name
+            return
         with self._explaining(Part(repository=repository, file=f"{folders[0]}/ANY.txt")):
-            name = _first_text(repository, stream.file_names(repository, self.revision), folders)
-            return name, stream.fetch(repository, name, self.revision)
+            names = _texts(repository, stream.file_names(repository, self.revision), folders)
+        for name in names:
+            with self._explaining(Part(repository=repository, file=name)):
+                path = stream.fetch(repository, name, self.revision)
+            yield name, path
 
     def file(self, part: Part) -> Path:
         """Fetch a part that is one file of the hub."""
@@ -233,7 +246,14 @@ class HubSource:
     def _mirrored(self, parts: tuple[Part, ...], folder: Path) -> list[Path]:
         """Return the files of a mirror that hold the parts; an empty list if one is missing."""
         found = []
-        for part in (*parts, *self.companions):
+        for part in parts:
+            if (held := part.in_mirror(folder)) is not None:
+                found.append(held[1])
+            elif not part.is_optional:
+                return []
+        if not found:
+            return []
+        for part in self.companions:
             if (held := part.in_mirror(folder)) is not None:
                 found.append(held[1])
             elif not part.is_optional:
@@ -242,13 +262,16 @@ class HubSource:
             home = folder / parts[0].repository
             if not mirror.text_names(home):
                 return []
-            found.append(home / _first_text(home.name, mirror.text_names(home), self.text_folders))
+            names = _texts(home.name, mirror.text_names(home), self.text_folders)
+            found += [home / name for name in names]
         return found
 
     def _of_split(self, config: str, split: str) -> tuple[Part, ...]:
         parts = self.parts[config]
         if not split:
             return parts
+        if not _SPLIT.fullmatch(split):
+            raise BadDataset(f'dataset "{self.name}": "{split}" is not a valid split')
         if any(part.file for part in parts):
             raise BadDataset(f'dataset "{self.name}" has no splits; leave out "{split}"')
         return tuple(part.of_split(split) for part in parts)
@@ -275,9 +298,9 @@ def by_config(repository: str, configs: tuple[str, ...], split: str) -> dict[str
     return {name: (Part(repository=repository, config=name, split=split),) for name in configs}
 
 
-def _first_text(repository: str, names: list[str], folders: tuple[str, ...]) -> str:
+def _texts(repository: str, names: list[str], folders: tuple[str, ...]) -> list[str]:
     for folder in folders:
         inside = sorted(n for n in names if n.startswith(f"{folder}/") and n.endswith(".txt"))
         if inside:
-            return inside[0]
+            return inside
     raise BadDataset(f"{repository} has no .txt file in {' or '.join(folders)}")

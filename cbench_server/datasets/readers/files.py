@@ -29,7 +29,11 @@ FILE_SUFFIXES = tuple(_READERS)
 
 
 def is_file_name(text: str) -> bool:
-    """Whether a dataset's name means a file: by its ending, or by a slash, which no name has."""
+    """Whether a dataset's name means a file: by its ending, or by a slash, which no name has but
+    those of the hub, `hf:ORG/NAME`.
+    """
+    if text.startswith("hf:"):
+        return False
     return text.lower().endswith(FILE_SUFFIXES) or "/" in text or "\\" in text
 
 

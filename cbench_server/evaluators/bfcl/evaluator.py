@@ -46,6 +46,11 @@ class BFCL(ExplainingEvaluator):
         self._format = response_format
         self._underscores = underscore_to_dot
 
+    def applies(self, original: Example) -> bool:
+        """Whether there are accepted calls, or the category says whether one is wanted at all."""
+        category = str(original.get("category") or "")
+        return original.get("ground_truth") is not None or "relevance" in category
+
     def assess(self, original: Example, processed: Example) -> Assessment:
         """Score a pair; the details say how many calls were read, and what is wrong with them."""
         category = str(original.get("category") or "")
