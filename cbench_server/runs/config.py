@@ -5,11 +5,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from cbench_server.datasets.prompts.prompt import Asking
+from cbench_server.runs.answers import Told
 from cbench_server.runs.plan import DatasetPlan
 from cbench_server.runs.resolution import ResolvedDataset
 from cbench_server.spec import RunSpec
 from cbench_server.systems.caller import Caller
 from cbench_server.version import __version__
+
+
+def describe_prompts(prompts: Mapping[str, Asking], told: Mapping[str, Told]) -> dict[str, Any]:
+    """Record what models were told, by dataset, and what of it each system's rows depend on."""
+    return {
+        "told": dict(told),
+        "datasets": {label: asking.prompt.describe() for label, asking in prompts.items()},
+    }
 
 
 def describe_config(

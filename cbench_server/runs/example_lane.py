@@ -76,7 +76,11 @@ class ExampleLane(Lane):
         items = []
         for spooled in page:
             ordinal = spooled.ordinal
-            work = Process(spooled.example, datasets[spooled.dataset].reference_fields)
+            work = Process(
+                spooled.example,
+                datasets[spooled.dataset].reference_fields,
+                self._plan.asking(spooled.dataset),
+            )
             size = spooled.size or text_size(spooled.example)
             for repeat in range(self._plan.repeats):
                 if not done or (ordinal, repeat) not in done:

@@ -186,6 +186,7 @@ class LiveRun:
             reader=opened.reader,
             answers=await earlier_answers(self._store, run) if spec.reuse else None,
             query_budget=spec.query_budget,
+            prompts=opened.prompts,
             generation=len(run.config.get("resumptions", [])),
         )
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from cbench_server.errors import AlreadyExists, LimitReached, ShuttingDown, WrongState
 from cbench_server.events import StateChanged
-from cbench_server.runs.config import describe_config
+from cbench_server.runs.config import describe_config, describe_prompts
 from cbench_server.runs.connections import Connections, connect
 from cbench_server.runs.digests import spec_digest
 from cbench_server.runs.live_run import LiveRun, Services
@@ -67,6 +67,8 @@ class Orchestrator:
             config = await asyncio.to_thread(
                 describe_config, spec, opened.callers, opened.datasets, opened.plans
             )
+            if opened.told:
+                config["prompts"] = describe_prompts(opened.prompts, opened.told)
             run = self._new_run(spec, request_id, opened.names)
             config["identities"] = opened.identities
             return await self._accept(replace(run, config=config), opened)

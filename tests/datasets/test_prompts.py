@@ -25,11 +25,11 @@ def test_each_config_says_what_is_asked_and_what_an_answer_looks_like(record) ->
         prompt = prompt_for(record.name, config)
         assert {"context", "examples"} <= parse(prompt.template).fields
         assert parse(prompt.example).fields >= {"answer", "context"}
-        assert prompt.max_tokens and prompt.max_tokens >= 32
+        assert (prompt.max_tokens or 0) >= 32
         assert bool(prompt.told) == (record.name not in BARE)
         if record.name not in BARE:
             assert {"instruction", "answer_format"} <= parse(prompt.template).fields
-            assert prompt.instruction and prompt.answer_format
+            assert min(len(prompt.instruction), len(prompt.answer_format)) > 10
 
 
 @pytest.mark.parametrize("dataset", ["longbench", "infinitebench"])

@@ -179,9 +179,8 @@ def turn_message(turn: Mapping[str, Any]) -> Message:
 _KEPT = ("name", "tool_calls", "tool_call_id")
 
 
-def plain(system_prompt: str = "") -> Prompt:
-    """Return the prompt that adds nothing to an example but, if given, a system prompt."""
-    return Prompt(template=PLAIN, system_prompt=system_prompt, origin="plain")
+BARE = Asking(Prompt(template=PLAIN, origin="plain"))
+"""Adds nothing to an example."""
 
 
 def without_words(prompt: Prompt) -> Prompt:
