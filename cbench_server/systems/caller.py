@@ -37,12 +37,9 @@ class Process:
     example: Example
     withheld: frozenset[str] = frozenset()
     asking: Asking = BARE
-    """What models are told with it; `instruction` is what answering systems are told."""
-
-    @property
-    def instruction(self) -> str:
-        """The task and the form of an answer, for a system that answers."""
-        return self.asking.prompt.told
+    """What a model that is asked directly is told with it."""
+    instruction: str = ""
+    """What a system that answers is told: the task and the form of an answer."""
 
     @property
     def visible(self) -> Example:
