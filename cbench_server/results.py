@@ -135,13 +135,17 @@ class EvalResult:
         default=None, repr=False, compare=False
     )
     """Computes the summary of a part; without it `filter` leaves the summary empty."""
+    describe: Callable[[Sequence[EvalRow]], dict[str, Any]] | None = field(
+        default=None, repr=False, compare=False
+    )
+    """Records how a part was made; without it `filter` leaves the config as it is."""
     comparer: Callable[[Sequence[EvalRow], str, str, str | None], Any] | None = field(
         default=None, repr=False, compare=False
     )
     """Compares two systems; without it there is no `compare`."""
 
     def filter(self, **attributes: Any) -> "EvalResult":
-        """Keep the rows whose attributes equal all the values; the summary is theirs."""
+        """Keep the rows whose attributes equal all the values; summary and config are theirs."""
         rows = [
             row
             for row in self.rows
@@ -150,7 +154,9 @@ class EvalResult:
         present = {row.system for row in rows}
         timing = {name: seconds for name, seconds in self.timing.items() if name in present}
         summary = self.summarize(rows) if self.summarize else {}
-        return replace(self, rows=rows, summary=summary, timing=timing)
+        config = self.describe(rows) if self.describe else self.config
+        config = {**config, "filter": {**self.config.get("filter", {}), **attributes}}
+        return replace(self, rows=rows, summary=summary, timing=timing, config=config)
 
     def compare(self, a: str, b: str, score_field: str | None = None) -> Any:
         """Say whether system `a` is better than `b`, by how much and at what cost.

@@ -40,6 +40,7 @@ FAILURE_REASONS = {
     "INTERNAL": "a defect of the daemon; its log has more",
     "INVALID_ARGUMENT": "the receiver cannot use the request",
     "MESSAGE_TOO_LARGE": "a message beyond the limit of either side",
+    "NO_PREDICTION": "a file of predictions has none for this example",
     "RESOURCE_EXHAUSTED": "too many calls at once; tried again, with fewer in flight",
     "RESULT_TOO_LARGE": "the system's result does not fit into a message",
     "STREAM_GARBLED": "a stream carried something that breaks the contract",

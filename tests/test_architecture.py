@@ -29,6 +29,7 @@ ROOMS = {
     "evaluators": ("words", "tokens", "texts", "metrics", "models", "scoring", "sandbox"),
     "runs": (
         "words",
+        "texts",
         "tokens",
         "metrics",
         "comparison",
@@ -108,9 +109,9 @@ READ_BY_NAME: dict[str, dict[str, int]] = {
         "scoring/recipe.py": 3,
     },
     "fields of our own records, flags and settings": {
+        "spec.py": 1,
         "cli/commands/conformance.py": 1,
         "cli/connect.py": 1,
-        "cli/judge.py": 1,
         "daemon/settings.py": 5,
         "evaluators/judge/settings.py": 1,
         "reports/csv_report.py": 1,

@@ -22,12 +22,18 @@ REPEATABLE: dict[str, Any] = {"action": "append", "default": []}
 
 SYSTEMS = {
     "--system": ("TARGET[/NAME]", "a system served at HOST:PORT or unix:/PATH, in any language"),
-    "--proxy": ("URL", "an OpenAI-compatible endpoint, without /v1/chat/completions"),
+    "--proxy": ("URL", "an OpenAI-compatible endpoint, with or without /v1"),
     "--builtin": ("NAME", "a built-in or registered system; see: cbench systems"),
     "--attached": ("NAME", "a system that is attached to the daemon"),
     "--launch": (
         "COMMAND",
-        "start a system that announces where it listens, and stop it afterwards",
+        "start a system that says where it listens, start it again if it dies, and stop it "
+        "afterwards",
+    ),
+    "--predictions": (
+        "FILE",
+        "outputs that exist already, by id: a file of response or context, scored like a "
+        "live system",
     ),
 }
 
@@ -323,6 +329,7 @@ def add_conduct(group: Flags, timeout: str) -> None:
         type=duration,
         help="how long to wait for a system that cannot be reached (default: 10m)",
     )
+    add_launch_timeout(group)
     group.add_argument(
         "--max-failures",
         metavar="N|P%",
@@ -333,3 +340,14 @@ def add_conduct(group: Flags, timeout: str) -> None:
         "--seed", metavar="N", type=whole_number, help="the seed for everything random (default: 0)"
     )
     add_labels(group, "a label shown with the run; repeatable")
+
+
+def add_launch_timeout(group: Flags) -> None:
+    """Add `--launch-timeout`."""
+    group.add_argument(
+        "--launch-timeout",
+        metavar="TIME",
+        type=duration,
+        help="how long a launched system may take to say where it listens, such as 10m for one "
+        "that loads a model (default: 2m)",
+    )

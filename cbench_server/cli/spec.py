@@ -13,13 +13,19 @@ System = dict[str, Any]
 
 def build_spec(
     args: argparse.Namespace,
-    targets: Mapping[int, str],
+    launched: Mapping[int, tuple[str, str]],
+    predictions: Mapping[int, System],
     datasets: Sequence[Mapping[str, Any]],
     tls: Mapping[str, Any] | None,
+    uploads: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """Build the spec; `targets` are those of launched systems, by their place among `systems`."""
+    """Build the spec.
+
+    `launched` has targets and logs of systems, by their place among `systems`,
+    `predictions` the uploaded ones, `uploads` the files of judges that were sent.
+    """
     spec: dict[str, Any] = {
-        "systems": build_systems(args, targets, tls),
+        "systems": build_systems(args, launched, predictions, tls),
         "datasets": list(datasets),
         "evaluators": evaluators_of(args),
         "metrics": [{"name": name} for name in args.metrics],
@@ -40,6 +46,9 @@ def build_spec(
         "query_budget": args.budget,
         "question_types": args.question_types,
         "reuse": args.reuse,
+        "matched_controls": args.controls == "matched",
+        "allow_unqualified_judges": args.judge_unqualified,
+        **(uploads or {}),
     }
     if args.reader:
         spec["reader"] = {
@@ -69,7 +78,10 @@ def check_systems(args: argparse.Namespace) -> None:
 
 
 def build_systems(
-    args: argparse.Namespace, targets: Mapping[int, str], tls: Mapping[str, Any] | None
+    args: argparse.Namespace,
+    launched: Mapping[int, tuple[str, str]],
+    predictions: Mapping[int, System],
+    tls: Mapping[str, Any] | None,
 ) -> list[System]:
     """Build the references to systems, in the order of the command line."""
     from cbench_client.remote.peer import split_target
@@ -85,9 +97,13 @@ def build_systems(
             }
         elif kind in ("builtin", "attached"):
             system[kind] = value
+        elif kind == "predictions":
+            given = predictions[place]
+            system |= {"predictions": given["upload"], "name": system["name"] or given["name"]}
         else:
-            target, served = split_target(targets.get(place, value))
-            system |= {"target": target, "served_name": served or ""}
+            place_of, log = launched.get(place, (value, ""))
+            target, served = split_target(place_of)
+            system |= {"target": target, "served_name": served or "", "log": log}
             if kind == "system":
                 system |= {"tls": tls, "credential": args.credential}
         systems.append(system)
@@ -140,11 +156,6 @@ def build_evaluators(
             raise UsageError(f'--evaluator-option {owner}.{key}: no --evaluator "{owner}".{hint}')
         evaluators[owner]["options"][key] = value
     return list(evaluators.values())
-
-
-def is_file(dataset: str, suffixes: Sequence[str]) -> bool:
-    """Whether a --dataset means a file: by its ending, or by a slash, which no name has."""
-    return dataset.lower().endswith(tuple(suffixes)) or "/" in dataset or "\\" in dataset
 
 
 def registered_dataset(dataset: str, max_examples: int | None) -> dict[str, Any]:

@@ -47,8 +47,16 @@ class Measures:
         baseline: Sequence[EvalRow] | None = None,
         threshold: float = 0.7,
         scores: Mapping[str, ScoreInfo] | None = None,
+        *,
+        estimates: Mapping[str, Estimate] | None = None,
+        baseline_estimates: Mapping[str, Estimate] | None = None,
     ) -> None:
-        """`scores` is what is known of the scores, by name."""
+        """`scores` is what is known of the scores, by name.
+
+        Estimates are quantities that the rows alone do not tell, such as `labelled rate`.
+        """
+        self._estimates = estimates or {}
+        self._baseline_estimates = baseline_estimates or {}
         self._rows = rows
         self._baseline = baseline
         self._threshold = threshold
@@ -56,6 +64,9 @@ class Measures:
 
     def value(self, policy: Policy) -> Quantity:
         """Measure a quantity on the rows."""
+        if policy.metric in self._estimates:
+            estimate = self._estimates[policy.metric]
+            return Quantity(estimate, policy.metric, _count(len(self._rows)))
         measured = self._measure(policy, self._rows)
         return Quantity(
             measured.estimate, policy.metric, measured.count, worst_case=measured.worst_case
@@ -68,17 +79,24 @@ class Measures:
                 f'the policy "{policy.text}" needs a baseline: name one with --baseline'
             )
         words = f"{policy.metric} against the baseline"
+        if policy.metric in self._estimates and policy.metric in self._baseline_estimates:
+            count = f"{_count(len(self._rows))} against {_count(len(self._baseline))}"
+            ours, theirs = (
+                known[policy.metric] for known in (self._estimates, self._baseline_estimates)
+            )
+            return Quantity(_apart(policy, ours, theirs), words, count)
         if policy.metric in _PERCENTILES or policy.metric in _OTHERS:
             count = f"{_count(len(self._rows))} against {_count(len(self._baseline))}"
             return Quantity(self._far_ends(policy, self._baseline), words, count)
-        for side in (self._rows, self._baseline):
-            self._measure(policy, side)
+        measured = [self._measure(policy, side) for side in (self._rows, self._baseline)]
         field = None if policy.metric in (*_AXES, "score") else policy.metric
         sides = {"the run": self._rows, "the baseline": self._baseline}
         pair = compare(sides, score_field=field, scores=self._scores).pairs[0]
-        strict = compare(
-            sides, score_field=field, scores=self._scores, unscored_at_worst=True
-        ).pairs[0]
+        strict = pair
+        if any(each.has_unscored for each in measured):
+            strict = compare(
+                sides, score_field=field, scores=self._scores, unscored_at_worst=True
+            ).pairs[0]
         has_unscored = strict.examples > pair.examples
         of = f" of {strict.examples:,}" if has_unscored else ""
         count = f"{pair.examples:,}{of} pairs"
@@ -104,18 +122,7 @@ class Measures:
     def _far_ends(self, policy: Policy, baseline: Sequence[EvalRow]) -> Estimate:
         """Compare the far ends of two intervals, which is too wide rather than too narrow."""
         ours = self._measure(policy, self._rows).estimate
-        theirs = self._measure(policy, baseline).estimate
-
-        def apart(one: float | None, other: float | None) -> float | None:
-            if one is None or other is None or (policy.is_relative and not other):
-                return None
-            return one / other - 1 if policy.is_relative else one - other
-
-        value = apart(ours.value, theirs.value)
-        if value is None:
-            raise _no_share(policy, "a difference")
-        low, high = apart(ours.low, theirs.high), apart(ours.high, theirs.low)
-        return Estimate(value, None, low, high)
+        return _apart(policy, ours, self._measure(policy, baseline).estimate)
 
     def _measure(self, policy: Policy, rows: Sequence[EvalRow]) -> "_Measured":
         measured = _measure(policy.metric, rows, self._threshold, self._scores)
@@ -128,7 +135,21 @@ class Measures:
 class _Measured:
     estimate: Estimate
     count: str
+    has_unscored: bool
     worst_case: Estimate | None = None
+
+
+def _apart(policy: Policy, ours: Estimate, theirs: Estimate) -> Estimate:
+    def apart(one: float | None, other: float | None) -> float | None:
+        if one is None or other is None or (policy.is_relative and not other):
+            return None
+        return one / other - 1 if policy.is_relative else one - other
+
+    value = apart(ours.value, theirs.value)
+    if value is None:
+        raise _no_share(policy, "a difference")
+    low, high = apart(ours.low, theirs.high), apart(ours.high, theirs.low)
+    return Estimate(value, None, low, high)
 
 
 def _no_share(policy: Policy, instead: str) -> InvalidInput:
@@ -155,14 +176,15 @@ def _measure(
     columns.extend(rows)
     frame = Frame(columns, infos)
     other = _measure_other(metric, frame)
-    if other is not None:
-        return _Measured(other, _count(len(rows)))
     scored = frame.scored(field)
+    has_unscored = bool(scored.is_unscored.any())
+    if other is not None:
+        return _Measured(other, _count(len(rows)), has_unscored)
     is_judged = scored.is_scored | scored.is_failed
     judged = int(is_judged.sum())
     count = _count(judged) if judged == len(rows) else f"{judged:,} of {_count(len(rows))}"
     if not scored.is_scored.any():
-        return _Measured(Estimate(), count)
+        return _Measured(Estimate(), count, has_unscored)
     if metric == "pass rate":
         passed = scored.passed(threshold)
         estimate = frame.mean(passed, is_judged)
@@ -170,7 +192,7 @@ def _measure(
     else:
         estimate = frame.mean(*scored.with_failures(), in_unit=scored.in_unit)
         worst_case = frame.mean(*scored.worst_case(), in_unit=scored.in_unit)
-    return _Measured(estimate, count, worst_case if scored.is_unscored.any() else None)
+    return _Measured(estimate, count, has_unscored, worst_case if has_unscored else None)
 
 
 def _measure_other(metric: str, frame: "Frame") -> Estimate | None:

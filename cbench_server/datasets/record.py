@@ -1,11 +1,12 @@
 """Records of datasets: where each comes from and how it is scored."""
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from cbench_server.datasets.hub.sources import HubSource, Mapper, Part
+from cbench_server.datasets.protocol import SAME, DatasetProtocol, differs, uses
 from cbench_server.errors import NotFound
 from cbench_server.types import Example
 
@@ -57,8 +58,10 @@ class DatasetRecord:
 
     `load(config, **options)` iterates the examples in the source's order and
     holds only a few of them at a time; call it through `examples`, which
-    checks the config. `official` says whether `primary_score` is the
-    benchmark's own metric; otherwise it is a proxy, and tables mark it.
+    checks the config. `protocol` gives the protocol of each config; a record
+    without one has the same for all, made of `evaluators`, `primary_score` and
+    `official`, which says whether that score is the benchmark's own. Of a record
+    with one, these three are what its default config has.
     `size` is the number of examples of the default config, None when unknown.
     `aliases` are other names for it.
     """
@@ -86,6 +89,44 @@ class DatasetRecord:
     hub: HubSource | None = None
     """Set if the examples come from a mirror or the hub: then `load` takes `split`, `revision`,
     `data_dir` and `skip_bad_lines`."""
+    protocol: Callable[[str], DatasetProtocol] | None = None
+
+    def protocol_of(self, config: str = "") -> DatasetProtocol:
+        """Return what a config measures, the default one when empty."""
+        config = self.config_of(config)
+        if self.protocol is None:
+            return DatasetProtocol(
+                follows=self.citation,
+                source=self.source,
+                revision=self.revision,
+                split=self.split,
+                shown=(),
+                withheld=self.reference_fields,
+                evaluators=uses(*self.evaluators),
+                primary_score=self.primary_score,
+                metric=SAME if self.official else differs("It is not the official metric."),
+            )
+        found = self.protocol(config)
+        if self.hub is None:
+            return replace(found, source=self.source, revision=self.revision, split=self.split)
+        part = self.hub.parts[config][0]
+        return replace(found, source=part.repository, revision=part.revision, split=part.split)
+
+    def protocols(self) -> list[tuple[DatasetProtocol, list[str]]]:
+        """Return the different protocols, each with the configs that have it.
+
+        The first is that of the default config.
+        """
+        found: list[tuple[DatasetProtocol, list[str]]] = []
+        for config in dict.fromkeys((self.default_config, *self.configs)):
+            protocol = self.protocol_of(config)
+            for known, configs in found:
+                if known == protocol:
+                    configs.append(config)
+                    break
+            else:
+                found.append((protocol, [config]))
+        return found
 
     def is_available(self, data_dir: str | Path | None = None) -> bool:
         """Whether the default config can be loaded without a network.
@@ -121,12 +162,18 @@ def hub_dataset(
     default_config: str = "",
     companions: tuple[Part, ...] = (),
     text_folders: tuple[str, ...] = (),
+    protocol: DatasetProtocol | Callable[[str], DatasetProtocol] | None = None,
     **about: Any,
 ) -> DatasetRecord:
-    """Describe a dataset of the hub: one part, or the parts of each config."""
+    """Describe a dataset of the hub: one part, or the parts of each config.
+
+    The protocol is one for all configs, or a function that gives a config's.
+    """
     by_name = {default_config: (parts,)} if isinstance(parts, Part) else dict(parts)
     source = HubSource(name, by_name, mapping, companions, text_folders)
     first = by_name[default_config][0]
+    if protocol is not None:
+        about |= described_by(protocol, by_name, default_config)
     return DatasetRecord(
         name=name,
         load=source.load,
@@ -138,6 +185,24 @@ def hub_dataset(
         revision=first.revision,
         **about,
     )
+
+
+def described_by(
+    protocol: DatasetProtocol | Callable[[str], DatasetProtocol],
+    configs: Iterable[str],
+    default_config: str = "",
+) -> dict[str, Any]:
+    """Return the fields of a record that its protocol decides."""
+    of = (lambda config: protocol) if isinstance(protocol, DatasetProtocol) else protocol
+    withheld = [field for config in configs for field in of(config).withheld]
+    usual = of(default_config)
+    return {
+        "protocol": of,
+        "evaluators": usual.evaluator_names,
+        "primary_score": usual.primary_score,
+        "official": usual.metric.status == "same",
+        "reference_fields": (*dict.fromkeys((*DEFAULT_REFERENCE_FIELDS, *withheld)),),
+    }
 
 
 def _unknown_config(record: DatasetRecord, config: str) -> str:

@@ -35,7 +35,9 @@ class ChatReply:
     usage: dict[str, Any] | None
     """As the server reported it; None where it did not."""
     finish_reason: str = ""
-    """Why the model stopped, in the server's words; empty where it does not say."""
+    """Why the model stopped, such as `stop` or `length`; empty where the server did not say."""
+    model: str = ""
+    """The model that answered, by the name the server gives it."""
 
 
 class Trouble(Exception):
@@ -72,11 +74,11 @@ def parse_reply(answer: bytes) -> ChatReply:
         ) from None
     if content is not None and not isinstance(content, str):
         raise Trouble("BAD_RESPONSE", f"answered with content that is not text: {_excerpt(answer)}")
-    finish = choice.get("finish_reason")
     return ChatReply(
         content or "",
         _usage(document.get("usage")),
-        finish if isinstance(finish, str) else "",
+        finish_reason=_text(choice.get("finish_reason")),
+        model=_text(document.get("model")),
     )
 
 
@@ -158,6 +160,10 @@ def _seconds_until(date: str, now: float) -> float | None:
 def _excerpt(answer: bytes) -> str:
     text = " ".join(answer[:_EXCERPT].decode("utf-8", "replace").split())
     return f'"{text}"' if text else "nothing"
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def _is_number(value: object) -> bool:

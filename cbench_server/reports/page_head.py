@@ -8,6 +8,7 @@ from cbench_server.metrics.stats.estimate import base_key
 from cbench_server.reports.columns import Column, Values, headline_columns
 from cbench_server.reports.distributions import score_distributions, stage_times
 from cbench_server.reports.json_report import iso_time
+from cbench_server.reports.judges import sensitivity_notes
 from cbench_server.reports.page_comparison import page_comparison
 from cbench_server.reports.table import (
     by_dataset,
@@ -65,7 +66,7 @@ def _run(run: Run) -> dict[str, Any]:
 
 def _notes(run: Run, found: Tally) -> list[str]:
     """Say what the table needs to be read right; the page shows the rest elsewhere."""
-    lines = reading_notes(run, found.facts)
+    lines = [*reading_notes(run, found.facts), *sensitivity_notes(run)]
     return [*lines, state_line(run)] if run.failure else lines
 
 

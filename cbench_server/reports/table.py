@@ -11,6 +11,8 @@ from cbench_server.reports.columns import (
     headline_columns,
     type_keys,
 )
+from cbench_server.reports.judges import MARK, marked_scores
+from cbench_server.reports.protocols import has_other_metric, protocol_notes
 from cbench_server.spec import Run, RunState
 from cbench_server.texts import numbers
 from cbench_server.texts.grid import Grid, printable, to_text
@@ -33,7 +35,9 @@ class RowFacts:
 
 def headline(run: Run, facts: RowFacts) -> Grid:
     """Build the table: one line per system, in the order of the run."""
-    columns = headline_columns(run.summary, all_keys=bool(run.spec.metrics))
+    # What only the seeds of a control have, such as pass@k, is of no interest.
+    own = {name: values for name, values in run.summary.items() if not run.is_control(name)}
+    columns = headline_columns(own, all_keys=bool(run.spec.metrics))
     titles = [title_of(column, run, facts) for column in columns]
     rows = []
     for system in run.systems:
@@ -47,7 +51,9 @@ def headline(run: Run, facts: RowFacts) -> Grid:
 
 def title_of(column: Column, run: Run, facts: RowFacts) -> str:
     """Name a column; that of the score by the score that counts."""
-    return _score_title(run, facts) if column.title == "Score" else column.title
+    if column.title == "Score":
+        return _score_title(run, facts)
+    return column.title + (MARK if column.title.partition(":")[2] in marked_scores(run) else "")
 
 
 def with_standing(
@@ -67,7 +73,7 @@ def with_standing(
     if any(counted):
         insert(len(titles) - 1, "Scored", counted)
     kinds = [" and ".join(headlines(run, facts).get(system, ())) for system in run.systems]
-    place = next((n for n, title in enumerate(titles) if title.rstrip("*") == "Score"), None)
+    place = next((n for n, title in enumerate(titles) if title.rstrip("*†") == "Score"), None)
     if place is not None and len({*kinds}) > 1:
         insert(place, "Kind", kinds)
     return tuple(titles), tuple(map(tuple, cells))
@@ -146,6 +152,7 @@ def reading_notes(run: Run, facts: RowFacts) -> list[str]:
     lines = _score_notes(run, facts)
     if run.spec.expose_reference_fields:
         lines.append("References were exposed: systems could see the expected answers.")
+    lines += [note.text for note in run.notes]
     return lines + _origin_notes(run)
 
 
@@ -201,22 +208,13 @@ def _substitutes(run: Run, facts: RowFacts) -> set[str]:
 
 def _score_title(run: Run, facts: RowFacts) -> str:
     names = _used_scores(run, facts)
-    mark = "*" if _stand_ins(run) or _substitutes(run, facts) else ""
+    mark = "*" if has_other_metric(run) or _substitutes(run, facts) else ""
+    mark += MARK if names & marked_scores(run) else ""
     return (min(names) if len(names) == 1 else "Score") + mark
 
 
-def _stand_ins(run: Run) -> list[str]:
-    return [
-        str(dataset.get("label", ""))
-        for dataset in run.config.get("datasets", [])
-        if not dataset.get("is_official_metric") and not dataset.get("upload")
-    ]
-
-
 def _score_notes(run: Run, facts: RowFacts) -> list[str]:
-    lines = []
-    if names := _stand_ins(run):
-        lines.append(f"* Not the official metric of {', '.join(names)}, but a stand-in.")
+    lines = protocol_notes(run)
     for score in sorted(_substitutes(run, facts)):
         systems = [system for system, used in headlines(run, facts).items() if score in used]
         on = "" if len(systems) == len(run.systems) else f" on {', '.join(systems)}"

@@ -12,6 +12,7 @@ from cbench_server.errors import InvalidInput
 from cbench_server.events import Progressed, Stored
 from cbench_server.registry import Registry
 from cbench_server.rpc.attachments import Attachments
+from cbench_server.rpc.dataset_info import set_dataset_info
 from cbench_server.rpc.evaluator_service import list_evaluators
 from cbench_server.rpc.pages import encode_page
 from cbench_server.rpc.rows import row_to_proto
@@ -149,6 +150,9 @@ class BenchService(bench_pb2_grpc.BenchServicer):
             references_upload=request.references_upload,
             labels=dict(request.labels),
             request_id=request.request_id,
+            allow_unqualified_judges=request.allow_unqualified_judges,
+            errata_upload=request.errata_upload,
+            labels_upload=request.labels_upload,
         )
         return bench_pb2.RescoreResponse(run=run_to_proto(run))
 
@@ -176,7 +180,7 @@ class BenchService(bench_pb2_grpc.BenchServicer):
             evaluators=list_evaluators(self._registry), server_version=__version__
         )
         for name in self._registry.list("dataset"):
-            _dataset_info(self._registry, name, response.datasets.add())
+            set_dataset_info(self._registry, name, response.datasets.add())
         for name in self._registry.list("metric"):
             said = info_of(self._registry.get("metric", name))
             response.metrics.add(name=name, description=said.description, keys=said.keys)
@@ -207,22 +211,3 @@ def _page_size(asked: int, default: int, most: int) -> int:
     if asked < 0:
         raise InvalidInput(f"page_size must not be negative; it is {asked}.")
     return min(asked or default, most)
-
-
-def _dataset_info(registry: Registry, name: str, info: bench_pb2.DatasetInfo) -> None:
-    record = registry.dataset(name)
-    info.name = name
-    info.description = record.description
-    info.embedded = record.embedded
-    info.available = record.is_available(registry.data_dir)
-    info.evaluators.extend(record.evaluators)
-    info.reference_fields.extend(record.reference_fields)
-    info.family = record.family
-    info.configs.extend(record.configs)
-    if record.size is not None:
-        info.size = record.size
-    info.primary_score = record.primary_score
-    info.official_metric = record.official
-    info.licence = record.licence
-    info.source = f"{record.source}@{record.revision}" if record.revision else record.source
-    info.citation = record.citation

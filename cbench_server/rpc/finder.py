@@ -1,14 +1,16 @@
 """The finder of systems and evaluators that a spec refers to."""
 
 import asyncio
-from importlib import import_module
+from typing import Protocol
 from urllib.parse import urlsplit
 
 from cbench_client import RemoteEvaluator, Tls
 from cbench_client.errors import ClientError, Unreachable
 from cbench_client.remote.connection import SystemConnection
 from cbench_client.remote.description import SystemDescription as ServedSystem
-from cbench_server.errors import InvalidSpec, SystemUnreachable, UnknownName
+from cbench_server.contract import info_of
+from cbench_server.errors import CallFailed, InvalidSpec, SystemUnreachable, UnknownName
+from cbench_server.models.chat import ChatClient, load_http
 from cbench_server.models.level import CAP, Level
 from cbench_server.models.model import Model
 from cbench_server.models.reader import Reader
@@ -104,12 +106,12 @@ class Finder:
 
     async def find_reader(self, ref: ModelRef) -> Reader:
         """Return a reader, which the caller closes."""
-        proxy = await self._endpoint(ref)
+        proxy = await self._endpoint(ref, "the reader")
         cap = ref.max_concurrency or CAP
         return Reader(_model(proxy, ref, "reader"), Level(cap=cap), ref.timeout)
 
     async def _proxy(self, ref: ModelRef, name: str) -> Caller:
-        proxy = await self._endpoint(ref)
+        proxy = await self._endpoint(ref, "the proxy")
         return ProxyCaller(
             proxy,
             _model(proxy, ref, "system"),
@@ -119,11 +121,9 @@ class Finder:
             timeout=ref.timeout,
         )
 
-    async def _endpoint(self, ref: ModelRef) -> OpenAIProxy:
-        await _check_url(ref.base_url)
-        # Here, so that no measured call waits for the import.
-        await asyncio.to_thread(import_module, "httpx")
-        return OpenAIProxy(
+    async def _endpoint(self, ref: ModelRef, who: str) -> OpenAIProxy:
+        await _prepare(ref.base_url)
+        proxy = OpenAIProxy(
             ref.base_url,
             ref.model or self._default_model,
             api_key=self._credentials.secret(ref.credential, ref.base_url) or "",
@@ -133,6 +133,8 @@ class Finder:
             extra_body=ref.options,
             max_retries=0,
         )
+        await _probe(who, proxy)
+        return proxy
 
     # Other processes.
 
@@ -177,7 +179,11 @@ class Finder:
     async def find(self, ref: EvaluatorRef) -> Evaluator:
         """Return an evaluator served at a target, attached, or registered here."""
         if not (ref.target or ref.attached):
-            return await self._maker.make(ref.name, ref.options)
+            label = {"label": ref.label} if ref.label else {}
+            made = await self._maker.make(ref.name, {**ref.options, **label})
+            if info_of(made).asks_model:
+                await self._probe_judge(ref)
+            return made
         if ref.attached:
             _, info = find_attached(self._attachments, "evaluators", ref.attached)
             return AttachedEvaluator(self._attachments, info, ref.options)
@@ -189,6 +195,16 @@ class Finder:
         except ClientError as error:
             raise SystemUnreachable(str(error)) from error
         return evaluator
+
+    async def _probe_judge(self, ref: EvaluatorRef) -> None:
+        base_url, credential = (
+            str(ref.options.get(key) or "") for key in ("base_url", "credential")
+        )
+        client = ChatClient(
+            base_url, "", api_key=self._credentials.secret(credential, base_url) or ""
+        )
+        await _probe("the judge", client)
+        await client.close_connections()
 
     async def release(self, evaluator: Evaluator) -> None:
         """Close the channel of an evaluator in another process; others keep nothing open."""
@@ -221,8 +237,25 @@ def _model(proxy: OpenAIProxy, ref: ModelRef, origin: str) -> Model:
     )
 
 
-async def _check_url(url: str) -> None:
+class _Probed(Protocol):
+    async def probe(self) -> None: ...
+
+    async def close_connections(self) -> None: ...
+
+
+async def _prepare(url: str) -> None:
+    """Check that a model's URL may be asked, and load what asking takes."""
     host = urlsplit(url).hostname
     if host is None:
         raise InvalidSpec(f'"{url}" is not a URL such as http://localhost:8080')
     await check_dialable(host)
+    await asyncio.to_thread(load_http)
+
+
+async def _probe(what: str, model: _Probed) -> None:
+    """Find out before the first row whether a model's server is there."""
+    try:
+        await model.probe()
+    except CallFailed as error:
+        await model.close_connections()
+        raise SystemUnreachable(f"{what} at {str(error).rstrip('.')}. Check its URL.") from error

@@ -112,11 +112,14 @@ def progress_to_proto(run: Run) -> bench_pb2.Progress:
     )
     for system in run.systems:
         if progress := run.progress.get(system):
+            total = run.total_rows
+            share = None if total is None else total * run.repeats_of(system)
             message.systems.add(
                 system=system,
                 completed_rows=progress.completed,
                 failed_rows=progress.failed,
                 reused_rows=progress.reused,
+                total_rows=None if share is None else share // run.rows_per_example,
             )
     return message
 

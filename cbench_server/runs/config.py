@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from cbench_server.datasets.prompts.prompt import Asking
+from cbench_server.datasets.prompts.prompt import Asking, Prompt
 from cbench_server.runs.answers import Told
 from cbench_server.runs.plan import DatasetPlan
+from cbench_server.runs.prompting import axis_of
 from cbench_server.runs.resolution import ResolvedDataset
 from cbench_server.spec import RunSpec
 from cbench_server.systems.caller import Caller
@@ -27,21 +28,34 @@ def describe_config(
     callers: Sequence[Caller],
     datasets: Sequence[ResolvedDataset],
     plans: Mapping[str, DatasetPlan],
+    prompts: Mapping[str, Asking],
 ) -> dict[str, Any]:
     """Record everything needed to repeat the run."""
+    logs = {ref.target: {"log": ref.log} for ref in spec.systems if ref.log}
     return {
         "cbench_version": __version__,
         "python_version": platform.python_version(),
         "platform": platform.platform(),
         "tokenizer": spec.tokenizer or "cl100k_base",
         "seed": spec.seed,
-        "systems": [asdict(caller.description) for caller in callers],
+        "systems": [
+            {**asdict(caller.description), **logs.get(caller.description.location, {})}
+            for caller in callers
+        ],
         "datasets": [
-            {
-                **dataset.describe(),
-                **plans[dataset.ref.label].describe(),
-                "is_official_metric": dataset.record.official if dataset.record else False,
-            }
+            _dataset(dataset, plans[dataset.ref.label], prompts[dataset.ref.label].prompt)
             for dataset in datasets
         ],
+    }
+
+
+def _dataset(dataset: ResolvedDataset, plan: DatasetPlan, prompt: Prompt) -> dict[str, Any]:
+    """Record what is read and how it is scored, beside the official protocol."""
+    described = dataset.describe()
+    protocol = dataset.followed(described, plan.primary_score, axis_of(prompt))
+    return {
+        **described,
+        **plan.describe(),
+        "protocol": protocol.describe() if protocol.follows else None,
+        "is_official_metric": dataset.record is not None and protocol.metric.status == "same",
     }

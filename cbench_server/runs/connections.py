@@ -26,6 +26,7 @@ from cbench_server.spec import EvaluatorRef, ModelRef, Run, RunSpec, RunState, S
 from cbench_server.systems.caller import Caller
 from cbench_server.systems.in_process import InProcessCaller
 from cbench_server.systems.in_process_memory import InProcessMemoryCaller
+from cbench_server.systems.predictions import Predictions
 from cbench_server.types import Evaluator
 
 _ASK_AGAIN_S = 0.5
@@ -97,7 +98,7 @@ async def connect(
         if not is_rescored:
             # In a thread, since few-shot examples are read.
             opened.prompts = await asyncio.to_thread(resolve_prompts, spec, datasets)
-            await _reach_systems(spec, opened)
+            await _reach_systems(spec, opened, uploads)
             if spec.reader is not None:
                 opened.reader = await finder.find_reader(spec.reader)
     except BaseException:
@@ -106,9 +107,9 @@ async def connect(
     return opened
 
 
-async def _reach_systems(spec: RunSpec, opened: Connections) -> None:
+async def _reach_systems(spec: RunSpec, opened: Connections, uploads: Uploads) -> None:
     for ref in spec.systems:
-        for caller in await opened.finder.find_systems(ref, spec.kind):
+        for caller in await _find_systems(ref, spec.kind, opened.finder, uploads):
             opened.callers.append(caller)
             identity = system_identity(caller.description, ref.options, spec)
             opened.identities[caller.description.name] = identity
@@ -131,16 +132,32 @@ def _told(ref: SystemRef, caller: Caller, spec: RunSpec) -> Told | None:
     return None if ref.predictions else "instruction"
 
 
+async def _find_systems(
+    ref: SystemRef, kind: str, finder: Finder, uploads: Uploads
+) -> list[Caller]:
+    if not ref.predictions:
+        return await finder.find_systems(ref, kind)
+    if kind == "memory":
+        raise InvalidSpec("predictions are scored by `cbench run`; a memory run calls systems.")
+    name = ref.name or "predictions"
+    outputs = uploads.iterate(ref.predictions)
+    # In a thread, since there may be millions of them.
+    system = await asyncio.to_thread(Predictions, name, ref.predictions[:12], outputs)
+    return [InProcessCaller(system, inline=True, location="predictions")]
+
+
 async def check_systems(
     store: RunStore, run: Run, opened: Connections, clock: Callable[[], float]
 ) -> Run:
     """Make sure that a resumed run has the systems it had, and put the resumption on record."""
-    if run.systems and set(opened.names) != set(run.systems):
+    # Matched controls are no systems of others, and come back by themselves.
+    systems = [name for name in run.systems if not run.is_control(name)]
+    if systems and set(opened.names) != set(systems):
         raise RunFailed(
             Failure(
                 "system",
                 "SYSTEM_CHANGED",
-                f"the run was made with {', '.join(run.systems)}, but now there are "
+                f"the run was made with {', '.join(systems)}, but now there are "
                 f"{', '.join(opened.names)}. Start a new run.",
             )
         )

@@ -24,6 +24,7 @@ class ExampleLane(Lane):
         announced = caller.description.max_concurrency
         super().__init__(context, caller, width_of(context.plan.max_concurrency, announced))
         self._name_call = call_namer(self._plan.run_id, self.name)
+        self._repeats = self._plan.repeats_of.get(self.name, self._plan.repeats)
         self._items: deque[Item] = deque()
         self._fed = asyncio.Event()
         self._all_fed = False
@@ -80,7 +81,7 @@ class ExampleLane(Lane):
             withheld = datasets[spooled.dataset].reference_fields
             work = Process(spooled.example, withheld, asking, asking.prompt.told)
             size = spooled.size or text_size(spooled.example)
-            for repeat in range(self._plan.repeats):
+            for repeat in range(self._repeats):
                 if not done or (ordinal, repeat) not in done:
                     call_id = name_call(ordinal, repeat)
                     items.append(Item(call_id, work, spooled, repeat, now, size))

@@ -107,6 +107,8 @@ class Plan:
     tokenizer: Tokenizer
     text_fields: frozenset[str] | None = None
     repeats: int = 1
+    repeats_of: Mapping[str, int] = field(default_factory=dict)
+    """Of systems that differ from the others in this."""
     row_timeout: float = 60.0
     wait_timeout: float = 600.0
     max_concurrency: int | None = None

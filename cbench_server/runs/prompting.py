@@ -14,6 +14,7 @@ from cbench_server.datasets.prompts.prompt import (
     without_words,
 )
 from cbench_server.datasets.prompts.template import parse, split_forms
+from cbench_server.datasets.protocol import OWN_WORDS, SAME, Axis, differs
 from cbench_server.errors import CbenchError, InvalidSpec, UnknownName
 from cbench_server.runs.resolution import ResolvedDataset
 from cbench_server.spec import PromptRef, RunSpec
@@ -107,6 +108,25 @@ def _chosen(own: Prompt, ref: PromptRef | None) -> Prompt:
 def _status(prompt: Prompt, name: str, config: str) -> Any:
     is_whole = not prompt.system_prompt and not prompt.few_shot
     return "same" if is_whole and is_official(name, config, prompt.template) else "differs"
+
+
+_WHY = {
+    "own": OWN_WORDS,
+    "plain": differs("Models are told nothing but the example's own texts."),
+    "file": differs("Models are told what a template of the user's says."),
+}
+
+
+def axis_of(prompt: Prompt) -> Axis:
+    """Compare a prompt with the benchmark's own."""
+    if prompt.status == "same":
+        return SAME
+    return _WHY[prompt.origin].with_difference(
+        "A system prompt was added." if prompt.system_prompt else "",
+        f"{prompt.few_shot} few-shot examples were drawn from {prompt.few_shot_source}."
+        if prompt.few_shot
+        else "",
+    )
 
 
 def _check_fields(prompt: Prompt, spec: RunSpec, dataset: ResolvedDataset) -> None:

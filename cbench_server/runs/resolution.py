@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from cbench_server.contract import info_of
 from cbench_server.datasets.conversations import questions
+from cbench_server.datasets.protocol import Axis, DatasetProtocol
 from cbench_server.datasets.record import DEFAULT_REFERENCE_FIELDS, DatasetRecord
 from cbench_server.datasets.shuffle import shuffled
 from cbench_server.errors import InvalidSpec
@@ -15,11 +15,11 @@ from cbench_server.runs.lane import MAX_CONCURRENCY
 from cbench_server.runs.plan import DatasetPlan, FailureBudget
 from cbench_server.runs.spool import prepare
 from cbench_server.runs.store import SpooledExample
+from cbench_server.runs.wiring import UNKNOWN_PROTOCOL, own_evaluators, primary_score
 from cbench_server.spec import DatasetRef, EvaluatorRef, MetricRef, RunSpec
 from cbench_server.tokens import Tokenizer
 from cbench_server.types import Evaluator, Example, Metric
 
-DEFAULT_EVALUATORS = ("answer-quality", "context-retention")
 DEFAULT_METRICS = [
     "mean-score",
     "every-score",
@@ -30,7 +30,6 @@ DEFAULT_METRICS = [
     "latency",
 ]
 MEMORY_METRICS = ("per-qa-type", "token-efficiency")
-_ALWAYS = ("context-retention",)
 
 FindEvaluator = Callable[[EvaluatorRef], Awaitable[Evaluator]]
 """Returns an evaluator served at a target, attached, or registered here."""
@@ -111,21 +110,43 @@ class ResolvedDataset:
                 )
         return {}
 
+    @property
+    def protocol(self) -> DatasetProtocol:
+        """What its config measures."""
+        return self.record.protocol_of(self.ref.config) if self.record else UNKNOWN_PROTOCOL
+
     def describe(self) -> dict[str, Any]:
         """Record what is needed to read the same examples again; asks the hub where it is read."""
         ref, record = self.ref, self.record
         described: dict[str, Any] = {
             "label": ref.label,
             "upload": ref.upload,
-            "split": ref.split or (record.split if record else ""),
+            "split": ref.split or self.protocol.split,
             "shuffle": ref.shuffle,
             "where": dict(ref.where),
             "max_examples": ref.max_examples,
         }
         if record is None or record.hub is None:
-            return {**described, "revision": record.revision if record else ""}
+            return {**described, "revision": self.protocol.revision}
         config = record.config_of(ref.config)
         return described | record.hub.provenance(config, **self._options())
+
+    def followed(
+        self, described: Mapping[str, Any], primary_score: str, prompt: Axis | None = None
+    ) -> DatasetProtocol:
+        """Return the protocol as the run follows it, which reads what is described.
+
+        `prompt` is the axis of what models were told, None for what they usually are.
+        """
+        ref = self.ref
+        some = [f"at most {ref.max_examples:,}"] if ref.max_examples is not None else []
+        some += [f"those with {name} {text}" for name, text in ref.where.items()]
+        return self.protocol.in_a_run(
+            split=str(described["split"]),
+            part=f"Of the examples {', of '.join(some)} were asked for." if some else "",
+            primary_score=primary_score,
+            prompt=prompt,
+        )
 
     def reference_fields(self, spec: RunSpec) -> frozenset[str]:
         """The fields kept from systems."""
@@ -165,7 +186,10 @@ def check_spec(spec: RunSpec) -> None:
             raise InvalidSpec(f"{name} must be more than zero, not {seconds:g}s.")
     labels = [ref.label for ref in spec.datasets]
     if len(set(labels)) != len(labels):
-        raise InvalidSpec(f"each dataset can be named once; got {', '.join(labels)}.")
+        raise InvalidSpec(
+            f"each dataset can be named once; got {', '.join(labels)}. "
+            "Give a file another name: --dataset NAME=FILE"
+        )
     parse_failure_budget(spec.max_failures)
 
 
@@ -180,6 +204,7 @@ def _check_kind(spec: RunSpec) -> None:
             "expose_reference_fields": spec.expose_reference_fields,
             "text_fields": spec.text_fields,
             "reuse": spec.reuse,
+            "matched_controls": spec.matched_controls,
         }
     for name, value in meaningless.items():
         if value:
@@ -249,34 +274,23 @@ async def resolve_evaluators(
 ) -> dict[str, DatasetPlan]:
     """Wire each dataset with its own evaluators, and those the spec adds."""
     named = [await find(ref) for ref in spec.evaluators]
+    taken = {evaluator.name for evaluator in named}
     plans: dict[str, DatasetPlan] = {}
     for dataset in datasets:
         own: list[Evaluator] = []
         if not spec.replace_evaluators:
-            wanted = dataset.record.evaluators if dataset.record else DEFAULT_EVALUATORS
-            taken = {evaluator.name for evaluator in named}
-            always = ("abstention", *_ALWAYS) if spec.kind == "memory" else _ALWAYS
-            names = [*wanted, *(name for name in always if name not in wanted)]
-            own = [await find(EvaluatorRef(name)) for name in names if name not in taken]
+            refs = own_evaluators(dataset.protocol, spec.kind)
+            own = [await find(ref) for ref in refs if ref.name not in taken]
         if not own and not named:
             raise InvalidSpec("no evaluator is left: name one with --evaluator.")
-        primary = dataset.record.primary_score if dataset.record else "f1"
-        if spec.replace_evaluators:
-            primary = _primary_of(named, primary)
+        replacing = named if spec.replace_evaluators else None
         plans[dataset.ref.label] = DatasetPlan(
             evaluators=[*own, *named],
             reference_fields=dataset.reference_fields(spec),
-            primary_score=spec.score_field or primary,
+            primary_score=spec.score_field or primary_score(dataset.protocol, replacing),
             is_score_chosen=bool(spec.score_field),
         )
     return plans
-
-
-def _primary_of(evaluators: Sequence[Evaluator], wanted: str) -> str:
-    """Return the score that counts where only these evaluators score: the first, if none gives
-    the one that is wanted."""
-    announced = [score.name for each in evaluators for score in info_of(each).scores]
-    return wanted if wanted in announced or not announced else announced[0]
 
 
 def resolve_metrics(spec: RunSpec, registry: Registry) -> list[Metric]:

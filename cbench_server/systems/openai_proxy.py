@@ -22,7 +22,7 @@ class OpenAIProxy:
     such as a notebook's.
 
     Args:
-        base_url: The root; `/v1/chat/completions` is added.
+        base_url: The root; what is missing of `/v1/chat/completions` is added.
         api_key: None means `OPENAI_API_KEY` from the environment, "" means no key.
         build_messages: Makes the messages of an example, in place of all else.
         timeout: Seconds for one attempt.
@@ -112,6 +112,10 @@ class OpenAIProxy:
     def close(self) -> None:
         """Close the connections of the synchronous methods; a later call opens new ones."""
         run_blocking(self.client.close_connections())
+
+    async def probe(self) -> None:
+        """Make sure that the model's server is there; raise ChatFailed if not."""
+        await self.client.probe()
 
     async def close_connections(self) -> None:
         """Close the connections of the running loop; a later call opens new ones."""

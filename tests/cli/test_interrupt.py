@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import CBENCH, SYSTEM, Cbench, Serve, strict
+from tests.fixtures import preloaded
 from tests.fixtures.ports import held_port
 
 
@@ -115,3 +116,41 @@ def test_more_interrupts_end_it_at_once(
     assert code == 130
     assert "Traceback" not in stderr
     (tmp_path / "released").touch()
+
+
+_NEVER_RETURNS = """
+import time
+from pathlib import Path
+from cbench_server.registry import register_system
+
+class Stuck:
+    name = "never-returns"
+
+    def process(self, example):
+        Path("stuck").touch()
+        time.sleep(1000)
+
+register_system("never-returns", Stuck)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_command_ends_whatever_it_waits_for(
+    tmp_path: Path, environment: dict[str, str], number: signal.Signals
+) -> None:
+    """Its code runs in a thread of ours, which nothing can stop."""
+    (tmp_path / "never_returns.py").write_text(_NEVER_RETURNS)
+    words = ["--import", "never_returns", "--builtin", "never-returns", "--dataset", "mini-qa"]
+    with preloaded.Popen(
+        [str(CBENCH), "run", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+        env=environment,
+    ) as process:
+        _wait_until_stuck(process, tmp_path)
+        process.send_signal(number)
+        _, stderr = process.communicate(timeout=30)
+    assert process.returncode == 128 + number
+    assert "Traceback" not in stderr

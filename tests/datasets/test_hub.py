@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from cbench_server.registry import registry
 from tests.fixtures import preloaded
 
 from .hub_server import BEHIND_DATASETS, COMMIT, HubServer
@@ -64,7 +65,8 @@ def load(hub: HubServer, tmp_path: Path) -> Load:
 def test_examples_come_from_the_hub_as_from_a_mirror(load: Load, name: str) -> None:
     examples, provenance = load(name)
     assert examples == GOLDEN[name]
-    assert provenance == {"revision": COMMIT, "files": {}}
+    split = registry.dataset(name).split
+    assert provenance == {"split": split, "revision": COMMIT, "files": {}}
 
 
 def test_columns_that_begin_empty_keep_their_type(load: Load, hub: HubServer) -> None:

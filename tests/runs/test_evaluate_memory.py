@@ -273,7 +273,7 @@ def test_max_examples_counts_conversations() -> None:
 def test_what_cannot_be_meant_is_refused() -> None:
     with pytest.raises(InvalidSpec, match="different names; got recalls, recalls"):
         run(Recalls(), Recalls())
-    with pytest.raises(InvalidSpec, match="budget must be at least 1 token, not 0"):
+    with pytest.raises(InvalidSpec, match="budget must be at least 1, not 0"):
         run(Recalls(), budget=0)
-    with pytest.raises(InvalidInput, match="object is not a memory system: it has no name"):
+    with pytest.raises(InvalidInput, match="object is not a memory system: it has no `name`"):
         run(object())

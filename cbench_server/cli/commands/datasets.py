@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from cbench_server.cli import options
+from cbench_server.cli.cards import card, place_of
 from cbench_server.cli.components import (
     add_listing,
     components,
@@ -19,10 +20,8 @@ from cbench_server.cli.screen import print_json, render_fields
 from cbench_server.cli.spec import registered_dataset
 from cbench_server.cli.values import positive_int
 from cbench_server.errors import CbenchError, UnknownName
-from cbench_server.texts.grid import printable
 
 if TYPE_CHECKING:
-    from cbench_client._gen.cbench.v1 import bench_pb2
     from cbench_server.types import Example
 
 
@@ -81,15 +80,15 @@ def datasets(args: argparse.Namespace) -> int:
             info.family,
             str(info.size) if info.HasField("size") else "?",
             ", ".join(info.evaluators),
-            info.primary_score + ("" if info.official_metric else "*"),
-            _place(info, "embedded", "download"),
+            (info.primary_score or "none") + ("" if info.official_metric else "*"),
+            place_of(info, "embedded", "download"),
         )
         for info in found
     ]
     header = ("Dataset", "Family", "Size", "Evaluators", "Score", "Data")
     print_components(args, found, header, rows, {1, 3, 4, 5})
     if args.output == "table" and not all(info.official_metric for info in found):
-        print("\n* A stand-in, not the benchmark's official metric.")
+        print("\n* Not the benchmark's own figure; why not: cbench datasets show NAME")
     return OK
 
 
@@ -105,7 +104,7 @@ def show_dataset(args: argparse.Namespace) -> int:
     if args.output == "json":
         print_json({**message_to_dict(info), "example": example})
         return OK
-    print(_card(info))
+    print(card(info, asked["config"]))
     if example is None:
         print(f"\nNo example can be shown: {trouble}")
     else:
@@ -138,30 +137,6 @@ def _opened(name: str, config: str) -> Iterator["Example"]:
     record = registry.dataset(name)
     options = {"data_dir": registry.data_dir} if record.hub else {}
     return record.examples(config, **options)
-
-
-def _card(info: "bench_pb2.DatasetInfo") -> str:
-    official = "" if info.official_metric else " (a stand-in, not the official metric)"
-    lines = {
-        "Dataset": info.name,
-        "Tests": info.description,
-        "Family": info.family,
-        "Examples": f"{info.size:,}" if info.HasField("size") else "",
-        "Configs": ", ".join(info.configs),
-        "Evaluators": ", ".join(info.evaluators),
-        "Score": f"{info.primary_score}{official}",
-        "Licence": info.licence,
-        "Source": info.source,
-        "Cite": info.citation,
-        "Data": _place(info, "comes with cbench-server", "on the hub"),
-    }
-    return "\n".join(f"{name + ':':<12}{printable(text)}" for name, text in lines.items() if text)
-
-
-def _place(info: "bench_pb2.DatasetInfo", embedded: str, elsewhere: str) -> str:
-    if info.embedded:
-        return embedded
-    return "here" if info.available else elsewhere
 
 
 def _example(example: Mapping[str, Any], reference_fields: Any) -> str:

@@ -24,8 +24,10 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     parser.usage = "cbench memory run --system TARGET --dataset NAME [flags]"
     parser.epilog = f"{_EXAMPLES}\n{options.EXIT_CODE_HELP}"
     parser.set_defaults(kind="memory", expose_references=False, reference_fields=[], reuse=False)
+    parser.set_defaults(controls=None)
     systems = parser.add_argument_group("memory systems, at least one, each flag repeatable")
-    where = {flag: text for flag, text in options.SYSTEMS.items() if flag != "--proxy"}
+    unfit = ("--proxy", "--predictions")
+    where = {flag: text for flag, text in options.SYSTEMS.items() if flag not in unfit}
     options.add_systems(systems, where, "the --reader and the judge")
     examples = parser.add_argument_group("conversations (default: --dataset locomo)")
     options.add_examples(examples, "conversations")

@@ -51,7 +51,7 @@ def rescore(args: argparse.Namespace) -> int:
     from cbench_server.cli.follow import conclude
     from cbench_server.cli.output import check_output
     from cbench_server.cli.spec import evaluators_of
-    from cbench_server.cli.uploads import upload
+    from cbench_server.cli.uploads import upload, upload_judge_files
 
     if not args.imports:
         check_output(args)
@@ -71,6 +71,8 @@ def rescore(args: argparse.Namespace) -> int:
             evaluators_of(args),
             references_upload=references,
             labels=dict(args.labels),
+            allow_unqualified_judges=args.judge_unqualified,
+            **upload_judge_files(client, args.labels_file, args.errata),
         )
         print(f"run {child.run_id} rescores {parent.run_id}", file=sys.stderr)
         events = client.watch(child.run_id, include_rows=False)

@@ -20,8 +20,7 @@ class Part:
     """Rows of one split: where the hub has them, and where a mirror may have them.
 
     In a mirror they are at `<repository>/<config>/<split>`, with `default` for no config, or
-    at one of the stems in `also`: other copies, or another split, which is used only if no
-    split was asked for.
+    at one of the stems in `also`, which are other copies.
     """
 
     repository: str
@@ -35,6 +34,8 @@ class Part:
     """The columns at `url` and their types, where the first rows do not show them."""
     revision: str = ""
     also: tuple[str, ...] = ()
+    fallback: str = ""
+    """Another split, read where a mirror has that alone and no split was asked for."""
     is_optional: bool = False
     """Whether a mirror that has the repository may lack this part."""
 
@@ -51,7 +52,14 @@ class Part:
     def of_split(self, split: str) -> "Part":
         """Return the part of a split that was asked for."""
         copies = [stem.removesuffix(self.split) for stem in self.also if self._is_copy(stem)]
-        return replace(self, split=split, also=tuple(f"{stem}{split}" for stem in copies))
+        also = tuple(f"{stem}{split}" for stem in copies)
+        return replace(self, split=split, also=also, fallback="")
+
+    def in_mirror(self, folder: Path) -> "tuple[Part, Path] | None":
+        """Return the part that a mirror holds and its file: this one, else that of the fallback."""
+        if (path := mirror.find(folder, self.stems, self.path)) is not None:
+            return self, path
+        return self.of_split(self.fallback).in_mirror(folder) if self.fallback else None
 
     def _is_copy(self, stem: str) -> bool:
         return stem.endswith(f"/{self.split}")
@@ -65,6 +73,7 @@ class Access:
     folder: Path | None
     revision: str = ""
     skip_bad_lines: bool = False
+    config: str = ""
 
     def rows(self, part: Part) -> Iterator[Row]:
         """Iterate the rows of a part."""
@@ -102,7 +111,8 @@ class Access:
         # A mirror does not say which revision it holds.
         if self.folder is None or self.revision:
             return None
-        return mirror.find(self.folder, part.stems, part.path)
+        found = part.in_mirror(self.folder)
+        return found and found[1]
 
     def _is_mirrored(self, repository: str) -> bool:
         return self.folder is not None and (self.folder / repository).is_dir()
@@ -163,7 +173,8 @@ class HubSource:
     ) -> Iterator[Example]:
         """Iterate the examples; wrong arguments raise before the first one."""
         parts = self._of_split(config, split)
-        access = Access(self.name, mirror.mirror_folder(data_dir), revision, skip_bad_lines)
+        folder = mirror.mirror_folder(data_dir)
+        access = Access(self.name, folder, revision, skip_bad_lines, config)
         rows = itertools.chain.from_iterable(access.rows(part) for part in parts)
         return self._mapped(rows, access)
 
@@ -192,7 +203,8 @@ class HubSource:
         revision: str = "",
         data_dir: str | Path | None = None,
     ) -> dict[str, Any]:
-        """Return what `load` reads with these arguments: files by digest, or a revision of the hub.
+        """Return what `load` reads with these arguments: the split, and the files by digest or a
+        revision of the hub.
 
         If the hub does not answer, the revision is the one asked for.
         """
@@ -201,16 +213,29 @@ class HubSource:
         files = self._mirrored(parts, folder) if folder and not revision else []
         if folder and files:
             digests = {path.relative_to(folder).as_posix(): mirror.digest(path) for path in files}
-            return {"revision": "", "files": digests}
+            return {"split": self._split_of(parts, folder), "revision": "", "files": digests}
         asked = revision or parts[0].revision
-        return {"revision": stream.resolved_revision(parts[0].repository, asked), "files": {}}
+        commit = stream.resolved_revision(parts[0].repository, asked)
+        return {"split": parts[0].split, "revision": commit, "files": {}}
+
+    def split_here(self, config: str, data_dir: str | Path | None) -> str:
+        """Name the split of a config that a mirror holds; empty if it holds none."""
+        folder = mirror.named_folder(data_dir)
+        parts = self.parts[config]
+        if folder is None or not self._mirrored(parts, folder):
+            return ""
+        return self._split_of(parts, folder)
+
+    def _split_of(self, parts: tuple[Part, ...], folder: Path) -> str:
+        found = [held[0].split for part in parts if (held := part.in_mirror(folder))]
+        return " and ".join(dict.fromkeys(found))
 
     def _mirrored(self, parts: tuple[Part, ...], folder: Path) -> list[Path]:
         """Return the files of a mirror that hold the parts; an empty list if one is missing."""
         found = []
         for part in (*parts, *self.companions):
-            if (path := mirror.find(folder, part.stems, part.path)) is not None:
-                found.append(path)
+            if (held := part.in_mirror(folder)) is not None:
+                found.append(held[1])
             elif not part.is_optional:
                 return []
         if self.text_folders:
@@ -231,10 +256,15 @@ class HubSource:
 
 def each(make: Callable[[Row, int], Example | None]) -> Mapper:
     """Make a mapping of a function from a row and its position to an example, or None to skip."""
+    return each_of_config(lambda row, index, config: make(row, index))
+
+
+def each_of_config(make: Callable[[Row, int, str], Example | None]) -> Mapper:
+    """Make such a mapping of a function that is also told the config."""
 
     def mapping(rows: Iterator[Row], access: Access) -> Iterator[Example]:
         for index, row in enumerate(rows):
-            if (example := make(row, index)) is not None:
+            if (example := make(row, index, access.config)) is not None:
                 yield example
 
     return mapping

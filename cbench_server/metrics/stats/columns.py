@@ -8,7 +8,7 @@ from typing import Any
 
 from cbench_server.metrics.outcomes import (
     Outcome,
-    is_context_only,
+    Responses,
     is_system_failure,
     is_timeout,
     outcome_of,
@@ -94,9 +94,9 @@ class Columns:
         self.scores = {field: ScoreColumn() for field in score_fields}
         self.score_names = Labels()
         """What the score is called that each row's dataset counts."""
-        self.retention = ScoreColumn()
-        """What counts instead for a system that never responds."""
-        self.context_only = array("b")
+        self.responses = Responses()
+        self.retention = ScoreColumn() if None in self.scores else None
+        """What counts instead for a system that never responds; None from its first response."""
         self.every: dict[str, array[float]] | None = {} if every_score else None
         """All scores there are, where they are wanted."""
         self.extras = {extra: extra.new_store() for extra in extras}
@@ -132,19 +132,27 @@ class Columns:
         self.queue_time.extend([row.queue_time for row in rows])
         self.scoring_time.extend([row.scoring_time for row in rows])
         self.reader_time.extend([row.reader_time for row in rows])
-        self.context_only.extend([is_context_only(row) for row in rows])
         if self.every is not None:
             self._extend_every(self.every, rows)
         for row in rows:
             self.score_names.append(row.primary_score)
-        if None in self.scores:
-            self.retention.extend(rows, [RETENTION] * len(rows))
+        self._note_responses(rows)
         for field, column in self.scores.items():
             names = [row.primary_score for row in rows] if field is None else [field] * len(rows)
             column.extend(rows, names)
         for extra, store in self.extras.items():
             for row in rows:
                 store.append(extra.take(row))
+
+    def _note_responses(self, rows: Sequence[EvalRow]) -> None:
+        if self.responses.has_response:
+            return
+        for row in rows:
+            self.responses.see(row)
+        if self.responses.has_response:
+            self.retention = None
+        elif self.retention is not None:
+            self.retention.extend(rows, [RETENTION] * len(rows))
 
     def _extend_every(self, every: "dict[str, array[float]]", rows: Sequence[EvalRow]) -> None:
         before = len(self) - len(rows)

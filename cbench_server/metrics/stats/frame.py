@@ -2,7 +2,6 @@
 
 from array import array
 from collections.abc import Mapping
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -66,11 +65,10 @@ class Frame:
         """All rows."""
         return np.ones(len(self), np.bool_)
 
-    @cached_property
+    @property
     def retains_only(self) -> bool:
         """Whether the system returned contexts, and not one response."""
-        context_only = self.column(self._columns.context_only).astype(np.bool_)
-        return bool(self.has_answer.any() and context_only[self.has_answer].all())
+        return self._columns.responses.retains_only
 
     @property
     def headline(self) -> tuple[str, ...]:
@@ -87,7 +85,7 @@ class Frame:
         columns = self._columns
         column, names = columns.scores[field], dict[str, int]()
         codes: Codes = np.zeros(len(self), np.int64)
-        if field is None and self.retains_only:
+        if field is None and self.retains_only and columns.retention:
             column, names = columns.retention, {RETENTION: 0}
         elif field is None:
             names, codes = columns.score_names.names, self.column(columns.score_names.codes)

@@ -1905,7 +1905,9 @@ type SystemProgress struct {
 	// Rows that ended in a failure.
 	FailedRows int64 `protobuf:"varint,3,opt,name=failed_rows,json=failedRows,proto3" json:"failed_rows,omitempty"`
 	// Rows answered from the store instead of by the system.
-	ReusedRows    int64 `protobuf:"varint,4,opt,name=reused_rows,json=reusedRows,proto3" json:"reused_rows,omitempty"`
+	ReusedRows int64 `protobuf:"varint,4,opt,name=reused_rows,json=reusedRows,proto3" json:"reused_rows,omitempty"`
+	// Rows in all. Unset until the datasets have been counted.
+	TotalRows     *int64 `protobuf:"varint,5,opt,name=total_rows,json=totalRows,proto3,oneof" json:"total_rows,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1964,6 +1966,13 @@ func (x *SystemProgress) GetFailedRows() int64 {
 func (x *SystemProgress) GetReusedRows() int64 {
 	if x != nil {
 		return x.ReusedRows
+	}
+	return 0
+}
+
+func (x *SystemProgress) GetTotalRows() int64 {
+	if x != nil && x.TotalRows != nil {
+		return *x.TotalRows
 	}
 	return 0
 }
@@ -4131,14 +4140,17 @@ const file_cbench_v1_bench_proto_rawDesc = "" +
 	"\n" +
 	"total_rows\x18\x03 \x01(\x03H\x00R\ttotalRows\x88\x01\x01\x123\n" +
 	"\asystems\x18\x04 \x03(\v2\x19.cbench.v1.SystemProgressR\asystemsB\r\n" +
-	"\v_total_rows\"\x91\x01\n" +
+	"\v_total_rows\"\xc4\x01\n" +
 	"\x0eSystemProgress\x12\x16\n" +
 	"\x06system\x18\x01 \x01(\tR\x06system\x12%\n" +
 	"\x0ecompleted_rows\x18\x02 \x01(\x03R\rcompletedRows\x12\x1f\n" +
 	"\vfailed_rows\x18\x03 \x01(\x03R\n" +
 	"failedRows\x12\x1f\n" +
 	"\vreused_rows\x18\x04 \x01(\x03R\n" +
-	"reusedRows\"\x95\x05\n" +
+	"reusedRows\x12\"\n" +
+	"\n" +
+	"total_rows\x18\x05 \x01(\x03H\x00R\ttotalRows\x88\x01\x01B\r\n" +
+	"\v_total_rows\"\x95\x05\n" +
 	"\x03Run\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12&\n" +
 	"\x04spec\x18\x02 \x01(\v2\x12.cbench.v1.RunSpecR\x04spec\x12)\n" +
@@ -4602,6 +4614,7 @@ func file_cbench_v1_bench_proto_init() {
 		(*RunEvent_StateChange)(nil),
 	}
 	file_cbench_v1_bench_proto_msgTypes[15].OneofWrappers = []any{}
+	file_cbench_v1_bench_proto_msgTypes[16].OneofWrappers = []any{}
 	file_cbench_v1_bench_proto_msgTypes[20].OneofWrappers = []any{}
 	file_cbench_v1_bench_proto_msgTypes[40].OneofWrappers = []any{}
 	type x struct{}

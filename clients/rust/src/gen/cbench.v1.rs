@@ -2116,6 +2116,9 @@ pub struct SystemProgress {
     /// Rows answered from the store instead of by the system.
     #[prost(int64, tag = "4")]
     pub reused_rows: i64,
+    /// Rows in all. Unset until the datasets have been counted.
+    #[prost(int64, optional, tag = "5")]
+    pub total_rows: ::core::option::Option<i64>,
 }
 /// One evaluation, past or present.
 #[derive(Clone, PartialEq, ::prost::Message)]

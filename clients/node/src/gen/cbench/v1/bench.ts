@@ -528,6 +528,8 @@ export interface SystemProgress {
   failedRows: bigint;
   /** Rows answered from the store instead of by the system. */
   reusedRows: bigint;
+  /** Rows in all. Unset until the datasets have been counted. */
+  totalRows?: bigint | undefined;
 }
 
 /** One evaluation, past or present. */
@@ -3196,7 +3198,7 @@ export const Progress: MessageFns<Progress> = {
 };
 
 function createBaseSystemProgress(): SystemProgress {
-  return { system: "", completedRows: 0n, failedRows: 0n, reusedRows: 0n };
+  return { system: "", completedRows: 0n, failedRows: 0n, reusedRows: 0n, totalRows: undefined };
 }
 
 export const SystemProgress: MessageFns<SystemProgress> = {
@@ -3221,6 +3223,12 @@ export const SystemProgress: MessageFns<SystemProgress> = {
         throw new globalThis.Error("value provided for field message.reusedRows of type int64 too large");
       }
       writer.uint32(32).int64(message.reusedRows);
+    }
+    if (message.totalRows !== undefined) {
+      if (BigInt.asIntN(64, message.totalRows) !== message.totalRows) {
+        throw new globalThis.Error("value provided for field message.totalRows of type int64 too large");
+      }
+      writer.uint32(40).int64(message.totalRows);
     }
     return writer;
   },
@@ -3268,6 +3276,14 @@ export const SystemProgress: MessageFns<SystemProgress> = {
             }
 
             message.reusedRows = reader.int64() as bigint;
+            continue;
+          }
+          case 5: {
+            if (tag !== 40) {
+              break;
+            }
+
+            message.totalRows = reader.int64() as bigint;
             continue;
           }
         }

@@ -142,7 +142,7 @@ class Prompt(_message.Message):
     def __init__(self, template: _Optional[str] = ..., system_prompt: _Optional[str] = ..., few_shot: _Optional[int] = ..., max_tokens: _Optional[int] = ..., plain: bool = ...) -> None: ...
 
 class SystemRef(_message.Message):
-    __slots__ = ("name", "target", "attached", "builtin", "proxy", "predictions", "options", "served_name", "tls", "credential", "role", "swept_option")
+    __slots__ = ("name", "target", "attached", "builtin", "proxy", "predictions", "options", "served_name", "tls", "credential", "role", "swept_option", "log")
     class OptionsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -162,6 +162,7 @@ class SystemRef(_message.Message):
     CREDENTIAL_FIELD_NUMBER: _ClassVar[int]
     ROLE_FIELD_NUMBER: _ClassVar[int]
     SWEPT_OPTION_FIELD_NUMBER: _ClassVar[int]
+    LOG_FIELD_NUMBER: _ClassVar[int]
     name: str
     target: str
     attached: str
@@ -174,7 +175,8 @@ class SystemRef(_message.Message):
     credential: str
     role: SystemRole
     swept_option: str
-    def __init__(self, name: _Optional[str] = ..., target: _Optional[str] = ..., attached: _Optional[str] = ..., builtin: _Optional[str] = ..., proxy: _Optional[_Union[ModelRef, _Mapping]] = ..., predictions: _Optional[str] = ..., options: _Optional[_Mapping[str, _example_pb2.Value]] = ..., served_name: _Optional[str] = ..., tls: _Optional[_Union[TlsOptions, _Mapping]] = ..., credential: _Optional[str] = ..., role: _Optional[_Union[SystemRole, str]] = ..., swept_option: _Optional[str] = ...) -> None: ...
+    log: str
+    def __init__(self, name: _Optional[str] = ..., target: _Optional[str] = ..., attached: _Optional[str] = ..., builtin: _Optional[str] = ..., proxy: _Optional[_Union[ModelRef, _Mapping]] = ..., predictions: _Optional[str] = ..., options: _Optional[_Mapping[str, _example_pb2.Value]] = ..., served_name: _Optional[str] = ..., tls: _Optional[_Union[TlsOptions, _Mapping]] = ..., credential: _Optional[str] = ..., role: _Optional[_Union[SystemRole, str]] = ..., swept_option: _Optional[str] = ..., log: _Optional[str] = ...) -> None: ...
 
 class TlsOptions(_message.Message):
     __slots__ = ("ca_pem", "server_name")
@@ -372,16 +374,18 @@ class Progress(_message.Message):
     def __init__(self, completed_rows: _Optional[int] = ..., failed_rows: _Optional[int] = ..., total_rows: _Optional[int] = ..., systems: _Optional[_Iterable[_Union[SystemProgress, _Mapping]]] = ...) -> None: ...
 
 class SystemProgress(_message.Message):
-    __slots__ = ("system", "completed_rows", "failed_rows", "reused_rows")
+    __slots__ = ("system", "completed_rows", "failed_rows", "reused_rows", "total_rows")
     SYSTEM_FIELD_NUMBER: _ClassVar[int]
     COMPLETED_ROWS_FIELD_NUMBER: _ClassVar[int]
     FAILED_ROWS_FIELD_NUMBER: _ClassVar[int]
     REUSED_ROWS_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_ROWS_FIELD_NUMBER: _ClassVar[int]
     system: str
     completed_rows: int
     failed_rows: int
     reused_rows: int
-    def __init__(self, system: _Optional[str] = ..., completed_rows: _Optional[int] = ..., failed_rows: _Optional[int] = ..., reused_rows: _Optional[int] = ...) -> None: ...
+    total_rows: int
+    def __init__(self, system: _Optional[str] = ..., completed_rows: _Optional[int] = ..., failed_rows: _Optional[int] = ..., reused_rows: _Optional[int] = ..., total_rows: _Optional[int] = ...) -> None: ...
 
 class Run(_message.Message):
     __slots__ = ("run_id", "spec", "state", "create_time", "end_time", "progress", "summaries", "failure", "waiting_reason", "parent_run_id", "config", "last_sequence", "notes")
@@ -681,7 +685,7 @@ class DeleteRunResponse(_message.Message):
     def __init__(self) -> None: ...
 
 class RescoreRequest(_message.Message):
-    __slots__ = ("run_id", "evaluators", "references_upload", "labels", "request_id")
+    __slots__ = ("run_id", "evaluators", "references_upload", "labels", "request_id", "allow_unqualified_judges", "errata_upload", "labels_upload")
     class LabelsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -694,12 +698,18 @@ class RescoreRequest(_message.Message):
     REFERENCES_UPLOAD_FIELD_NUMBER: _ClassVar[int]
     LABELS_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    ALLOW_UNQUALIFIED_JUDGES_FIELD_NUMBER: _ClassVar[int]
+    ERRATA_UPLOAD_FIELD_NUMBER: _ClassVar[int]
+    LABELS_UPLOAD_FIELD_NUMBER: _ClassVar[int]
     run_id: str
     evaluators: _containers.RepeatedCompositeFieldContainer[EvaluatorRef]
     references_upload: str
     labels: _containers.ScalarMap[str, str]
     request_id: str
-    def __init__(self, run_id: _Optional[str] = ..., evaluators: _Optional[_Iterable[_Union[EvaluatorRef, _Mapping]]] = ..., references_upload: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., request_id: _Optional[str] = ...) -> None: ...
+    allow_unqualified_judges: bool
+    errata_upload: str
+    labels_upload: str
+    def __init__(self, run_id: _Optional[str] = ..., evaluators: _Optional[_Iterable[_Union[EvaluatorRef, _Mapping]]] = ..., references_upload: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., request_id: _Optional[str] = ..., allow_unqualified_judges: bool = ..., errata_upload: _Optional[str] = ..., labels_upload: _Optional[str] = ...) -> None: ...
 
 class RescoreResponse(_message.Message):
     __slots__ = ("run",)
@@ -742,7 +752,7 @@ class ListComponentsResponse(_message.Message):
     def __init__(self, datasets: _Optional[_Iterable[_Union[DatasetInfo, _Mapping]]] = ..., evaluators: _Optional[_Iterable[_Union[_evaluator_pb2.EvaluatorInfo, _Mapping]]] = ..., metrics: _Optional[_Iterable[_Union[MetricInfo, _Mapping]]] = ..., systems: _Optional[_Iterable[_Union[_system_pb2.SystemInfo, _Mapping]]] = ..., memory_systems: _Optional[_Iterable[_Union[_system_pb2.SystemInfo, _Mapping]]] = ..., server_version: _Optional[str] = ...) -> None: ...
 
 class DatasetInfo(_message.Message):
-    __slots__ = ("name", "description", "embedded", "evaluators", "reference_fields", "family", "configs", "size", "available", "primary_score", "official_metric", "licence", "source", "citation")
+    __slots__ = ("name", "description", "embedded", "evaluators", "reference_fields", "family", "configs", "size", "available", "primary_score", "official_metric", "licence", "source", "citation", "protocols", "split_here")
     NAME_FIELD_NUMBER: _ClassVar[int]
     DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
     EMBEDDED_FIELD_NUMBER: _ClassVar[int]
@@ -757,6 +767,8 @@ class DatasetInfo(_message.Message):
     LICENCE_FIELD_NUMBER: _ClassVar[int]
     SOURCE_FIELD_NUMBER: _ClassVar[int]
     CITATION_FIELD_NUMBER: _ClassVar[int]
+    PROTOCOLS_FIELD_NUMBER: _ClassVar[int]
+    SPLIT_HERE_FIELD_NUMBER: _ClassVar[int]
     name: str
     description: str
     embedded: bool
@@ -771,7 +783,56 @@ class DatasetInfo(_message.Message):
     licence: str
     source: str
     citation: str
-    def __init__(self, name: _Optional[str] = ..., description: _Optional[str] = ..., embedded: bool = ..., evaluators: _Optional[_Iterable[str]] = ..., reference_fields: _Optional[_Iterable[str]] = ..., family: _Optional[str] = ..., configs: _Optional[_Iterable[str]] = ..., size: _Optional[int] = ..., available: bool = ..., primary_score: _Optional[str] = ..., official_metric: bool = ..., licence: _Optional[str] = ..., source: _Optional[str] = ..., citation: _Optional[str] = ...) -> None: ...
+    protocols: _containers.RepeatedCompositeFieldContainer[DatasetProtocol]
+    split_here: str
+    def __init__(self, name: _Optional[str] = ..., description: _Optional[str] = ..., embedded: bool = ..., evaluators: _Optional[_Iterable[str]] = ..., reference_fields: _Optional[_Iterable[str]] = ..., family: _Optional[str] = ..., configs: _Optional[_Iterable[str]] = ..., size: _Optional[int] = ..., available: bool = ..., primary_score: _Optional[str] = ..., official_metric: bool = ..., licence: _Optional[str] = ..., source: _Optional[str] = ..., citation: _Optional[str] = ..., protocols: _Optional[_Iterable[_Union[DatasetProtocol, _Mapping]]] = ..., split_here: _Optional[str] = ...) -> None: ...
+
+class DatasetProtocol(_message.Message):
+    __slots__ = ("configs", "follows", "source", "revision", "split", "shown", "withheld", "extraction", "evaluators", "primary_score", "worst", "groups", "aggregate", "axes")
+    class AxesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: ProtocolAxis
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[ProtocolAxis, _Mapping]] = ...) -> None: ...
+    CONFIGS_FIELD_NUMBER: _ClassVar[int]
+    FOLLOWS_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    REVISION_FIELD_NUMBER: _ClassVar[int]
+    SPLIT_FIELD_NUMBER: _ClassVar[int]
+    SHOWN_FIELD_NUMBER: _ClassVar[int]
+    WITHHELD_FIELD_NUMBER: _ClassVar[int]
+    EXTRACTION_FIELD_NUMBER: _ClassVar[int]
+    EVALUATORS_FIELD_NUMBER: _ClassVar[int]
+    PRIMARY_SCORE_FIELD_NUMBER: _ClassVar[int]
+    WORST_FIELD_NUMBER: _ClassVar[int]
+    GROUPS_FIELD_NUMBER: _ClassVar[int]
+    AGGREGATE_FIELD_NUMBER: _ClassVar[int]
+    AXES_FIELD_NUMBER: _ClassVar[int]
+    configs: _containers.RepeatedScalarFieldContainer[str]
+    follows: str
+    source: str
+    revision: str
+    split: str
+    shown: _containers.RepeatedScalarFieldContainer[str]
+    withheld: _containers.RepeatedScalarFieldContainer[str]
+    extraction: str
+    evaluators: _containers.RepeatedCompositeFieldContainer[EvaluatorRef]
+    primary_score: str
+    worst: float
+    groups: _containers.RepeatedScalarFieldContainer[str]
+    aggregate: str
+    axes: _containers.MessageMap[str, ProtocolAxis]
+    def __init__(self, configs: _Optional[_Iterable[str]] = ..., follows: _Optional[str] = ..., source: _Optional[str] = ..., revision: _Optional[str] = ..., split: _Optional[str] = ..., shown: _Optional[_Iterable[str]] = ..., withheld: _Optional[_Iterable[str]] = ..., extraction: _Optional[str] = ..., evaluators: _Optional[_Iterable[_Union[EvaluatorRef, _Mapping]]] = ..., primary_score: _Optional[str] = ..., worst: _Optional[float] = ..., groups: _Optional[_Iterable[str]] = ..., aggregate: _Optional[str] = ..., axes: _Optional[_Mapping[str, ProtocolAxis]] = ...) -> None: ...
+
+class ProtocolAxis(_message.Message):
+    __slots__ = ("status", "why")
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    WHY_FIELD_NUMBER: _ClassVar[int]
+    status: str
+    why: str
+    def __init__(self, status: _Optional[str] = ..., why: _Optional[str] = ...) -> None: ...
 
 class MetricInfo(_message.Message):
     __slots__ = ("name", "description", "keys")

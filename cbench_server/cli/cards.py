@@ -1,0 +1,92 @@
+"""Cards of datasets: where one comes from, what a config of it measures, and what differs."""
+
+from typing import TYPE_CHECKING
+
+from cbench_server.texts.grid import printable
+
+if TYPE_CHECKING:
+    from cbench_client._gen.cbench.v1 import bench_pb2
+
+_AXES = ("data", "prompt", "metric", "aggregation")
+_WIDTH = 14
+
+
+def card(info: "bench_pb2.DatasetInfo", config: str) -> str:
+    """Render a dataset and the protocol of one of its configs, the default one when empty."""
+    about = {
+        "Dataset": info.name,
+        "Tests": info.description,
+        "Family": info.family,
+        "Examples": f"{info.size:,}" if info.HasField("size") else "",
+        "Configs": ", ".join(info.configs),
+        "Licence": info.licence,
+        "Cite": info.citation,
+        "Data": place_of(info, "comes with cbench-server", "on the hub"),
+    }
+    protocol = _protocol_of(info, config)
+    if protocol is None:
+        about |= {"Evaluators": ", ".join(info.evaluators), "Score": info.primary_score}
+        return _lines(about)
+    return f"{_lines(about)}\n\n{_lines(_facts(protocol))}"
+
+
+def place_of(info: "bench_pb2.DatasetInfo", embedded: str, elsewhere: str) -> str:
+    """Say where a dataset is, and which split of it where that is not the usual one."""
+    if info.embedded:
+        return embedded
+    if not info.available:
+        return elsewhere
+    usual = info.protocols[0].split if info.protocols else ""
+    is_other = info.split_here and info.split_here != usual
+    return f"here, only {info.split_here}" if is_other else "here"
+
+
+def _protocol_of(info: "bench_pb2.DatasetInfo", config: str) -> "bench_pb2.DatasetProtocol | None":
+    wanted = config.replace("_", "-")
+    for protocol in info.protocols:
+        # Configs with parameters begin with their task.
+        names = [each.replace("_", "-") for each in protocol.configs]
+        if not config or wanted in names or wanted.partition(",")[0] in names:
+            return protocol
+    return info.protocols[0] if info.protocols else None
+
+
+def _facts(protocol: "bench_pb2.DatasetProtocol") -> dict[str, str]:
+    pinned = f" at {protocol.revision}" if protocol.revision else ""
+    split = f", split {protocol.split}" if protocol.split else ""
+    return {
+        "Source": f"{protocol.source}{pinned}{split}",
+        "Follows": protocol.follows,
+        "Shown": ", ".join(protocol.shown),
+        "Withheld": ", ".join(protocol.withheld),
+        "Answer": protocol.extraction,
+        "Evaluators": ", ".join(map(_evaluator, protocol.evaluators)),
+        "Score": protocol.primary_score or "none can be computed here",
+        "At worst": f"{protocol.worst:g}" if protocol.HasField("worst") else "not known",
+        "Groups": ", ".join(protocol.groups),
+        "Figure": protocol.aggregate,
+        **(_compared(protocol) if protocol.follows else {}),
+    }
+
+
+def _compared(protocol: "bench_pb2.DatasetProtocol") -> dict[str, str]:
+    found = {}
+    for name in _AXES:
+        axis = protocol.axes[name]
+        found[name.capitalize()] = f"{axis.status}. {axis.why}".rstrip(". ") + "."
+    return found
+
+
+def _evaluator(ref: "bench_pb2.EvaluatorRef") -> str:
+    from cbench_client.messages.convert import value_from_proto
+
+    options = [f"{key}={value_from_proto(ref.options[key])}" for key in sorted(ref.options)]
+    return f"{ref.name} ({', '.join(options)})" if options else ref.name
+
+
+def _lines(facts: dict[str, str]) -> str:
+    return "\n".join(_line(name, text) for name, text in facts.items() if text)
+
+
+def _line(name: str, text: str) -> str:
+    return f"{name + ':':<{_WIDTH}}{printable(text)}"
