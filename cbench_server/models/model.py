@@ -10,14 +10,7 @@ from cbench_server.errors import CallFailed
 from cbench_server.models.chat import ChatClient
 from cbench_server.models.chat_answer import OVERFLOW, ChatReply
 from cbench_server.models.messages import Message, opening
-from cbench_server.results import Failure
-
-PROMPT_OVER_WINDOW = "PROMPT_OVER_WINDOW"
-"""The prompt, with room for an answer, does not fit the model's window by our count."""
-PROMPT_CUT = "PROMPT_CUT"
-"""The endpoint read less than it was sent, or refused the prompt as too long."""
-ANSWER_CUT = "ANSWER_CUT"
-"""The answer ended at the limit of its tokens."""
+from cbench_server.results import PROMPT_CUT, PROMPT_OVER_WINDOW, Failure
 
 _CUT = frozenset({"length", "max_tokens", "MAX_TOKENS", "model_length"})
 _LIMITS = ("max_tokens", "max_completion_tokens")

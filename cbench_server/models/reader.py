@@ -12,7 +12,8 @@ from cbench_server.models.chat import pause
 from cbench_server.models.chat_answer import ChatReply
 from cbench_server.models.level import Level
 from cbench_server.models.messages import Message
-from cbench_server.models.model import ANSWER_CUT, PROMPT_CUT, Model, Said, is_cut
+from cbench_server.models.model import Model, Said, is_cut
+from cbench_server.results import ANSWER_CUT, PROMPT_CUT
 from cbench_server.types import Example
 
 _OVERLOADED = frozenset({"RESOURCE_EXHAUSTED", "DEADLINE_EXCEEDED"})

@@ -12,6 +12,7 @@ from cbench_server.reports.columns import (
     type_keys,
 )
 from cbench_server.reports.judges import MARK, marked_scores
+from cbench_server.reports.prompts import prompt_notes
 from cbench_server.reports.protocols import has_other_metric, protocol_notes
 from cbench_server.spec import Run, RunState
 from cbench_server.texts import numbers
@@ -152,6 +153,7 @@ def reading_notes(run: Run, facts: RowFacts) -> list[str]:
     lines = _score_notes(run, facts)
     if run.spec.expose_reference_fields:
         lines.append("References were exposed: systems could see the expected answers.")
+    lines += prompt_notes(run)
     lines += [note.text for note in run.notes]
     return lines + _origin_notes(run)
 

@@ -29,6 +29,7 @@ DEFAULT_METRICS = [
     "cost-of-pass",
     "latency",
 ]
+MODEL_METRIC = "model-usage"
 MEMORY_METRICS = ("per-qa-type", "token-efficiency")
 
 FindEvaluator = Callable[[EvaluatorRef], Awaitable[Evaluator]]
@@ -304,6 +305,10 @@ def resolve_metrics(spec: RunSpec, registry: Registry) -> list[Metric]:
         # What a memory costs is what it makes a model read.
         cost = {"cost_field": "mean_input_tokens"} if spec.kind == "memory" else {}
         refs.append(MetricRef("pareto-rank", cost))
+    # What a model was asked, and what was cut, belongs beside any figure it led to.
+    has_models = spec.reader is not None or any(ref.proxy for ref in spec.systems)
+    if has_models and all(ref.name != MODEL_METRIC for ref in refs):
+        refs.append(MetricRef(MODEL_METRIC))
     settings: dict[str, Any] = {"threshold": spec.threshold}
     return [
         registry.create_metric(ref.name, {**_accepted(registry, ref.name, settings), **ref.options})

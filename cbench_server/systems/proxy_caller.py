@@ -7,7 +7,8 @@ from typing import Any
 from cbench_server.errors import CallFailed
 from cbench_server.models.chat_answer import add_usage
 from cbench_server.models.messages import Message
-from cbench_server.models.model import ANSWER_CUT, Model, is_cut
+from cbench_server.models.model import Model, is_cut
+from cbench_server.results import ANSWER_CUT
 from cbench_server.systems.caller import (
     Answer,
     Answered,

@@ -5,6 +5,7 @@ import argparse
 from cbench_server.cli import options
 from cbench_server.cli.commands.run import run
 from cbench_server.cli.judge import add_judge_flags
+from cbench_server.cli.models import add_model_flags
 from cbench_server.cli.values import names, positive_int
 
 _EXAMPLES = """\
@@ -48,6 +49,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         "(default: no limit)",
     )
     options.add_scoring(parser.add_argument_group("scoring"))
+    add_model_flags(parser)
     add_judge_flags(parser)
     options.add_conduct(parser.add_argument_group("conduct of the run"), "10m")
     options.add_run_output(parser, "; jsonl prints rows as they are made")
