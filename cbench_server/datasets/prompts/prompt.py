@@ -13,8 +13,8 @@ from cbench_server.types import Example
 Message = dict[str, Any]
 Status = Literal["same", "differs"]
 
-PLAIN = "{context}\n\n{question}"
-"""The example's own texts, and nothing else."""
+PLAIN = "{context}\n\n(Asked at {asked_at})\n{question}"
+"""The example's own texts, and when a question is asked: without it "last week" means nothing."""
 STANDARD = frozenset(
     {"instruction", "answer_format", "examples", "context", "question", "choices", "asked_at"}
 )
