@@ -33,6 +33,8 @@ class ProxyCaller:
 
     era = ""
     ahead = 0
+    capacity: int | None = None
+    """Connections are opened as they are needed."""
 
     def __init__(
         self,
@@ -138,6 +140,9 @@ class ProxyCaller:
             return None
         text = "\n".join(str(message.get("content")) for message in messages)
         return await asyncio.to_thread(count_tokens, text)
+
+    def widen(self, calls: int) -> None:
+        """Do nothing: it queues no calls by itself."""
 
     def give_up(self, call: Call) -> None:
         """See Caller."""

@@ -91,6 +91,18 @@ def test_a_field_that_repeats_the_context_is_no_way_around_compression() -> None
     assert _asked(prompt, original, context="one") == "one\n?"
 
 
+def test_a_question_that_holds_the_whole_context_keeps_only_the_rest() -> None:
+    task = "Write a function that adds two numbers."
+    original = {"context": task, "question": f"{task}\n\nassert add(1, 2) == 3"}
+    prompt = prompt_for("mbpp")
+    assert _asked(prompt, original).count(task) == 1
+    cut = _asked(prompt, original, context="Write a function")
+    assert "adds two numbers" not in cut
+    assert "assert add(1, 2) == 3" in cut
+    alone = _asked(Prompt(template="{question}"), original, context="Write")
+    assert alone == "Write\n\nassert add(1, 2) == 3"
+
+
 def test_few_shot_examples_are_never_the_example_itself() -> None:
     rows = [{"context": f"{n} + {n}", "question": f"{n} + {n}", "answer": 2 * n} for n in range(4)]
     base = prompt_for("gsm8k")
@@ -185,3 +197,20 @@ def test_values_that_are_not_text_are_rendered() -> None:
     tools, choices, number, nothing = asked.split("|")
     assert json.loads(tools) == [{"name": "f"}]
     assert (choices, number, nothing) == ("A) x\nB) y", "3", "")
+
+
+@pytest.mark.parametrize("name", [record.name for record in RECORDS if record.embedded])
+def test_every_embedded_example_is_sent_whole_and_once(name) -> None:
+    record = next(record for record in RECORDS if record.name == name)
+    prompt = prompt_for(name)
+    for example in record.examples():
+        visible = {
+            key: value for key, value in example.items() if key not in record.reference_fields
+        }
+        text = _asked(prompt, visible)
+        if "turns" in visible:
+            assert all(text.count(turn["content"]) >= 1 for turn in visible["turns"])
+            continue
+        assert text.count(visible["context"]) == 1
+        assert text.count(str(visible["question"]).strip()) >= (name != "mini-summaries")
+        assert prompt.told == "" or prompt.answer_format in text

@@ -135,19 +135,29 @@ def _values(prompt: Prompt, original: Example, processed: Mapping[str, Any]) -> 
     values[changed] = now
     if not whole.strip():
         return values
-    names_it = changed in parse(prompt.template).fields
+    instead = "" if changed in parse(prompt.template).fields else now
     for name, value in values.items():
-        if name != changed and value and _is_copy(name, value, whole):
-            values[name] = "" if names_it else now
+        if name != changed and value:
+            values[name] = _without_copy(name, value, whole.strip(), instead)
     return values
 
 
-def _is_copy(name: str, value: str, whole: str) -> bool:
-    """Whether a field repeats the changed one, or is the question that it begins or ends with."""
-    value, whole = value.strip(), whole.strip()
-    if name == "question":
-        return bool(value) and (whole.startswith(value) or whole.endswith(value))
-    return value == whole
+def _without_copy(name: str, value: str, whole: str, instead: str) -> str:
+    """Put something in the place of the changed field's text, where another field repeats it.
+
+    A question that the changed text begins or ends with is a part of it.
+    """
+    text = value.strip()
+    is_part = name == "question" and text and (whole.startswith(text) or whole.endswith(text))
+    if is_part or text == whole:
+        return instead
+    if text.startswith(whole) or text.endswith(whole) or (len(whole) >= _LONG and whole in text):
+        return text.replace(whole, instead).strip()
+    return value
+
+
+# A shorter text may stand in another by chance.
+_LONG = 40
 
 
 def turn_messages(example: Example) -> list[Message]:
