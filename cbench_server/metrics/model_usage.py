@@ -63,8 +63,8 @@ class ModelUsage(FrameMetric):
     """Gives what the reader, or a proxy under test, was asked and read, as its endpoint counts it.
 
     `reader_retries` are the requests that repeat another one, and
-    `reader_abandoned_requests` those given up before an answer came. Values
-    that nothing was reported for are left out.
+    `reader_abandoned_requests` those given up before an answer came. A value
+    that nothing was reported for is None.
     """
 
     name = "model-usage"
@@ -76,6 +76,13 @@ class ModelUsage(FrameMetric):
     )
 
     def over(self, frame: "Frame") -> Values:
-        sums: _Sums = frame.kept(_USAGE)
-        has_models = any(f"{kind}_requests" in sums.sums for kind in _KINDS)
-        return {key: float(value) for key, value in sums.sums.items() if value or has_models}
+        sums = frame.kept(_USAGE).sums
+        values: Values = {key: float(sums[key]) if key in sums else None for key in self.keys}
+        asked = [kind for kind in _KINDS if f"{kind}_requests" in sums]
+        # Of a model that was asked, none given up means zero; tokens may not have been reported.
+        values |= {f"{kind}_abandoned_requests": float(_abandoned(sums, kind)) for kind in asked}
+        return values | {key: float(sums[key]) for key in MARKS.values()}
+
+
+def _abandoned(sums: Counter[str], kind: str) -> int:
+    return sums[f"{kind}_abandoned_requests"]

@@ -161,11 +161,26 @@ async def check_systems(
                 f"{', '.join(opened.names)}. Start a new run.",
             )
         )
+    _check_prompts(run, opened)
     described = [asdict(caller.description) for caller in opened.callers]
     resumption = {"time": clock(), "systems": described}
     config = {**run.config, "resumptions": [*run.config.get("resumptions", []), resumption]}
     await store.append(run.run_id, [], update={"config": config})
     return replace(run, config=config)
+
+
+def _check_prompts(run: Run, opened: Connections) -> None:
+    """Make sure that models of a resumed run are told what they were told before."""
+    if "prompt" not in opened.told.values() or not run.completed_rows:
+        return
+    recorded = run.config.get("prompts", {}).get("datasets", {})
+    for label, asking in opened.prompts.items():
+        if recorded.get(label, {}).get("digest") != asking.prompt.digest:
+            message = (
+                f'the prompt of "{label}" is not the one that the run began with, which another '
+                "version of cbench has. Start a new run."
+            )
+            raise RunFailed(Failure("daemon", "PROMPT_CHANGED", message))
 
 
 async def wait_for(store: RunStore, run: Run, reach: Callable[[], Awaitable[T]]) -> T:
