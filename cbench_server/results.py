@@ -12,6 +12,12 @@ import msgspec
 
 Summary = dict[str, dict[str, float | None]]
 
+PROMPT_OVER_WINDOW = "PROMPT_OVER_WINDOW"
+"""Mark: prompt and answer together do not fit the model's window, by our count."""
+PROMPT_CUT = "PROMPT_CUT"
+"""Mark: the endpoint read less than it was sent, or refused the prompt as too long."""
+ANSWER_CUT = "ANSWER_CUT"
+"""Mark: the answer ended at the limit of its tokens."""
 RETENTION = "answer_retained"
 """The score that counts for a system which never returns a response, only contexts."""
 

@@ -44,6 +44,7 @@ FAILURE_REASONS = {
     "JUDGE_UNQUALIFIED": "no judge of the run passed its controls",
     "MESSAGE_TOO_LARGE": "a message beyond the limit of either side",
     "NO_PREDICTION": "a file of predictions has none for this example",
+    "PROMPT_CHANGED": "a resumed run would tell its models something else; the run ends",
     "RESOURCE_EXHAUSTED": "too many calls at once; tried again, with fewer in flight",
     "RESULT_TOO_LARGE": "the system's result does not fit into a message",
     "STREAM_GARBLED": "a stream carried something that breaks the contract",

@@ -182,25 +182,11 @@ def add_systems(group: Flags, where: Mapping[str, tuple[str, str]], models: str)
         **REPEATABLE,
     )
     group.add_argument(
-        "--reader",
-        metavar="URL",
-        help="an OpenAI-compatible endpoint that answers for systems that return no response",
-    )
-    group.add_argument(
-        "--reader-model", metavar="MODEL", help="the model of the --reader (default: --model)"
-    )
-    group.add_argument(
         "--credential",
         metavar="NAME",
         default="",
         help="the name of the credential in the daemon's configuration for each --system and "
         "--proxy (without --server, a --proxy gets OPENAI_API_KEY)",
-    )
-    group.add_argument(
-        "--reader-credential",
-        metavar="NAME",
-        default="",
-        help="the name of the credential in the daemon's configuration for the --reader",
     )
     add_system_tls(group, "connect to every --system")
     group.add_argument(

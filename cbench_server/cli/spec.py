@@ -7,6 +7,7 @@ from typing import Any
 
 from cbench_server.cli.exits import UsageError, did_you_mean
 from cbench_server.cli.judge import judge_evaluators
+from cbench_server.cli.models import prompt_of, reader_of
 
 System = dict[str, Any]
 
@@ -50,14 +51,10 @@ def build_spec(
         "allow_unqualified_judges": args.judge_unqualified,
         **(uploads or {}),
     }
-    if args.reader:
-        spec["reader"] = {
-            "base_url": args.reader,
-            "model": args.reader_model or args.model,
-            "credential": args.reader_credential,
-        }
-    elif args.reader_model:
-        raise UsageError("--reader-model needs --reader URL.")
+    if reader := reader_of(args):
+        spec["reader"] = reader
+    if prompt := prompt_of(args):
+        spec["prompt"] = prompt
     return spec
 
 
@@ -94,6 +91,7 @@ def build_systems(
                 "base_url": value,
                 "model": args.model,
                 "credential": args.credential,
+                "context_window": args.context_window,
             }
         elif kind in ("builtin", "attached"):
             system[kind] = value

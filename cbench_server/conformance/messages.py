@@ -89,7 +89,7 @@ def request_for(kind: str, step: Mapping[str, Any], call_id: str) -> Any:
         makes: Any = system_pb2.ProcessRequest
         if kind == "converse":
             makes = system_pb2.ProcessConversationRequest
-        request = makes(system=system, call_id=call_id)
+        request = makes(system=system, call_id=call_id, instruction=step.get("instruction", ""))
         _fill_example(request.example, step)
         _fill_map(request.options, step.get("options", {}))
         if kind == "converse":
@@ -113,6 +113,7 @@ def _memory_request(kind: str, step: Mapping[str, Any], system: str, call_id: st
         question=step.get("question", ""),
         budget=step.get("budget"),
         asked_at=step.get("asked_at", ""),
+        instruction=step.get("instruction", ""),
     )
 
 

@@ -6,6 +6,7 @@ from cbench_server.metrics.every_score import EveryScore
 from cbench_server.metrics.ifeval_accuracy import IFEvalAccuracy
 from cbench_server.metrics.latency import Latency
 from cbench_server.metrics.mean_score import MeanScore
+from cbench_server.metrics.model_usage import ModelUsage
 from cbench_server.metrics.pareto_rank import ParetoRank
 from cbench_server.metrics.pass_at_k import PassAtK
 from cbench_server.metrics.pass_rate import PassRate
@@ -22,6 +23,7 @@ METRICS = {
     CompressionRatio.name: CompressionRatio,
     CostOfPass.name: CostOfPass,
     Latency.name: Latency,
+    ModelUsage.name: ModelUsage,
     IFEvalAccuracy.name: IFEvalAccuracy,
     PerDatasetBreakdown.name: PerDatasetBreakdown,
     PerQAType.name: PerQAType,
@@ -37,6 +39,7 @@ __all__ = [
     "IFEvalAccuracy",
     "Latency",
     "MeanScore",
+    "ModelUsage",
     "ParetoRank",
     "PassAtK",
     "PassRate",

@@ -68,9 +68,15 @@ class ChatClient:
         self._jitter = jitter
         self._clients: dict[asyncio.AbstractEventLoop, httpx.AsyncClient] = {}
 
-    async def complete(self, messages: Sequence[Message]) -> ChatReply:
-        """Return the model's answer; raise ChatFailed once nothing is left to try."""
-        body = self._encode(messages)
+    async def complete(
+        self, messages: Sequence[Message], settings: Mapping[str, Any] | None = None
+    ) -> ChatReply:
+        """Return the model's answer; raise ChatFailed once nothing is left to try.
+
+        `settings` are keys of this request alone; those of `extra_body` override them, and
+        with None leave them out.
+        """
+        body = self._encode(messages, settings or {})
         attempt = 0
         while True:
             attempt += 1
@@ -112,8 +118,9 @@ class ChatClient:
         if client is not None:
             await client.aclose()
 
-    def _encode(self, messages: Sequence[Message]) -> bytes:
-        body = {"model": self.model, "messages": list(messages), **self.extra_body}
+    def _encode(self, messages: Sequence[Message], settings: Mapping[str, Any]) -> bytes:
+        body = {"model": self.model, "messages": list(messages), **settings, **self.extra_body}
+        body = {name: value for name, value in body.items() if value is not None}
         try:
             return json.dumps(body, ensure_ascii=False, allow_nan=False).encode()
         except (TypeError, ValueError, RecursionError) as error:

@@ -13,6 +13,7 @@ from cbench_server.reports.columns import (
 )
 from cbench_server.reports.failure_groups import FailureGroup
 from cbench_server.reports.judges import MARK, marked_scores
+from cbench_server.reports.prompts import prompt_notes
 from cbench_server.reports.protocols import has_other_metric, protocol_notes
 from cbench_server.reports.scores import added_scores
 from cbench_server.spec import Run, RunState
@@ -177,6 +178,7 @@ def reading_notes(run: Run, facts: RowFacts) -> list[str]:
     lines = [*_score_notes(run, facts), *run.config.get("notices", ())]
     if run.spec.expose_reference_fields:
         lines.append("References were exposed: systems could see the expected answers.")
+    lines += prompt_notes(run)
     lines += [note.text for note in run.notes]
     return lines + _origin_notes(run)
 

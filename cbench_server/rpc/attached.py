@@ -119,6 +119,7 @@ class AttachedCaller:
         request = message.converse if converses else message.process
         request.system = self._name
         request.call_id = message.call_id
+        request.instruction = work.instruction
         try:
             wire.visible_to_proto(work.example, work.withheld, request.example)
             wire.fields_to_proto(self._options, request.options, "options.")

@@ -11,6 +11,8 @@ from cbench_client.remote.description import SystemDescription as ServedSystem
 from cbench_server.contract import info_of
 from cbench_server.errors import CallFailed, InvalidSpec, SystemUnreachable, UnknownName
 from cbench_server.models.chat import ChatClient, load_http
+from cbench_server.models.level import CAP, Level
+from cbench_server.models.model import Model
 from cbench_server.models.reader import Reader
 from cbench_server.registry import Registry
 from cbench_server.rpc.addresses import check_dialable, host_of_target
@@ -25,9 +27,11 @@ from cbench_server.systems.caller import Caller, SystemDescription
 from cbench_server.systems.in_process import InProcessCaller
 from cbench_server.systems.in_process_memory import InProcessMemoryCaller
 from cbench_server.systems.openai_proxy import OpenAIProxy
+from cbench_server.systems.proxy_caller import ProxyCaller
 from cbench_server.types import Evaluator
 
 _DEFAULT_MODEL = "claude-haiku-4-5-20251001"
+_LONGEST_REQUEST_S = 24 * 3600.0
 
 
 class Finder:
@@ -106,31 +110,35 @@ class Finder:
 
     async def find_reader(self, ref: ModelRef) -> Reader:
         """Return a reader, which the caller closes."""
-        await _prepare(ref.base_url)
-        client = ChatClient(
-            ref.base_url,
-            ref.model or self._default_model,
-            api_key=self._credentials.secret(ref.credential, ref.base_url) or "",
-            timeout=60.0,
-            extra_body=ref.options,
-        )
-        await _probe("the reader", client)
-        return Reader(client, ref.system_prompt)
+        proxy = await self._endpoint(ref, "the reader")
+        cap = ref.max_concurrency or CAP
+        return Reader(_model(proxy, ref, "reader"), Level(cap=cap), ref.timeout)
 
     async def _proxy(self, ref: ModelRef, name: str) -> Caller:
+        proxy = await self._endpoint(ref, "the proxy")
+        return ProxyCaller(
+            proxy,
+            _model(proxy, ref, "system"),
+            name=name,
+            location=ref.base_url,
+            max_concurrency=ref.max_concurrency,
+            timeout=ref.timeout,
+        )
+
+    async def _endpoint(self, ref: ModelRef, who: str) -> OpenAIProxy:
         await _prepare(ref.base_url)
         proxy = OpenAIProxy(
             ref.base_url,
             ref.model or self._default_model,
             api_key=self._credentials.secret(ref.credential, ref.base_url) or "",
             system_prompt=ref.system_prompt or None,
-            timeout=600.0,
+            # Whoever asks sets the time of a request, and repeats it.
+            timeout=_LONGEST_REQUEST_S,
             extra_body=ref.options,
-            # The lane retries, so that backoff does not count as the model's latency.
             max_retries=0,
         )
-        await _probe("the proxy", proxy)
-        return InProcessCaller(proxy, name=name, location=ref.base_url)
+        await _probe(who, proxy)
+        return proxy
 
     # Other processes.
 
@@ -245,6 +253,15 @@ def _remote_caller(
     )
     return RemoteCaller(
         connection, system.name, description, converses=system.converses, options=ref.options
+    )
+
+
+def _model(proxy: OpenAIProxy, ref: ModelRef, origin: str) -> Model:
+    return Model(
+        proxy.client,
+        origin=origin,
+        system_prompt=ref.system_prompt,
+        context_window=ref.context_window,
     )
 
 

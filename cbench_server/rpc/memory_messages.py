@@ -42,6 +42,7 @@ def request_of(call: Call, system: str) -> Request:
             call_id=call.call_id,
             budget=work.budget,
             asked_at=work.asked_at,
+            instruction=work.instruction,
         )
     except Unencodable as error:
         raise CallFailed(Failure("dataset", error.reason, str(error))) from error

@@ -98,6 +98,7 @@ class RemoteCaller:
                 call_id=call.call_id,
                 timeout=timeout,
                 options=self._options,
+                instruction=work.instruction,
             )
         except (RemoteFailure, Unencodable) as error:
             raise call_failed(error) from error

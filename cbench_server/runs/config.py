@@ -5,7 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from cbench_server.datasets.prompts.prompt import Asking, Prompt
+from cbench_server.runs.answers import Told
 from cbench_server.runs.plan import DatasetPlan
+from cbench_server.runs.prompting import axis_of
 from cbench_server.runs.resolution import ResolvedDataset
 from cbench_server.runs.wiring import missing_references
 from cbench_server.spec import RunSpec
@@ -13,11 +16,20 @@ from cbench_server.systems.caller import Caller
 from cbench_server.version import __version__
 
 
+def describe_prompts(prompts: Mapping[str, Asking], told: Mapping[str, Told]) -> dict[str, Any]:
+    """Record what models were told, by dataset, and what of it each system's rows depend on."""
+    return {
+        "told": dict(told),
+        "datasets": {label: asking.prompt.describe() for label, asking in prompts.items()},
+    }
+
+
 def describe_config(
     spec: RunSpec,
     callers: Sequence[Caller],
     datasets: Sequence[ResolvedDataset],
     plans: Mapping[str, DatasetPlan],
+    prompts: Mapping[str, Asking],
 ) -> dict[str, Any]:
     """Record everything needed to repeat the run, and what is known to go wrong with it."""
     # A dataset of ours has what its score needs; a file may not.
@@ -38,14 +50,17 @@ def describe_config(
             {**asdict(caller.description), **logs.get(caller.description.location, {})}
             for caller in callers
         ],
-        "datasets": [_dataset(dataset, plans[dataset.ref.label]) for dataset in datasets],
+        "datasets": [
+            _dataset(dataset, plans[dataset.ref.label], prompts[dataset.ref.label].prompt)
+            for dataset in datasets
+        ],
     }
 
 
-def _dataset(dataset: ResolvedDataset, plan: DatasetPlan) -> dict[str, Any]:
+def _dataset(dataset: ResolvedDataset, plan: DatasetPlan, prompt: Prompt) -> dict[str, Any]:
     """Record what is read and how it is scored, beside the official protocol."""
     described = dataset.describe()
-    protocol = dataset.followed(described, plan.primary_score)
+    protocol = dataset.followed(described, plan.primary_score, axis_of(prompt))
     return {
         **described,
         **plan.describe(),

@@ -6,13 +6,15 @@ from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Protocol, TypeVar
 
+from cbench_server.datasets.prompts.prompt import Asking
 from cbench_server.errors import InvalidSpec, RunFailed, SystemUnreachable
 from cbench_server.events import StateChanged
 from cbench_server.models.reader import Reader
 from cbench_server.registry import Registry
 from cbench_server.results import Failure
-from cbench_server.runs.answers import system_identity
+from cbench_server.runs.answers import Told, system_identity
 from cbench_server.runs.plan import DatasetPlan
+from cbench_server.runs.prompting import resolve_prompts
 from cbench_server.runs.resolution import (
     ResolvedDataset,
     Uploads,
@@ -23,6 +25,7 @@ from cbench_server.runs.store import RunStore
 from cbench_server.spec import EvaluatorRef, ModelRef, Run, RunSpec, RunState, SystemRef
 from cbench_server.systems.caller import Caller
 from cbench_server.systems.in_process import InProcessCaller
+from cbench_server.systems.in_process_memory import InProcessMemoryCaller
 from cbench_server.systems.predictions import Predictions
 from cbench_server.types import Evaluator
 
@@ -62,6 +65,10 @@ class Connections:
     identities: dict[str, str] = field(default_factory=dict)
     """What the systems' answers are known by, empty for one that gives no version."""
     reader: Reader | None = None
+    prompts: dict[str, Asking] = field(default_factory=dict)
+    """What models are told, by dataset."""
+    told: dict[str, Told] = field(default_factory=dict)
+    """How much of that the rows of each system depend on."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -89,6 +96,8 @@ async def connect(
     try:
         opened.plans = await resolve_evaluators(spec, datasets, finder.find)
         if not is_rescored:
+            # In a thread, since few-shot examples are read.
+            opened.prompts = await asyncio.to_thread(resolve_prompts, spec, datasets)
             await _reach_systems(spec, opened, uploads)
             if spec.reader is not None:
                 opened.reader = await finder.find_reader(spec.reader)
@@ -104,12 +113,23 @@ async def _reach_systems(spec: RunSpec, opened: Connections, uploads: Uploads) -
             opened.callers.append(caller)
             identity = system_identity(caller.description, ref.options, spec)
             opened.identities[caller.description.name] = identity
+            if told := _told(ref, caller, spec):
+                opened.told[caller.description.name] = told
     names = opened.names
     if repeated := sorted({name for name in names if names.count(name) > 1}):
         raise InvalidSpec(
             f'{names.count(repeated[0])} systems are named "{repeated[0]}". '
             "Give each its own name with --name."
         )
+
+
+def _told(ref: SystemRef, caller: Caller, spec: RunSpec) -> Told | None:
+    """Return what of the prompts the rows of a system depend on."""
+    if spec.reader is not None or ref.proxy is not None:
+        return "prompt"
+    if isinstance(caller, InProcessCaller | InProcessMemoryCaller):
+        return "instruction" if caller.takes_instruction else None
+    return None if ref.predictions else "instruction"
 
 
 async def _find_systems(
@@ -141,11 +161,26 @@ async def check_systems(
                 f"{', '.join(opened.names)}. Start a new run.",
             )
         )
+    _check_prompts(run, opened)
     described = [asdict(caller.description) for caller in opened.callers]
     resumption = {"time": clock(), "systems": described}
     config = {**run.config, "resumptions": [*run.config.get("resumptions", []), resumption]}
     await store.append(run.run_id, [], update={"config": config})
     return replace(run, config=config)
+
+
+def _check_prompts(run: Run, opened: Connections) -> None:
+    """Make sure that models of a resumed run are told what they were told before."""
+    if "prompt" not in opened.told.values() or not run.completed_rows:
+        return
+    recorded = run.config.get("prompts", {}).get("datasets", {})
+    for label, asking in opened.prompts.items():
+        if recorded.get(label, {}).get("digest") != asking.prompt.digest:
+            message = (
+                f'the prompt of "{label}" is not the one that the run began with, which another '
+                "version of cbench has. Start a new run."
+            )
+            raise RunFailed(Failure("daemon", "PROMPT_CHANGED", message))
 
 
 async def wait_for(store: RunStore, run: Run, reach: Callable[[], Awaitable[T]]) -> T:

@@ -77,7 +77,9 @@ class ExampleLane(Lane):
         items = []
         for spooled in page:
             ordinal = spooled.ordinal
-            work = Process(spooled.example, datasets[spooled.dataset].reference_fields)
+            asking = self._plan.asking(spooled.dataset)
+            withheld = datasets[spooled.dataset].reference_fields
+            work = Process(spooled.example, withheld, asking, asking.prompt.told)
             size = spooled.size or text_size(spooled.example)
             for repeat in range(self._repeats):
                 if not done or (ordinal, repeat) not in done:

@@ -6,7 +6,6 @@ evaluators score, a row is built and emitted.
 """
 
 import asyncio
-import time
 from collections import deque
 from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
@@ -15,9 +14,11 @@ from functools import partial
 from typing import Any
 
 from cbench_server.errors import CallFailed, RunFailed
+from cbench_server.models.model import marks_of_failure
 from cbench_server.models.reader import Reader
 from cbench_server.results import EvalRow
 from cbench_server.runs.context import RunContext
+from cbench_server.runs.reading import reading
 from cbench_server.runs.retry import Retry
 from cbench_server.runs.rows import Item, RowBuilder, own_size
 from cbench_server.runs.slots import Slots
@@ -45,9 +46,6 @@ class Lane:
         self.name = caller.description.name
         self._slots = Slots(width, caller.ahead, context.budget, context.clock)
         self._retry = self._new_retry(self._slots, caller.wait_connected)
-        # The reader has its own slots: how many questions it takes does not depend on the system.
-        self._reader_slots = Slots(width, 0, context.budget, context.clock)
-        self._reader_retry = self._new_retry(self._reader_slots, _always)
         self._rows = RowBuilder(self.name, self._plan)
         self._answered: deque[Answer] = deque()
         self._inline: dict[str, InlineScoring | None] = {}
@@ -130,6 +128,7 @@ class Lane:
         work = partial(self._rows.failed, item, error.failure, seconds)
         is_short = item.spooled.size <= LONG_TEXT
         row = work() if is_short else await self._loop.run_in_executor(COUNTING, work)
+        row.marks = marks_of_failure(error.failure)
         self._emit([row], item.size)
 
     def _check_hopeless(self, error: CallFailed) -> None:
@@ -173,27 +172,18 @@ class Lane:
 
     async def _read(self, reader: Reader, answer: Answer) -> None:
         item: Item = answer.call
-        example = item.spooled.example
-        question = example.get("question")
-        if item.talk is not None and example.get("asked_at"):
-            # Without a date "last week" means nothing.
-            question = f"(Asked at {example['asked_at']}) {question}"
-        started = time.perf_counter()
-
-        async def attempt(timeout: float) -> None:
-            nonlocal started
-            started = time.perf_counter()
-            reply = await reader.read(answer.processed["context"], question, timeout)
-            answer.processed = {**answer.processed, "response": reply.content}
-            answer.reader_usage = reply.usage
-
-        await self._reader_slots.take()
-        try:
-            _, attempts = await self._reader_retry.call(attempt)
-        finally:
-            self._reader_slots.give_back()
-        answer.reader_time = time.perf_counter() - started
-        item.attempts += attempts - 1
+        spooled = item.spooled
+        work = partial(reading, self._plan, spooled.dataset, spooled.example, answer.processed)
+        is_short = item.size + own_size(answer.processed, ()) <= LONG_TEXT
+        asked = work() if is_short else await self._loop.run_in_executor(COUNTING, work)
+        prompt = asked.prompt
+        settings = reader.model.settings(prompt.max_tokens, prompt.stop)
+        said = await reader.read(asked.messages, settings, self._plan.row_timeout, asked.tokens)
+        answer.processed = {**answer.processed, "response": said.content}
+        answer.reader_usage, answer.reader_time = said.usage, said.seconds
+        answer.finish_reason = said.finish_reason
+        answer.marks = (*answer.marks, *said.marks)
+        item.attempts += said.requests - 1
 
     # Scoring: answers become rows.
 
@@ -269,10 +259,6 @@ class Lane:
     def _hold(self, item: Item, size: int) -> None:
         self._context.budget.hold(size)
         item.size += size
-
-
-async def _always(timeout: float) -> bool:
-    return True
 
 
 def width_of(plan_limit: int | None, announced: int | None) -> int:

@@ -17,6 +17,7 @@ from cbench_server.runs.connections import Connections, Finder, check_systems, c
 from cbench_server.runs.controls import ControlCaller, control_notes, controls_of, wanted_controls
 from cbench_server.runs.judge_notes import Findings
 from cbench_server.runs.judging import CheckMemory, Checks
+from cbench_server.runs.model_notes import with_model_notes
 from cbench_server.runs.pipeline import Pipeline
 from cbench_server.runs.plan import Plan
 from cbench_server.runs.rescore import Rescoring
@@ -237,6 +238,7 @@ class LiveRun:
             reader=opened.reader,
             answers=await earlier_answers(self._store, run) if spec.reuse else None,
             query_budget=spec.query_budget,
+            prompts=opened.prompts,
             generation=len(run.config.get("resumptions", [])),
         )
 
@@ -335,7 +337,7 @@ class LiveRun:
             "failure": failure,
             "waiting_reason": "",
             "summary": summarized.summary,
-            "notes": (*stored.notes, *found.notes),
+            "notes": (*with_model_notes(stored, summarized.summary), *found.notes),
             "config": {
                 **stored.config,
                 **({"judging": found.facts} if found.facts else {}),

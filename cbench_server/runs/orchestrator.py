@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from cbench_server.errors import AlreadyExists, LimitReached, ShuttingDown, WrongState
 from cbench_server.events import StateChanged
-from cbench_server.runs.config import describe_config
+from cbench_server.runs.config import describe_config, describe_prompts
 from cbench_server.runs.connections import Connections, connect
 from cbench_server.runs.digests import spec_digest
 from cbench_server.runs.live_run import LiveRun, Services
@@ -67,8 +67,15 @@ class Orchestrator:
         try:
             check_score_field(spec.score_field, opened.plans.values())
             config = await asyncio.to_thread(
-                describe_config, spec, opened.callers, opened.datasets, opened.plans
+                describe_config,
+                spec,
+                opened.callers,
+                opened.datasets,
+                opened.plans,
+                opened.prompts,
             )
+            if opened.told:
+                config["prompts"] = describe_prompts(opened.prompts, opened.told)
             run = self._new_run(spec, request_id, opened.names)
             config["identities"] = opened.identities
             return await self._accept(replace(run, config=config), opened)

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any, Literal, Protocol
 
 from cbench_server.contract import info_of
+from cbench_server.datasets.prompts.prompt import BARE, Asking
 from cbench_server.metrics.outcomes import worst_value
 from cbench_server.models.reader import Reader
 from cbench_server.runs.answers import EarlierAnswers
@@ -124,8 +125,14 @@ class Plan:
     """Where answers are looked for before a system is called."""
     query_budget: int | None = None
     """The most remembered tokens a memory system may hand to a model for one question."""
+    prompts: Mapping[str, Asking] = field(default_factory=dict)
+    """What models are told, by dataset; nothing where there is none."""
     generation: int = 0
     """How often the run was taken up again, so that scopes of memory are never used twice."""
+
+    def asking(self, dataset: str) -> Asking:
+        """Return what models are told with the examples of a dataset."""
+        return self.prompts.get(dataset, BARE)
 
 
 class ExampleSource(Protocol):

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from cbench_server.contract import info_of
 from cbench_server.datasets.conversations import questions, transcripts
 from cbench_server.datasets.mapping import mapped
-from cbench_server.datasets.protocol import DatasetProtocol
+from cbench_server.datasets.protocol import Axis, DatasetProtocol
 from cbench_server.datasets.published import as_examples
 from cbench_server.datasets.record import DEFAULT_REFERENCE_FIELDS, DatasetRecord
 from cbench_server.datasets.shuffle import shuffled
@@ -38,6 +38,7 @@ DEFAULT_METRICS = [
     "cost-of-pass",
     "latency",
 ]
+MODEL_METRIC = "model-usage"
 MEMORY_METRICS = ("per-qa-type", "token-efficiency")
 # Fields that we make of a source, and that give away where or whether an answer is.
 _TELLING = ("evidence", "is_abstention", "qa_pairs", "question_type")
@@ -160,8 +161,13 @@ class ResolvedDataset:
         config = record.config_of(ref.config)
         return described | record.hub.provenance(config, **self._options())
 
-    def followed(self, described: Mapping[str, Any], primary_score: str) -> DatasetProtocol:
-        """Return the protocol as the run follows it, which reads what is described."""
+    def followed(
+        self, described: Mapping[str, Any], primary_score: str, prompt: Axis | None = None
+    ) -> DatasetProtocol:
+        """Return the protocol as the run follows it, which reads what is described.
+
+        `prompt` is the axis of what models were told, None for what they usually are.
+        """
         ref = self.ref
         some = [f"at most {ref.max_examples:,}"] if ref.max_examples is not None else []
         some += [f"those with {name} {text}" for name, text in ref.where.items()]
@@ -169,6 +175,7 @@ class ResolvedDataset:
             split=str(described["split"]),
             part=f"Of the examples {', of '.join(some)} were asked for." if some else "",
             primary_score=primary_score,
+            prompt=prompt,
         )
 
     def reference_fields(self, spec: RunSpec) -> frozenset[str]:
@@ -354,6 +361,10 @@ def resolve_metrics(spec: RunSpec, registry: Registry) -> list[Metric]:
         # What a memory costs is what it makes a model read.
         cost = {"cost_field": "mean_input_tokens"} if spec.kind == "memory" else {}
         refs.append(MetricRef("pareto-rank", cost))
+    # What a model was asked, and what was cut, belongs beside any figure it led to.
+    has_models = spec.reader is not None or any(ref.proxy for ref in spec.systems)
+    if has_models and all(ref.name != MODEL_METRIC for ref in refs):
+        refs.append(MetricRef(MODEL_METRIC))
     settings: dict[str, Any] = {"threshold": spec.threshold}
     return [
         registry.create_metric(ref.name, {**_accepted(registry, ref.name, settings), **ref.options})

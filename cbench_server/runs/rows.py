@@ -123,7 +123,7 @@ class RowBuilder:
         if headline not in scored.scores:
             charge_system(scored, headline, dataset)
         # By position, which takes half the time that 31 names do.
-        return EvalRow(
+        row = EvalRow(
             self._system,
             example["id"],
             scored.scores,
@@ -156,6 +156,8 @@ class RowBuilder:
             context_only,
             not_applicable(dataset, example, scored, context_only=context_only),
         )
+        row.finish_reason, row.marks = answer.finish_reason, answer.marks
+        return row
 
     def failed(self, item: Item, failure: Failure, latency: float) -> EvalRow:
         """Make the row of a call that has no answer."""

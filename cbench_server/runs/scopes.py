@@ -130,7 +130,13 @@ class Scopes:
                 await self._ingest_again(conversation)
             scope = conversation.scopes[-1]
             item.call_id = f"{scope}-{item.spooled.ordinal}"
-            item.work = Query(scope, example["question"], budget, example.get("asked_at", ""))
+            item.work = Query(
+                scope,
+                example["question"],
+                budget,
+                example.get("asked_at", ""),
+                self._plan.asking(item.spooled.dataset).prompt.told,
+            )
             answer = await self._call(item, timeout)
             conversation.tries = 0
             return answer

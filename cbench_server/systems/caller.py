@@ -9,6 +9,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
+from cbench_server.datasets.prompts.prompt import BARE, Asking
 from cbench_server.errors import CallFailed
 from cbench_server.types import Example
 
@@ -35,6 +36,10 @@ class Process:
 
     example: Example
     withheld: frozenset[str] = frozenset()
+    asking: Asking = BARE
+    """What a model that is asked directly is told with it."""
+    instruction: str = ""
+    """What a system that answers is told: the task and the form of an answer."""
 
     @property
     def visible(self) -> Example:
@@ -67,6 +72,8 @@ class Query:
     budget: int | None = None
     """The most tokens of remembered text to hand to a model."""
     asked_at: str = ""
+    instruction: str = ""
+    """What the dataset asks of whoever answers."""
 
 
 Work = Process | Reset | Ingest | Query
@@ -105,6 +112,10 @@ class Answer:
     recall: Recall | None = None
     reader_time: float = 0.0
     reader_usage: dict[str, Any] | None = None
+    finish_reason: str = ""
+    """Why the model stopped, in its server's words."""
+    marks: tuple[str, ...] = ()
+    """What a reader of the row should know."""
 
 
 Answered = Callable[[list[Answer]], None]

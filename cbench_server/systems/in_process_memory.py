@@ -27,10 +27,12 @@ from cbench_server.systems.caller import (
     SystemDescription,
 )
 from cbench_server.systems.in_process import (
+    INSTRUCTION,
     Attempt,
     ObjectCaller,
     copy_plain,
     exceptions_as_failures,
+    takes,
 )
 from cbench_server.types import MemorySystem
 
@@ -69,6 +71,8 @@ class InProcessMemoryCaller(ObjectCaller):
             location=location,
         )
         super().__init__(description, workers=workers)
+        self.takes_instruction = takes(_method(sample, "query"), INSTRUCTION)
+        """Whether it is told what the dataset asks of whoever answers."""
 
     def _is_shareable(self, sample: Any) -> bool:
         if self._makes_objects or hasattr(sample, "with_scope"):
@@ -89,7 +93,11 @@ class InProcessMemoryCaller(ObjectCaller):
             return self._attempt(call, "ingest", work.scope, turns, {}, _ingested)
         assert isinstance(work, Query)
         # These go to a method that names them.
-        offered = {"budget": work.budget, "asked_at": work.asked_at or None}
+        offered = {
+            "budget": work.budget,
+            "asked_at": work.asked_at or None,
+            INSTRUCTION: work.instruction,
+        }
         return self._attempt(call, "query", work.scope, (work.question,), offered, _answered)
 
     async def close(self) -> None:

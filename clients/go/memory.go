@@ -166,7 +166,7 @@ func (m *servedMemory) reset(ctx context.Context, request *pb.ResetRequest) (pro
 		return nil, err
 	}
 	defer leave()
-	ctx = withCall(ctx, "", nil)
+	ctx = withCall(ctx, Call{})
 	memory, err := m.memoryOf(ctx, request.GetScope(), entered)
 	if err != nil {
 		return nil, err
@@ -193,7 +193,7 @@ func (m *servedMemory) ingest(ctx context.Context, request *pb.IngestRequest) (p
 	if earlier := entered.ingested[id]; earlier != nil {
 		return earlier, nil
 	}
-	ctx = withCall(ctx, id, nil)
+	ctx = withCall(ctx, Call{ID: id})
 	memory, err := m.memoryOf(ctx, request.GetScope(), entered)
 	if err != nil {
 		return nil, err
@@ -215,7 +215,7 @@ func (m *servedMemory) query(ctx context.Context, request *pb.QueryRequest) (pro
 		return nil, err
 	}
 	defer leave()
-	ctx = withCall(ctx, request.GetCallId(), nil)
+	ctx = withCall(ctx, Call{ID: request.GetCallId(), Instruction: request.GetInstruction()})
 	memory, err := m.memoryOf(ctx, request.GetScope(), entered)
 	if err != nil {
 		return nil, err

@@ -62,7 +62,8 @@ func (s *servedSystem) process(ctx context.Context, request *pb.ProcessRequest) 
 	if err != nil {
 		return nil, invalid(err, OriginSystem)
 	}
-	processed, err := s.system.Process(withCall(ctx, request.GetCallId(), options), example)
+	call := Call{ID: request.GetCallId(), Options: options, Instruction: request.GetInstruction()}
+	processed, err := s.system.Process(withCall(ctx, call), example)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +95,8 @@ func (s *servedSystem) converse(ctx context.Context, request *pb.ProcessConversa
 	if err != nil {
 		return nil, invalid(err, OriginSystem)
 	}
-	replies, err := s.system.ProcessConversation(withCall(ctx, request.GetCallId(), options), turns, example)
+	call := Call{ID: request.GetCallId(), Options: options, Instruction: request.GetInstruction()}
+	replies, err := s.system.ProcessConversation(withCall(ctx, call), turns, example)
 	if err != nil {
 		return nil, err
 	}

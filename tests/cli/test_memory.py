@@ -75,8 +75,8 @@ def test_a_reader_answers_from_the_context_and_is_told_the_date(
     assert rows["c1_0"]["reader_usage"]["prompt_tokens"] == 7
     assert rows["c1_2"]["scores"] == {"abstention": 0.0}
     asked = [request["messages"] for request in server.requests]
-    dated = [messages[-1]["content"] for messages in asked if "2024-06-02" in str(messages)]
-    assert dated == ["(Asked at 2024-06-02) When did I move?"]
+    (dated,) = [messages[-1]["content"] for messages in asked if "2024-06-02" in str(messages)]
+    assert "(Asked at 2024-06-02)\nWhen did I move?" in dated
     assert any("I moved to Oslo." in messages[0]["content"] for messages in asked)
 
 

@@ -27,6 +27,11 @@ TABLE: dict[str, tuple[str, ...]] = {
     "nothing-is-carried": ("system/*/values/unchanged-text-is-carried",),
     "results-of-any-size": ("system/*/large/result-beyond-a-message",),
     "messages-are-small": ("system/*/large/130-mb-*",),
+    "instructions-are-lost": (
+        "system/*/call/instruction",
+        "system/*/conversation/instruction",
+        "memory/*/query/instruction",
+    ),
     "systems-lie": (
         "system/*/values/*",
         "system/*/large/*",

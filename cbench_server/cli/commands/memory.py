@@ -8,6 +8,7 @@ from cbench_server.cli.commands.run import run
 from cbench_server.cli.connect import server_of
 from cbench_server.cli.exits import UsageError
 from cbench_server.cli.judge import add_judge_flags
+from cbench_server.cli.models import add_model_flags
 from cbench_server.cli.values import names, positive_int
 
 _EXAMPLES = """\
@@ -84,6 +85,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         "(default: no limit)",
     )
     options.add_scoring(parser.add_argument_group("scoring"))
+    add_model_flags(parser)
     add_judge_flags(parser)
     options.add_conduct(parser.add_argument_group("conduct of the run"), "10m")
     options.add_run_output(parser, "; jsonl prints rows as they are made")

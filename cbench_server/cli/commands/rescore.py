@@ -2,7 +2,6 @@
 
 import argparse
 import sys
-from pathlib import Path
 
 from cbench_server.cli import options
 from cbench_server.cli.connect import connect
@@ -63,8 +62,7 @@ def rescore(args: argparse.Namespace) -> int:
         args.kind = parent.spec.kind
         references = ""
         if args.references:
-            path = Path(args.references)
-            sent = upload(client, path, None, skip_bad_lines=args.skip_bad_lines)
+            sent = upload(client, args.references, None, skip_bad_lines=args.skip_bad_lines)
             references = str(sent["upload"])
         child = client.rescore(
             parent.run_id,

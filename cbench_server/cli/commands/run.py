@@ -12,6 +12,7 @@ from cbench_server.cli import options
 from cbench_server.cli.connect import connect, server_of, system_tls
 from cbench_server.cli.exits import UsageError
 from cbench_server.cli.judge import add_judge_flags
+from cbench_server.cli.models import add_model_flags
 from cbench_server.texts.grid import printable
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         **options.REPEATABLE,
     )
     options.add_scoring(parser.add_argument_group("scoring"))
+    add_model_flags(parser)
     add_judge_flags(parser)
     conduct = parser.add_argument_group("conduct of the run")
     options.add_conduct(conduct, "60s")

@@ -49,12 +49,12 @@ async def _call(run: CaseRun, step: dict[str, Any]) -> Facts:
     return {} if "as" in step else await pending.result
 
 
-operation("process", f"system id dataset fields options {_CALL}")(_call)
-operation("converse", f"system id dataset fields options turns {_CALL}")(_call)
+operation("process", f"system id dataset fields options instruction {_CALL}")(_call)
+operation("converse", f"system id dataset fields options turns instruction {_CALL}")(_call)
 operation("score", f"evaluator original processed options {_CALL}")(_call)
 operation("reset", f"system scope {_CALL}")(_call)
 operation("ingest", f"system scope turns own_id {_CALL}")(_call)
-operation("query", f"system scope question budget asked_at {_CALL}")(_call)
+operation("query", f"system scope question budget asked_at instruction {_CALL}")(_call)
 operation("unknown-work", _CALL)(_call)
 
 

@@ -181,6 +181,10 @@ class Frame:
         kept = self._columns.extras[extra]
         return [kept[place] for place in self._order]
 
+    def kept(self, extra: Extra) -> Any:
+        """Return what a further column keeps in a store of its own."""
+        return self._columns.extras[extra]
+
     def column(self, column: "array[Any]") -> NDArray[Any]:
         """Put what was kept of each row, as it came, into the order of the frame."""
         return _view(column)[self._order]

@@ -90,6 +90,7 @@ export class SystemAdapter implements Adapter {
   async #process(request: ProcessRequest, call: CurrentCall): Promise<ProcessResponse> {
     const example = decodedExample(request.example);
     call.options = decodedOptions(request.options);
+    call.instruction = request.instruction;
     const returned: unknown = await this.#system.process(example, call);
     const processed = fieldsOf(returned) ?? badReturn("process()", returned, "an example");
     return encoded("process()", () => encodeProcessed(processed, new Map(example.entries())));
@@ -107,6 +108,7 @@ export class SystemAdapter implements Adapter {
     const turns = decoded(() => request.turns.map(decodeTurn));
     const example = decodedExample(request.example);
     call.options = decodedOptions(request.options);
+    call.instruction = request.instruction;
     const about = Object.assign(call, { example });
     const returned: unknown = await this.#system.processConversation(turns, about);
     if (!Array.isArray(returned)) badReturn("processConversation()", returned, "an array of turns");

@@ -155,6 +155,7 @@ export class MemoryAdapter implements Adapter {
     call.scope = request.scope;
     call.budget = request.budget === undefined ? undefined : asInteger(request.budget);
     call.askedAt = request.askedAt || undefined;
+    call.instruction = request.instruction;
     const scope = this.#scope(request.scope);
     const returned: unknown = await scope.gate.hold(this.#hasOneState, call.signal, async () =>
       this.#system(scope).query(request.question, call),

@@ -135,7 +135,7 @@ impl<M: MemorySystem> MemoryAdapter<M> {
     ) -> Result<Reply, Failure> {
         let scope = self.scope(&request.scope);
         let mut ingested = scope.write().await;
-        let call = ticket.into_call(Fields::new());
+        let call = ticket.into_call(Fields::new(), String::new());
         self.system.reset(&request.scope, &call).await?;
         ingested.clear();
         drop(ingested);
@@ -158,7 +158,7 @@ impl<M: MemorySystem> MemoryAdapter<M> {
         if let Some(earlier) = ingested.get(&request.call_id) {
             return Ok(Reply::Ingest(*earlier));
         }
-        let call = ticket.into_call(Fields::new());
+        let call = ticket.into_call(Fields::new(), String::new());
         let done = self.system.ingest(&request.scope, turns, &call).await?;
         let reply = pb::IngestResponse {
             usage: done.usage.map(|usage| usage.to_proto()),
@@ -179,7 +179,7 @@ impl<M: MemorySystem> MemoryAdapter<M> {
         let _shared = scope.read().await;
         let question =
             Question { text: request.question, budget: request.budget, asked_at: request.asked_at };
-        let call = ticket.into_call(Fields::new());
+        let call = ticket.into_call(Fields::new(), request.instruction);
         let answer = self.system.query(&request.scope, question, &call).await?;
         let metadata = convert::fields_to_proto(answer.metadata, "metadata.")
             .map_err(|error| unencodable("query()", error))?;

@@ -144,7 +144,7 @@ impl<S: System> SystemAdapter<S> {
         let example = convert::example_from_proto(request.example).map_err(unreadable)?;
         let options =
             convert::fields_from_proto(request.options, "options.").map_err(unreadable)?;
-        let (source, call) = (example.source(), ticket.into_call(options));
+        let (source, call) = (example.source(), ticket.into_call(options, request.instruction));
         let processed = self.system.process(example, &call).await?;
         let usage = processed.get("api_usage").and_then(Value::as_map).map(Usage::from_fields);
         let (changed, carried_fields) = processed.into_changes(source);
@@ -167,7 +167,7 @@ impl<S: System> SystemAdapter<S> {
         let example = convert::example_from_proto(request.example).map_err(unreadable)?;
         let options =
             convert::fields_from_proto(request.options, "options.").map_err(unreadable)?;
-        let call = ticket.into_call(options);
+        let call = ticket.into_call(options, request.instruction);
         let replies = self.system.process_conversation(turns, example, &call).await?;
         let replies = replies.into_iter().map(convert::turn_to_proto).collect::<Result<_, _>>();
         let replies = replies.map_err(|error| unencodable("process_conversation()", error))?;

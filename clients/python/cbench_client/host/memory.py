@@ -142,6 +142,7 @@ class MemoryAdapter:
                 scope=request.scope,
                 budget=request.budget if request.HasField("budget") else None,
                 asked_at=request.asked_at or None,
+                instruction=request.instruction,
             )
         with Encoding("query()"):
             if isinstance(returned, str):

@@ -15,6 +15,11 @@ class Work(Protocol):
     @property
     def withheld(self) -> frozenset[str]: ...
 
+    @property
+    def instruction(self) -> str:
+        """What the dataset asks of whoever answers; may be empty."""
+        ...
+
 
 class ProcessCall(Protocol):
     """One call: its id, and its work."""
@@ -34,6 +39,7 @@ class WholeCall(NamedTuple):
     call_id: str
     example: Mapping[str, Any]
     withheld: frozenset[str] = frozenset()
+    instruction: str = ""
 
     @property
     def work(self) -> "WholeCall":
