@@ -9,6 +9,7 @@ from cbench_server.results import EvalResult
 from cbench_server.runs.local import Job, check_arguments, finish, load, tokenizer_name
 from cbench_server.runs.row_cache import RowCache
 from cbench_server.runs.store import SpooledExample
+from cbench_server.runs.turns import TIMED_ROWS
 from cbench_server.systems.in_process import InProcessCaller
 from cbench_server.systems.in_process_memory import InProcessMemoryCaller, is_factory
 from cbench_server.tokens import Tokenizer, get_tokenizer
@@ -29,6 +30,7 @@ def evaluate(
     tokenizer: str | Tokenizer | None = None,
     blind: bool = False,
     timeout: float = 3600.0,
+    timed_rows: int = TIMED_ROWS,
 ) -> EvalResult:
     """Run every system on every example and score what comes back.
 
@@ -36,9 +38,10 @@ def evaluate(
     system that raises gives a row with a `failure`, and the run goes on.
     `blind` withholds reference fields such as `answer` from the systems;
     `cache_dir` keeps rows, so that a second call makes only what is missing.
+    The first `timed_rows` are called one at a time: latencies come from those.
     """
     names = [system.name for system in systems]
-    check_arguments(names, max_workers)
+    check_arguments(names, max_workers, timed_rows)
     job = Job(
         systems=dict(zip(names, systems, strict=True)),
         connect=lambda system, workers: InProcessCaller(system, workers=workers),
@@ -50,6 +53,7 @@ def evaluate(
         cache=RowCache(cache_dir) if cache_dir else None,
         blind=blind,
         timeout=timeout,
+        timed_rows=timed_rows,
         progress=progress,
         settings=repr((tokenizer, text_fields, blind)),
     )
@@ -79,6 +83,7 @@ def evaluate_memory(
     cache_dir: str | None = None,
     tokenizer: str | Tokenizer | None = None,
     timeout: float = 3600.0,
+    timed_rows: int = TIMED_ROWS,
 ) -> EvalResult:
     """Feed every conversation to every system, ask its questions and score the answers.
 
@@ -86,12 +91,13 @@ def evaluate_memory(
     where known, `type` and `is_abstention`); each question gives a row.
     `max_examples` counts conversations. A system that fails to ingest or to
     answer gives rows with a `failure`. With `max_workers` conversations are
-    held at once, where the system is a class, or takes a `scope`.
+    held at once, where the system is a class, or takes a `scope`; `timed_rows` is as for
+    `evaluate`.
     """
     if budget is not None and budget < 1:
         raise InvalidSpec(f"budget must be at least 1 token, not {budget}")
     names = [_name_of(system) for system in systems]
-    check_arguments(names, max_workers)
+    check_arguments(names, max_workers, timed_rows)
     chosen = _questions(dataset, question_types, max_examples)
     examples = load(chosen, None, get_tokenizer(tokenizer), None)
     digests = _digests(examples)
@@ -106,6 +112,7 @@ def evaluate_memory(
         cache=RowCache(cache_dir) if cache_dir else None,
         blind=False,
         timeout=timeout,
+        timed_rows=timed_rows,
         progress=progress,
         settings=repr(("memory", tokenizer, budget)),
         kind="memory",

@@ -3,7 +3,6 @@
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from cbench_client._gen.cbench.v1 import evaluator_pb2, gateway_pb2, system_pb2
@@ -58,9 +57,8 @@ class AttachedCaller:
         """`kind` is `systems` or `memory_systems`; `name` renames it."""
         attachment, info = find_attached(attachments, kind, attached_name)
         described = description_from_info(info, "attached", attachment.hello.sdk, name)
-        most = attachment.max_in_flight
-        width = min(described.max_concurrency or most, most)
-        self.description: SystemDescription = replace(described, max_concurrency=width)
+        self.description: SystemDescription = described
+        self.capacity: int | None = attachment.max_in_flight
         self._attachments = attachments
         self._kind = kind
         self._name = attached_name
@@ -136,12 +134,19 @@ class AttachedCaller:
             if kind == "process" and isinstance(work, Process):
                 reply = result.process
                 processed, carried = wire.answer_from_proto(reply, work.example, work.withheld)
-                return Answer(call, processed, latency, _usage(reply), carried)
+                handler = wire.handler_seconds(reply)
+                return Answer(call, processed, latency, _usage(reply), carried, handler)
             if kind == "converse" and isinstance(work, Process):
                 replies = wire.turns_from_proto(result.converse.replies)
                 processed = with_replies(work.visible, replies)
-                carried_texts = texts_carried(processed, work.example)
-                return Answer(call, processed, latency, _usage(result.converse), carried_texts)
+                return Answer(
+                    call,
+                    processed,
+                    latency,
+                    _usage(result.converse),
+                    texts_carried(processed, work.example),
+                    wire.handler_seconds(result.converse),
+                )
             if kind == KINDS.get(type(work)):
                 return answer_of(call, getattr(result, kind), latency)
         except Unencodable as error:
@@ -149,6 +154,9 @@ class AttachedCaller:
         if kind == "failure":
             raise call_failed(failures.failure_from_proto(result.failure))
         raise undecodable(self._name, f'a result of kind "{kind}"')
+
+    def widen(self, calls: int) -> None:
+        """Do nothing: it queues no calls by itself."""
 
     def give_up(self, call: Call) -> None:
         """See Caller."""

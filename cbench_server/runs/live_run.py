@@ -21,6 +21,8 @@ from cbench_server.runs.resolution import Uploads, parse_failure_budget
 from cbench_server.runs.spool import Spool
 from cbench_server.runs.store import RunStore
 from cbench_server.runs.summary import new_summarizer, read_back
+from cbench_server.runs.time_notes import with_time_notes
+from cbench_server.runs.turns import TIMED_ROWS
 from cbench_server.scoring.placement import Scoring
 from cbench_server.spec import Run, RunState
 from cbench_server.tokens import get_tokenizer
@@ -127,6 +129,7 @@ class LiveRun:
         else:
             spool = self._spool()
             self._work = Pipeline(await self._plan(), spool, self._services.scoring)
+            spool.pause_until(self._work.timed)
         if self._run.completed_rows == 0:
             self._summarizer = new_summarizer(self._run, self._services.registry)
         try:
@@ -187,6 +190,8 @@ class LiveRun:
             answers=await earlier_answers(self._store, run) if spec.reuse else None,
             query_budget=spec.query_budget,
             generation=len(run.config.get("resumptions", [])),
+            timed_rows=TIMED_ROWS if spec.timed_rows is None else spec.timed_rows,
+            seed=spec.seed,
         )
 
     def _spool(self) -> Spool:
@@ -281,6 +286,13 @@ class LiveRun:
                 "metric_failures": summarized.failures,
             },
             "timing": timing,
+            "notes": with_time_notes(
+                stored.notes,
+                summarized.summary,
+                [caller.description for caller in self._connections.callers]
+                if self._connections
+                else (),
+            ),
         }
         finished = replace(stored, **changes, last_seq=stored.last_seq + 1)
         await self._store.append(stored.run_id, [RunFinished(finished)], update=changes)

@@ -23,6 +23,7 @@ from cbench_server.runs.progress import open_progress
 from cbench_server.runs.row_cache import RowCache, component_identity
 from cbench_server.runs.spool import prepare
 from cbench_server.runs.store import SpooledExample
+from cbench_server.runs.turns import TIMED_ROWS
 from cbench_server.scoring.placement import Scoring
 from cbench_server.scoring.workers import WorkerPool
 from cbench_server.systems.caller import Caller
@@ -53,6 +54,7 @@ class Job:
     settings: str
     kind: Literal["process", "memory"] = "process"
     query_budget: int | None = None
+    timed_rows: int = TIMED_ROWS
     content: Callable[[SpooledExample], str] = lambda entry: entry.digest
     """Names all that an answer to an example depends on, empty where that has no name."""
 
@@ -93,6 +95,8 @@ class Job:
             text_fields=self.text_fields,
             row_timeout=self.timeout,
             max_concurrency=self.max_workers,
+            is_width_fixed=True,
+            timed_rows=self.timed_rows,
             kind=self.kind,
             query_budget=self.query_budget,
         )
@@ -212,12 +216,14 @@ def _without(example: Example, name: str) -> Example:
     return {key: value for key, value in example.items() if key != name}
 
 
-def check_arguments(names: Sequence[str], max_workers: int | None) -> None:
-    """Refuse systems of one name, and fewer workers than one."""
+def check_arguments(names: Sequence[str], max_workers: int | None, timed_rows: int) -> None:
+    """Refuse systems of one name, and numbers that cannot be."""
     if len(set(names)) != len(names):
         raise InvalidSpec(f"systems must have different names; got {', '.join(names)}")
     if max_workers is not None and max_workers < 1:
         raise InvalidSpec(f"max_workers must be at least 1, not {max_workers}")
+    if timed_rows < 0:
+        raise InvalidSpec(f"timed_rows must be at least 0, not {timed_rows}")
 
 
 def finish(job: Job, metrics: Sequence[Metric] | None, config: Mapping[str, Any]) -> EvalResult:
@@ -249,6 +255,7 @@ def finish(job: Job, metrics: Sequence[Metric] | None, config: Mapping[str, Any]
             "evaluators": [evaluator.name for evaluator in job.evaluators],
             "metrics": [metric.name for metric in chosen],
             "max_workers": job.max_workers,
+            "timed_rows": job.timed_rows,
             **config,
             "system_versions": {
                 name: info_of(system).version for name, system in job.systems.items()

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from cbench_server.datasets.catalog.memory import transcript
-from cbench_server.results import EvalRow, Failure
+from cbench_server.results import INGESTED_ALONE, EvalRow, Failure
 from cbench_server.runs.plan import DatasetPlan, Plan
 from cbench_server.runs.store import SpooledExample
 from cbench_server.scoring.placement import ScoredRow, Scoring, is_context_only
@@ -28,6 +28,8 @@ class Talk:
     tokens: int = 0
     """Of the conversation as it would read if all of it were handed to a model."""
     ingest_time: float = 0.0
+    ingested_alone: bool = False
+    """Whether nothing else was called meanwhile."""
     stored_bytes: int | None = None
 
 
@@ -42,6 +44,13 @@ class Item(Call):
     """Bytes held for it in memory."""
     called_at: float = 0.0
     attempts: int = 1
+    in_flight: int = 0
+    """Calls of its system when it was sent, itself included."""
+    is_alone: bool = False
+    """Whether it was timed while nothing else was called."""
+    has_company: bool = False
+    """Whether other calls may have made it late."""
+    marks: tuple[str, ...] = ()
     talk: Talk | None = None
     """The conversation it asks about, in a memory run."""
 
@@ -119,7 +128,7 @@ class RowBuilder:
         context_only = is_context_only(answer.processed)
         if headline not in scored.scores:
             charge_system(scored, headline, dataset)
-        # By position, which takes half the time that 31 names do.
+        # By position, which takes half the time that 36 names do.
         return EvalRow(
             self._system,
             example["id"],
@@ -152,6 +161,11 @@ class RowBuilder:
             tuple(answer.carried),
             context_only,
             not_applicable(dataset, example, scored, context_only=context_only),
+            answer.handler_seconds,
+            item.in_flight,
+            item.is_alone,
+            "",
+            item.marks if talk is None else talk_marks(item, talk),
         )
 
     def failed(self, item: Item, failure: Failure, latency: float) -> EvalRow:
@@ -175,6 +189,9 @@ class RowBuilder:
             group=str(spooled.example.get("group") or ""),
             ingest_time=0.0 if talk is None else talk.ingest_time,
             stored_bytes=None if talk is None else talk.stored_bytes,
+            calls_in_flight=item.in_flight,
+            alone=item.is_alone,
+            marks=item.marks if talk is None else talk_marks(item, talk),
         )
         set_headline(row, spooled.example, self._plan.datasets[spooled.dataset])
         return row
@@ -298,6 +315,11 @@ def talk_metadata(
         metadata["reported_context_tokens"] = recall.context_tokens
     # Ours last: what a system says of itself must not pose as what was measured.
     return {**recall.metadata, **usage_metadata(answer.usage), **metadata}
+
+
+def talk_marks(item: Item, talk: Talk) -> tuple[str, ...]:
+    """Return the marks of a row about a conversation."""
+    return (*item.marks, INGESTED_ALONE) if talk.ingested_alone else item.marks
 
 
 def own_size(processed: Example, carried: Any) -> int:
