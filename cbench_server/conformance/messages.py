@@ -147,11 +147,15 @@ def _processed(response: system_pb2.ProcessResponse, request: Any) -> Facts:
         "carried": sorted(response.carried_fields),
         "usage": convert.usage_from_proto(response.usage),
         "bytes": response.ByteSize(),
+        "handler_seconds": convert.handler_seconds(response),
     }
 
 
 def _conversed(response: system_pb2.ProcessConversationResponse, _: Any) -> Facts:
-    return {"replies": convert.turns_from_proto(response.replies)}
+    return {
+        "replies": convert.turns_from_proto(response.replies),
+        "handler_seconds": convert.handler_seconds(response),
+    }
 
 
 def _scored(response: evaluator_pb2.ScoreResponse, _: Any) -> Facts:
@@ -166,6 +170,7 @@ def _ingested(response: memory_pb2.IngestResponse, _: Any) -> Facts:
     return {
         "usage": convert.usage_from_proto(response.usage),
         "stored_bytes": _optional(response, "stored_bytes"),
+        "handler_seconds": convert.handler_seconds(response),
     }
 
 
@@ -181,6 +186,7 @@ def _queried(response: memory_pb2.QueryResponse, _: Any) -> Facts:
         "retrieval_seconds": seconds,
         "usage": convert.usage_from_proto(response.usage),
         "metadata": convert.fields_from_proto(response.metadata),
+        "handler_seconds": convert.handler_seconds(response),
     }
 
 

@@ -41,6 +41,19 @@ def find_attached(attachments: Attachments, kind: str, name: str) -> tuple[Attac
     return attachment, info
 
 
+class _Sent:
+    """A call, and when it went."""
+
+    __slots__ = ("call", "started")
+
+    def __init__(self, call: Call) -> None:
+        self.call = call
+        self.note()
+
+    def note(self) -> None:
+        self.started = time.monotonic()
+
+
 class AttachedCaller:
     """Calls a system, or memory system, through the attachment that offers it at the time."""
 
@@ -83,12 +96,13 @@ class AttachedCaller:
 
         def ended(pairs: list[tuple[Any, Any]], _: float) -> None:
             answers = []
-            for (_timeout, (call, started)), result in pairs:
-                self._held.pop(call, None)
+            for (_timeout, token), result in pairs:
+                self._held.pop(token.call, None)
                 try:
-                    answers.append(self._answer(call, result, time.monotonic() - started))
+                    seconds = time.monotonic() - token.started
+                    answers.append(self._answer(token.call, result, seconds))
                 except CallFailed as error:
-                    failed(call, error)
+                    failed(token.call, error)
             if answers:
                 answered(answers)
 
@@ -97,8 +111,8 @@ class AttachedCaller:
                 if attachment is None:
                     message = f'{_WORDS[self._kind]} "{self._name}" is not attached.'
                     raise CallFailed(Failure("transport", "UNAVAILABLE", message, retryable=True))
-                token = (call, time.monotonic())
-                attachment.start(self._encoded(call), token, timeout, ended)
+                token = _Sent(call)
+                attachment.start(self._encoded(call), token, timeout, ended, token.note)
                 self._held[call] = attachment
             except CallFailed as error:
                 loop.call_soon(failed, call, error)

@@ -3,8 +3,10 @@ package cbench
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	pb "github.com/cbench/cbench-server/clients/go/cbenchpb"
 )
@@ -62,7 +64,9 @@ func (s *servedSystem) process(ctx context.Context, request *pb.ProcessRequest) 
 	if err != nil {
 		return nil, invalid(err, OriginSystem)
 	}
+	started := time.Now()
 	processed, err := s.system.Process(withCall(ctx, request.GetCallId(), options), example)
+	taken := time.Since(started)
 	if err != nil {
 		return nil, err
 	}
@@ -74,6 +78,7 @@ func (s *servedSystem) process(ctx context.Context, request *pb.ProcessRequest) 
 	if err != nil {
 		return nil, unencodable(err, "Process", OriginSystem)
 	}
+	response.HandlerTime = durationpb.New(taken)
 	return response, nil
 }
 
@@ -94,7 +99,9 @@ func (s *servedSystem) converse(ctx context.Context, request *pb.ProcessConversa
 	if err != nil {
 		return nil, invalid(err, OriginSystem)
 	}
+	started := time.Now()
 	replies, err := s.system.ProcessConversation(withCall(ctx, request.GetCallId(), options), turns, example)
+	taken := time.Since(started)
 	if err != nil {
 		return nil, err
 	}
@@ -107,5 +114,5 @@ func (s *servedSystem) converse(ctx context.Context, request *pb.ProcessConversa
 	if err != nil {
 		return nil, unencodable(err, "ProcessConversation", OriginSystem)
 	}
-	return &pb.ProcessConversationResponse{Replies: messages}, nil
+	return &pb.ProcessConversationResponse{Replies: messages, HandlerTime: durationpb.New(taken)}, nil
 }
