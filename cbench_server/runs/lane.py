@@ -4,8 +4,8 @@ A lane's driver decides what is called (example_lane.py, conversation_lane.py).
 From there on the way is the same: a reader answers where the system did not,
 evaluators score, a row is built and emitted.
 
-A lane begins with its turn to be timed (turns.py). What comes of those calls and
-takes time (readers, judges, further attempts) waits until all lanes have had it.
+A lane begins with its turn to be timed (turns.py). What comes of those calls
+(scoring, readers, judges, further attempts) waits until all lanes have had it.
 """
 
 import asyncio
@@ -173,14 +173,10 @@ class Lane:
         return self._context.turns.is_held_by(self.name)
 
     def _defer(self, answer: Answer) -> None:
-        """Make a row at once where that is quick, else when no system is timed any more."""
+        """Keep an answer until no system is timed: scoring and storing would disturb the next."""
         if answer.usage:
             self._slots.charges = True
-        row = None if self._reader_for(answer) else self._score_now(answer)
-        if row is None:
-            self._deferred.append(answer)
-        else:
-            self._emit([row], answer.call.size)
+        self._deferred.append(answer)
 
     def _defer_failure(self, item: Item, error: CallFailed, allowance: Allowance) -> None:
         self._check_hopeless(error)
