@@ -22,6 +22,7 @@ from cbench_server.runs.plan import DatasetPlan
 from cbench_server.runs.resolution import resolve_metrics
 from cbench_server.runs.row_cache import RowCache
 from cbench_server.runs.store import SpooledExample
+from cbench_server.runs.turns import TIMED_ROWS
 from cbench_server.runs.wiring import (
     UNKNOWN_PROTOCOL,
     announced_scores,
@@ -54,6 +55,7 @@ def evaluate(
     blind: bool = False,
     timeout: float = 3600.0,
     score_field: str | None = None,
+    timed_rows: int = TIMED_ROWS,
 ) -> EvalResult:
     """Run every system on every example and score what comes back.
 
@@ -66,12 +68,15 @@ def evaluate(
     system that raises gives a row with a `failure`, and the run goes on.
     `blind` withholds reference fields such as `answer` from the systems;
     `cache_dir` keeps answers, so that a second call asks only for what is
-    missing.
+    missing. The first `timed_rows` are called one at a time: latencies come
+    from those.
     """
     chosen = components(systems, "system")
     names = [system.name for system in chosen]
     check_names(names)
-    check_numbers(max_workers=max_workers, max_examples=max_examples, timeout=timeout)
+    check_numbers(
+        max_workers=max_workers, max_examples=max_examples, timeout=timeout, timed_rows=timed_rows
+    )
     sources = sources_of(dataset, load_dataset)
     counter = get_tokenizer(tokenizer)
     examples = load(sources, max_examples, counter, text_fields)
@@ -86,6 +91,7 @@ def evaluate(
         max_workers=max_workers or 1,
         cache=RowCache(cache_dir) if cache_dir else None,
         timeout=timeout,
+        timed_rows=timed_rows,
         progress=progress,
         settings=_settings(cache_dir, "process", tokenizer, text_fields, blind),
     )
@@ -113,6 +119,7 @@ def evaluate_memory(
     tokenizer: str | Tokenizer | None = None,
     timeout: float = 3600.0,
     score_field: str | None = None,
+    timed_rows: int = TIMED_ROWS,
 ) -> EvalResult:
     """Feed every conversation to every system, ask its questions and score the answers.
 
@@ -121,13 +128,18 @@ def evaluate_memory(
     `dataset`, `evaluators`, `metrics` and `score_field` are as in `evaluate()`;
     `max_examples` counts conversations. A system that fails to ingest or to
     answer gives rows with a `failure`. With `max_workers` conversations are
-    held at once, where the system is a class, or takes a `scope`.
+    held at once, where the system is a class, or takes a `scope`; `timed_rows` is as for
+    `evaluate`.
     """
     chosen = components(systems, "memory system", may_be_class=True)
     names = [_name_of(system) for system in chosen]
     check_names(names)
     check_numbers(
-        budget=budget, max_workers=max_workers, max_examples=max_examples, timeout=timeout
+        budget=budget,
+        max_workers=max_workers,
+        max_examples=max_examples,
+        timeout=timeout,
+        timed_rows=timed_rows,
     )
     sources = sources_of(dataset, load_dataset)
     asked = [_questions(source, question_types, max_examples) for source in sources]
@@ -145,6 +157,7 @@ def evaluate_memory(
         max_workers=max_workers or 1,
         cache=RowCache(cache_dir) if cache_dir else None,
         timeout=timeout,
+        timed_rows=timed_rows,
         progress=progress,
         settings=_settings(cache_dir, "memory", tokenizer, budget),
         kind="memory",

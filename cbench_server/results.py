@@ -18,6 +18,11 @@ PROMPT_CUT = "PROMPT_CUT"
 """Mark: the endpoint read less than it was sent, or refused the prompt as too long."""
 ANSWER_CUT = "ANSWER_CUT"
 """Mark: the answer ended at the limit of its tokens."""
+RETRIED_ALONE = "RETRIED_ALONE"
+"""Marks a row whose call met its deadline with others in flight and was made again alone."""
+INGESTED_ALONE = "INGESTED_ALONE"
+"""Marks a row whose conversation was put into a memory while nothing else was called."""
+
 RETENTION = "answer_retained"
 """The score that counts for a system which never returns a response, only contexts."""
 
@@ -86,7 +91,7 @@ class EvalRow(msgspec.Struct, omit_defaults=True):
     calls_in_flight: int = 0
     """Calls of this system when this one was sent, itself included; 0 means unknown."""
     alone: bool = False
-    """Whether no other call of the run was in flight meanwhile."""
+    """Whether it was timed while no other call of the run was in flight."""
     finish_reason: str = ""
     """Why the model stopped, in its server's words."""
     marks: tuple[str, ...] = ()

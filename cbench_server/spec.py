@@ -1,5 +1,6 @@
 """The spec of a run, which says what it was asked to do, and the record kept of it."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from enum import StrEnum
 from typing import Any, Literal
@@ -219,6 +220,13 @@ class RunNote:
     system: str = ""
     """Empty means all of them."""
     dataset: str = ""
+
+
+def renewed(earlier: Iterable[RunNote], notes: Sequence[RunNote]) -> tuple[RunNote, ...]:
+    """Put notes in the place of those that said the same earlier."""
+    new = {(note.code, note.system, note.dataset) for note in notes}
+    kept = [note for note in earlier if (note.code, note.system, note.dataset) not in new]
+    return (*kept, *notes)
 
 
 @dataclass(frozen=True)

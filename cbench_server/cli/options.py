@@ -10,6 +10,7 @@ from cbench_server.cli.values import (
     duration,
     label,
     mapping,
+    natural_int,
     number,
     option,
     owned_option,
@@ -303,7 +304,14 @@ def add_conduct(group: Flags, timeout: str) -> None:
         "--max-workers",
         metavar="N",
         type=positive_int,
-        help="calls to each system at once (default: what the system announces)",
+        help="the most calls to each system at once (default: as many as pay, up to what its "
+        "author sets, else 32)",
+    )
+    group.add_argument(
+        "--timed-rows",
+        metavar="N",
+        type=natural_int,
+        help="rows of each system that are timed alone, one call at a time (default: 30)",
     )
     group.add_argument(
         "--repeats",

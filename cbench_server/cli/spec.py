@@ -33,6 +33,7 @@ def build_spec(
         "row_timeout": args.timeout,
         "wait_timeout": args.wait,
         "max_concurrency": args.max_workers,
+        "timed_rows": args.timed_rows,
         "repeats": args.repeats,
         "max_failures": args.max_failures,
         "expose_reference_fields": args.expose_references,

@@ -187,7 +187,9 @@ def _measure(
     has_unscored = bool(scored.is_unscored.any())
     if other is not None:
         best = 0.0 if metric == "failures" else None
-        return _Measured(other, _count(len(rows)), has_unscored, best=best)
+        is_timed = metric in _PERCENTILES or metric == "mean latency"
+        count = _count_timed(frame) if is_timed else _count(len(rows))
+        return _Measured(other, count, has_unscored, best=best)
     is_judged = scored.is_scored | scored.is_failed
     judged = int(is_judged.sum())
     count = _count(judged) if judged == len(rows) else f"{judged:,} of {_count(len(rows))}"
@@ -209,11 +211,10 @@ def _measure(
 
 def _measure_other(metric: str, frame: "Frame") -> Estimate | None:
     """Measure what is not about a score; None if it is."""
-    answered_or_late = frame.has_answer | frame.timed_out
     if metric in _PERCENTILES:
-        return frame.percentiles(frame.latency, answered_or_late, _PERCENTILES[metric])[0]
+        return frame.percentiles(frame.latency, frame.timed, _PERCENTILES[metric])[0]
     if metric == "mean latency":
-        return frame.mean(frame.latency, answered_or_late).never_negative()
+        return frame.mean(frame.latency, frame.timed).never_negative()
     if metric == "failures":
         return frame.mean(frame.failed_by_system, frame.everything)
     if metric == "context compression":
@@ -232,6 +233,11 @@ def _unknown(policy: Policy, rows: Sequence[EvalRow]) -> str:
     return (
         f'no row has "{policy.metric}", which the policy "{policy.text}" is about. Known: {known}'
     )
+
+
+def _count_timed(frame: "Frame") -> str:
+    counted = _count(int(frame.timed.sum()))
+    return f"{counted} timed alone" if frame.is_alone.any() else counted
 
 
 def _count(rows: int) -> str:

@@ -149,11 +149,15 @@ def _processed(response: system_pb2.ProcessResponse, request: Any) -> Facts:
         "usage": convert.usage_from_proto(response.usage),
         # Of interest where fields were not sent back; telling the size encodes the whole again.
         "bytes": response.ByteSize() if response.carried_fields else None,
+        "handler_seconds": convert.handler_seconds(response),
     }
 
 
 def _conversed(response: system_pb2.ProcessConversationResponse, _: Any) -> Facts:
-    return {"replies": convert.turns_from_proto(response.replies)}
+    return {
+        "replies": convert.turns_from_proto(response.replies),
+        "handler_seconds": convert.handler_seconds(response),
+    }
 
 
 def _scored(response: evaluator_pb2.ScoreResponse, _: Any) -> Facts:
@@ -168,6 +172,7 @@ def _ingested(response: memory_pb2.IngestResponse, _: Any) -> Facts:
     return {
         "usage": convert.usage_from_proto(response.usage),
         "stored_bytes": _optional(response, "stored_bytes"),
+        "handler_seconds": convert.handler_seconds(response),
     }
 
 
@@ -183,6 +188,7 @@ def _queried(response: memory_pb2.QueryResponse, _: Any) -> Facts:
         "retrieval_seconds": seconds,
         "usage": convert.usage_from_proto(response.usage),
         "metadata": convert.fields_from_proto(response.metadata),
+        "handler_seconds": convert.handler_seconds(response),
     }
 
 

@@ -76,7 +76,11 @@ HEADLINE = (
     Column("Tokens", ("mean_input_tokens", "mean_output_tokens"), _tokens),
     Column("p50", ("latency_median",), _one("latency_median", numbers.seconds)),
     Column("p95", ("latency_p95",), _one("latency_p95", numbers.seconds)),
+    Column(
+        "Ingest/turn", ("ingest_per_turn_median",), _one("ingest_per_turn_median", numbers.seconds)
+    ),
 )
+TIME_TITLES = ("p50", "p95")
 
 
 def headline_columns(

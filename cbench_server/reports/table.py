@@ -6,6 +6,7 @@ from typing import Any
 
 from cbench_server.reports.columns import (
     DATASET_PREFIX,
+    TIME_TITLES,
     Column,
     dataset_keys,
     headline_columns,
@@ -64,9 +65,11 @@ def shown_columns(run: Run, facts: RowFacts) -> list[Column]:
 
 
 def title_of(column: Column, run: Run, facts: RowFacts) -> str:
-    """Name a column; that of the score by the score that counts."""
+    """Name a column; that of the score by the score that counts, of times by how they came."""
     if column.title == "Score":
         return _score_title(run, facts)
+    if column.title in TIME_TITLES and {*_timed_alone(run).values()} - {0}:
+        return f"{column.title} alone"
     return column.title + (MARK if column.title.partition(":")[2] in marked_scores(run) else "")
 
 
@@ -179,8 +182,30 @@ def reading_notes(run: Run, facts: RowFacts) -> list[str]:
     if run.spec.expose_reference_fields:
         lines.append("References were exposed: systems could see the expected answers.")
     lines += prompt_notes(run)
+    lines += _time_notes(run)
     lines += [note.text for note in run.notes]
     return lines + _origin_notes(run)
+
+
+def _timed_alone(run: Run) -> dict[str, int]:
+    """Return on how many rows the times of each system stand; 0 means on all, under load."""
+    return {
+        system: int(values.get("num_timed_alone") or 0)
+        for system, values in run.summary.items()
+        if values.get("latency_median") is not None and "num_timed_alone" in values
+    }
+
+
+def _time_notes(run: Run) -> list[str]:
+    """Say on which rows the times stand, unless the run is too old to tell."""
+    by_count: dict[int, list[str]] = {}
+    for system, count in _timed_alone(run).items():
+        by_count.setdefault(count, []).append(system)
+    said = []
+    for count, systems in by_count.items():
+        whose = "" if len(by_count) == 1 else f" for {', '.join(systems)}"
+        said.append((f"alone, n={count}" if count else "all rows, under load") + whose)
+    return [f"p50 and p95: {'; '.join(said)}."] if said else []
 
 
 def _origin_notes(run: Run) -> list[str]:

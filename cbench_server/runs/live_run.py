@@ -17,17 +17,20 @@ from cbench_server.runs.connections import Connections, Finder, check_systems, c
 from cbench_server.runs.controls import ControlCaller, control_notes, controls_of, wanted_controls
 from cbench_server.runs.judge_notes import Findings
 from cbench_server.runs.judging import CheckMemory, Checks
-from cbench_server.runs.model_notes import with_model_notes
+from cbench_server.runs.model_notes import model_notes
 from cbench_server.runs.pipeline import Pipeline
 from cbench_server.runs.plan import Plan
 from cbench_server.runs.rescore import Rescoring
 from cbench_server.runs.resolution import Uploads, parse_failure_budget
+from cbench_server.runs.rows import unstorable_row
 from cbench_server.runs.run_judges import RunJudges
 from cbench_server.runs.spool import Spool
 from cbench_server.runs.store import RunStore
 from cbench_server.runs.summary import new_summarizer, read_back
+from cbench_server.runs.time_notes import time_notes
+from cbench_server.runs.turns import TIMED_ROWS
 from cbench_server.scoring.placement import Scoring
-from cbench_server.spec import Run, RunState
+from cbench_server.spec import Run, RunState, renewed
 from cbench_server.systems.caller import Caller
 from cbench_server.tokens import get_tokenizer
 
@@ -139,6 +142,7 @@ class LiveRun:
         else:
             spool = self._spool()
             self._work = Pipeline(await self._plan(), spool, self._services.scoring)
+            spool.pause_until(self._work.timed)
         if self._run.completed_rows == 0:
             self._summarizer = new_summarizer(self._run, self._services.registry)
         try:
@@ -240,6 +244,8 @@ class LiveRun:
             query_budget=spec.query_budget,
             prompts=opened.prompts,
             generation=len(run.config.get("resumptions", [])),
+            timed_rows=TIMED_ROWS if spec.timed_rows is None else spec.timed_rows,
+            seed=spec.seed,
         )
 
     def _spool(self) -> Spool:
@@ -296,7 +302,7 @@ class LiveRun:
                     await self._store.append(run_id, [event], update=update or None)
                 except Unencodable as error:
                     assert isinstance(event, RowScored)
-                    stored[position] = RowScored(_unstorable(event.row, error))
+                    stored[position] = RowScored(unstorable_row(event.row, error))
                     await self._store.append(run_id, [stored[position]])
         return [event.row for event in stored if isinstance(event, RowScored)]
 
@@ -337,7 +343,6 @@ class LiveRun:
             "failure": failure,
             "waiting_reason": "",
             "summary": summarized.summary,
-            "notes": (*with_model_notes(stored, summarized.summary), *found.notes),
             "config": {
                 **stored.config,
                 **({"judging": found.facts} if found.facts else {}),
@@ -345,9 +350,16 @@ class LiveRun:
                 "metric_failures": summarized.failures,
             },
             "timing": timing,
+            "notes": renewed(
+                stored.notes,
+                [
+                    *time_notes(summarized.summary, self._connections),
+                    *model_notes(stored, summarized.summary),
+                    *found.notes,
+                    *await control_notes(self._store, stored),
+                ],
+            ),
         }
-        if controls_of(stored):
-            changes["notes"] += await control_notes(self._store, stored)
         finished = replace(stored, **changes, last_seq=stored.last_seq + 1)
         await self._store.append(stored.run_id, [RunFinished(finished)], update=changes)
 
@@ -360,20 +372,6 @@ class LiveRun:
             summarizer = await read_back(self._store, run, self._services.registry)
         # Resampling a long run takes a second, in which others want to be served.
         return await asyncio.to_thread(summarizer.result)
-
-
-def _unstorable(row: EvalRow, error: Unencodable) -> EvalRow:
-    return replace(
-        row,
-        scores={},
-        metadata={},
-        usage=None,
-        details={},
-        evaluator_failures={},
-        processed=None,
-        primary_score="",
-        failure=Failure("system", error.reason, str(error), attempts=row.attempts),
-    )
 
 
 def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:

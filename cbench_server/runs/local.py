@@ -21,6 +21,7 @@ from cbench_server.runs.plan import DatasetPlan, Plan
 from cbench_server.runs.progress import open_progress
 from cbench_server.runs.row_cache import RowCache
 from cbench_server.runs.store import SpooledExample
+from cbench_server.runs.turns import TIMED_ROWS
 from cbench_server.runs.verdicts import by_judge
 from cbench_server.scoring.placement import Scoring
 from cbench_server.scoring.workers import WorkerPool
@@ -56,6 +57,7 @@ class Job:
     """What an answer depends on beside its example and system."""
     kind: Literal["process", "memory"] = "process"
     query_budget: int | None = None
+    timed_rows: int = TIMED_ROWS
     content: Callable[[SpooledExample], str] = lambda entry: entry.digest
     """Names all that an answer to an example depends on, empty where that has no name."""
 
@@ -97,6 +99,8 @@ class Job:
             text_fields=self.text_fields,
             row_timeout=self.timeout,
             max_concurrency=self.max_workers,
+            is_width_fixed=True,
+            timed_rows=self.timed_rows,
             kind=self.kind,
             query_budget=self.query_budget,
         )
@@ -164,6 +168,7 @@ def finish(job: Job, metrics: Sequence[Metric], config: Config) -> EvalResult:
             **config(part),
             "metrics": [metric.name for metric in metrics],
             "max_workers": job.max_workers,
+            "timed_rows": job.timed_rows,
             **times,
             "headlines": {name: [*used] for name, used in found.headlines.items()},
             "metric_failures": found.failures,

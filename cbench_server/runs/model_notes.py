@@ -15,9 +15,9 @@ _SAYS = {
 }
 
 
-def with_model_notes(run: Run, summary: Summary) -> list[RunNote]:
-    """Return a run's notes with what was cut, by system, instead of what they said of that."""
-    notes = [note for note in run.notes if note.code not in _SAYS]
+def model_notes(run: Run, summary: Summary) -> list[RunNote]:
+    """Say what was cut, by system."""
+    notes = []
     for system, values in summary.items():
         rows = run.progress[system].completed if system in run.progress else 0
         for mark, key in MARKS.items():

@@ -11,6 +11,7 @@ from cbench_server.metrics.outcomes import worst_value
 from cbench_server.models.reader import Reader
 from cbench_server.runs.answers import EarlierAnswers
 from cbench_server.runs.store import SpooledExample
+from cbench_server.runs.turns import TIMED_ROWS
 from cbench_server.scoring.applicability import Applicability
 from cbench_server.systems.caller import Caller
 from cbench_server.tokens import Tokenizer
@@ -115,6 +116,8 @@ class Plan:
     row_timeout: float = 60.0
     wait_timeout: float = 600.0
     max_concurrency: int | None = None
+    is_width_fixed: bool = False
+    """Whether that many calls are made at once instead of at most."""
     failure_budget: FailureBudget = field(default_factory=FailureBudget)
     already_failed: int = 0
     already_completed: int = 0
@@ -129,6 +132,10 @@ class Plan:
     """What models are told, by dataset; nothing where there is none."""
     generation: int = 0
     """How often the run was taken up again, so that scopes of memory are never used twice."""
+    timed_rows: int = TIMED_ROWS
+    """How many rows of each system to call one at a time, while no other system is called."""
+    seed: int = 0
+    """Chooses those rows."""
 
     def asking(self, dataset: str) -> Asking:
         """Return what models are told with the examples of a dataset."""

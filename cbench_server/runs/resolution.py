@@ -209,6 +209,8 @@ def check_spec(spec: RunSpec) -> None:
         raise InvalidSpec(
             f"max_concurrency must be at most {MAX_CONCURRENCY}, not {spec.max_concurrency}."
         )
+    if (spec.timed_rows or 0) < 0:
+        raise InvalidSpec(f"timed_rows must be at least 0, not {spec.timed_rows}.")
     for name, seconds in {
         "row_timeout": spec.row_timeout,
         "wait_timeout": spec.wait_timeout,

@@ -68,7 +68,10 @@ class Retry:
         return self._gate.is_set() and self._gone is None and not self._suspects
 
     async def call(
-        self, attempt: Callable[[float], Awaitable[T]], failed: CallFailed | None = None
+        self,
+        attempt: Callable[[float], Awaitable[T]],
+        failed: CallFailed | None = None,
+        sent_at: float | None = None,
     ) -> tuple[T, int]:
         """Make a call and return its result, and how many attempts that took.
 
@@ -82,7 +85,8 @@ class Retry:
             while True:
                 attempts += 1
                 error, failed = failed, None
-                started = self._clock()
+                started = self._clock() if sent_at is None else sent_at
+                sent_at = None
                 if error is None:
                     async with self._turn(is_suspect=deaths > 0):
                         started = self._clock()
@@ -110,7 +114,7 @@ class Retry:
                     await asyncio.sleep(_backoff(lost, 0.02, 2.0))
                     continue
                 if failure.reason == "RESOURCE_EXHAUSTED":
-                    self._slots.exhausted()
+                    self._slots.overloaded(started)
                 pause = error.retry_delay or _backoff(attempts, 0.1, 5.0)
                 remaining -= self._clock() - started + pause
                 if remaining <= 0:

@@ -107,6 +107,7 @@ class Scopes:
             conversation.scopes.append(scope)
             conversation.tries += 1
             conversation.ingest_time = 0.0
+            conversation.ingested_alone = False
             await self._reset(scope)
             era = self._era
             for number, turns in enumerate(self._batches(conversation.head)):

@@ -29,6 +29,14 @@ class SystemDescription:
     """Where it was found: `builtin`, `attached`, `in-process`, a target or a URL."""
     sdk: str = ""
 
+    @property
+    def is_on_this_machine(self) -> bool:
+        """Whether it takes its time from the same processors as we do, as far as is known."""
+        if self.location in ("builtin", "in-process"):
+            return True
+        address = self.location.rpartition("://")[2]
+        return address.startswith(("127.", "localhost", "[::1]", "unix:", "ipv4:127."))
+
 
 @dataclass(slots=True)
 class Process:
@@ -109,6 +117,8 @@ class Answer:
     usage: dict[str, Any] | None = None
     carried: Sequence[str] = ()
     """Texts of `processed` that are the example's own."""
+    handler_seconds: float | None = None
+    """What the system's own code took, where that is known."""
     recall: Recall | None = None
     reader_time: float = 0.0
     reader_usage: dict[str, Any] | None = None
@@ -136,6 +146,11 @@ class Caller(Protocol):
         ...
 
     @property
+    def capacity(self) -> int | None:
+        """The most calls in flight that the way to it carries, where that has a limit."""
+        ...
+
+    @property
     def ahead(self) -> int:
         """Calls it takes beyond those that may be at work, since it queues them by itself."""
         ...
@@ -147,6 +162,10 @@ class Caller(Protocol):
 
         Neither function is called before this one returns.
         """
+        ...
+
+    def widen(self, calls: int) -> None:
+        """Work on at most so many calls at once, of those it queues by itself."""
         ...
 
     def give_up(self, call: Call) -> None:

@@ -59,6 +59,7 @@ class ObjectCaller:
     era = ""
     """Always the same: the object lives as long as the run."""
     ahead = AHEAD
+    capacity: int | None = None
 
     def __init__(
         self, description: SystemDescription, *, workers: int, inline: bool = False
@@ -114,6 +115,10 @@ class ObjectCaller:
         if answers:
             answered(answers)
 
+    def widen(self, calls: int) -> None:
+        """See Caller."""
+        self._crew.resize(calls)
+
     def give_up(self, call: Call) -> None:
         """Forget a call; a thread that is at work on it ends when the call returns."""
         if not self._tasks.give_up(call):
@@ -154,6 +159,9 @@ class InProcessCaller(ObjectCaller):
         self._system = system
         self._process, self._is_async = _method(system, "process")
         self._converse, self._converses_async = _method(system, "process_conversation")
+        if self._is_async:
+            # A coroutine runs as soon as it is started: the crew, which queues, has no part in it.
+            self.ahead = 0
         self._told = {
             method for method in (self._process, self._converse) if takes(method, INSTRUCTION)
         }
@@ -245,7 +253,8 @@ def _answer(call: Call, is_talk: bool, returned: Any, latency: float) -> Answer:
         raise CallFailed(Failure("system", "BAD_RETURN", message))
     usage = returned.get("api_usage")
     usage = usage if isinstance(usage, dict) and usage else None
-    return Answer(call, returned, latency, usage, texts_carried(returned, work.example))
+    carried = texts_carried(returned, work.example)
+    return Answer(call, returned, latency, usage, carried, handler_seconds=latency)
 
 
 def conversation_result(example: Example, replies: Any) -> Example:

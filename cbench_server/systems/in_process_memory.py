@@ -174,12 +174,13 @@ def _keywords(method: Callable[..., Any] | None) -> frozenset[str]:
 
 
 def _nothing(call: Call, owner: Any, returned: Any, seconds: float) -> Answer:
-    return Answer(call, {}, seconds)
+    return Answer(call, {}, seconds, handler_seconds=seconds)
 
 
 def _ingested(call: Call, owner: Any, returned: Any, seconds: float) -> Answer:
     recall = Recall(stored_bytes=_count(_part(returned, "stored_bytes")))
-    return Answer(call, {}, seconds, _plain_dict(_part(returned, "usage")), recall=recall)
+    usage = _plain_dict(_part(returned, "usage"))
+    return Answer(call, {}, seconds, usage, recall=recall, handler_seconds=seconds)
 
 
 def _answered(call: Call, owner: Any, returned: Any, seconds: float) -> Answer:
@@ -200,6 +201,7 @@ def _answered(call: Call, owner: Any, returned: Any, seconds: float) -> Answer:
         query_output(None if response == "" and context is not None else response, context),
         seconds,
         _plain_dict(_part(said, "usage") or _part(said, "api_usage")),
+        handler_seconds=seconds,
         recall=Recall(
             stored_bytes=_count(_part(said, "stored_bytes")),
             context_tokens=_count(_part(said, "context_tokens")),

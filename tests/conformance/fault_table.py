@@ -3,6 +3,12 @@
 from fnmatch import fnmatchcase
 
 TABLE: dict[str, tuple[str, ...]] = {
+    "nobody-looks-at-the-clock": (
+        "system/*/call/handler-time",
+        "system/*/conversation/handler-time",
+        "memory/*/handler-time",
+    ),
+    "waiting-counts-as-work": ("system/*/call/handler-time-without-waiting",),
     "numbers-like-javascript": (
         "system/*/values/*int64*",
         "system/*/values/beyond-double-precision",

@@ -228,7 +228,7 @@ class SystemConnection:
         except (DecodeError, Unencodable) as error:
             raise self._undecodable(error) from None
         usage = convert.usage_from_proto(response.usage) if response.HasField("usage") else None
-        return ConversationReply(replies, usage, latency)
+        return ConversationReply(replies, usage, latency, convert.handler_seconds(response))
 
     @property
     def is_connected(self) -> bool:
@@ -295,7 +295,8 @@ class SystemConnection:
         except Unencodable as error:
             raise self._undecodable(error) from None
         usage = convert.usage_from_proto(response.usage) if response.HasField("usage") else None
-        return asked.reply(call, processed, when - asked.started, usage, carried)
+        handler = convert.handler_seconds(response)
+        return asked.reply(call, processed, when - asked.started, usage, carried, handler)
 
     def _failure(self, outcome: Any) -> RemoteFailure | StreamRefused:
         if isinstance(outcome, UndecodableOutcome):
