@@ -22,10 +22,10 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
-from cbench.v1 import evaluator_pb2 as cbench_dot_v1_dot_evaluator__pb2
-from cbench.v1 import example_pb2 as cbench_dot_v1_dot_example__pb2
-from cbench.v1 import failure_pb2 as cbench_dot_v1_dot_failure__pb2
-from cbench.v1 import system_pb2 as cbench_dot_v1_dot_system__pb2
+from cbench_client._gen.cbench.v1 import evaluator_pb2 as cbench_dot_v1_dot_evaluator__pb2
+from cbench_client._gen.cbench.v1 import example_pb2 as cbench_dot_v1_dot_example__pb2
+from cbench_client._gen.cbench.v1 import failure_pb2 as cbench_dot_v1_dot_failure__pb2
+from cbench_client._gen.cbench.v1 import system_pb2 as cbench_dot_v1_dot_system__pb2
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 

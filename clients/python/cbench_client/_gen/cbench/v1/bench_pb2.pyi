@@ -1,9 +1,9 @@
 import datetime
 
-from cbench.v1 import evaluator_pb2 as _evaluator_pb2
-from cbench.v1 import example_pb2 as _example_pb2
-from cbench.v1 import failure_pb2 as _failure_pb2
-from cbench.v1 import system_pb2 as _system_pb2
+from cbench_client._gen.cbench.v1 import evaluator_pb2 as _evaluator_pb2
+from cbench_client._gen.cbench.v1 import example_pb2 as _example_pb2
+from cbench_client._gen.cbench.v1 import failure_pb2 as _failure_pb2
+from cbench_client._gen.cbench.v1 import system_pb2 as _system_pb2
 from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers

@@ -1,7 +1,7 @@
 import datetime
 
-from cbench.v1 import example_pb2 as _example_pb2
-from cbench.v1 import system_pb2 as _system_pb2
+from cbench_client._gen.cbench.v1 import example_pb2 as _example_pb2
+from cbench_client._gen.cbench.v1 import system_pb2 as _system_pb2
 from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor

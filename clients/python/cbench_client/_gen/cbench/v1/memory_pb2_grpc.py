@@ -3,7 +3,7 @@
 import grpc
 import warnings
 
-from cbench.v1 import memory_pb2 as cbench_dot_v1_dot_memory__pb2
+from cbench_client._gen.cbench.v1 import memory_pb2 as cbench_dot_v1_dot_memory__pb2
 
 GRPC_GENERATED_VERSION = '1.76.0'
 GRPC_VERSION = grpc.__version__
