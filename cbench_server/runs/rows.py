@@ -11,7 +11,8 @@ from cbench_server.datasets.catalog.memory import transcript
 from cbench_server.results import EvalRow, Failure
 from cbench_server.runs.plan import DatasetPlan, Plan
 from cbench_server.runs.store import SpooledExample
-from cbench_server.scoring.placement import ScoredRow, Scoring, is_context_only
+from cbench_server.scoring.assessment import is_context_only
+from cbench_server.scoring.placement import ScoredRow, Scoring
 from cbench_server.sizes import text_size
 from cbench_server.systems.caller import Answer, Call, Recall, texts_carried
 from cbench_server.tokens import count_fields_like
