@@ -85,7 +85,7 @@ def client(home: Path) -> Iterator[BenchClient]:
         yield connected
 
 
-def plain(scores: Any) -> dict[str, float]:
+def plain(scores: Any) -> dict[str, Any]:
     return {name: pytest.approx(value) for name, value in dict(scores).items()}
 
 
