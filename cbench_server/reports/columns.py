@@ -60,6 +60,7 @@ def _tokens(values: Values) -> str:
 HEADLINE = (
     Column("Score", ("mean_score_with_failures", "mean_score"), _score),
     Column("95% CI", ("mean_score_with_failures_ci_low", "mean_score_ci_low"), _interval),
+    Column("Geometric mean", ("geometric_mean",), _one("geometric_mean", numbers.score)),
     Column("Passed", ("pass_rate_with_failures", "pass_rate"), _passed),
     Column("Context", ("context_compression",), _context),
     Column("Tokens", ("mean_input_tokens", "mean_output_tokens"), _tokens),
