@@ -29,6 +29,8 @@ class ComponentInfo:
     # Evaluators.
     placement: Placement = "thread"
     """Where it runs: `inline`, `thread`, `worker` or `io`."""
+    inline_limit: int | None = None
+    """Characters of a pair beyond which an `inline` one leaves the loop, if fewer than usual."""
     reads: str = ""
     """`response` or `context`: without a response, those that read it are left out."""
     required_fields: tuple[str, ...] = ()
@@ -61,6 +63,7 @@ def info_of(component: Any) -> ComponentInfo:
         options=_mapping(getattr(component, "options", None)),
         max_concurrency=getattr(component, "max_concurrency", None),
         placement=placement if placement in _PLACEMENTS else "thread",
+        inline_limit=getattr(component, "inline_limit", None),
         reads=str(getattr(component, "reads", "")),
         required_fields=tuple(getattr(component, "required_fields", ())),
         scores=tuple(getattr(component, "score_infos", ())),

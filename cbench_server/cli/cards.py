@@ -1,6 +1,6 @@
 """Cards of datasets: where one comes from, what a config of it measures, and what differs."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from cbench_server.texts.grid import printable
 
@@ -11,23 +11,38 @@ _AXES = ("data", "prompt", "metric", "aggregation")
 _WIDTH = 14
 
 
-def card(info: "bench_pb2.DatasetInfo", config: str) -> str:
+class Here(TypedDict):
+    """What a mirror has of a config."""
+
+    split: str
+    examples: int
+
+
+def card(info: "bench_pb2.DatasetInfo", config: str, here: Here | None = None) -> str:
     """Render a dataset and the protocol of one of its configs, the default one when empty."""
+    protocol = _protocol_of(info, config)
     about = {
         "Dataset": info.name,
         "Tests": info.description,
         "Family": info.family,
-        "Examples": f"{info.size:,}" if info.HasField("size") else "",
+        "Examples": f"{info.size:,} by default" if info.HasField("size") else "",
         "Configs": ", ".join(info.configs),
         "Licence": info.licence,
         "Cite": info.citation,
-        "Data": place_of(info, "comes with cbench-server", "on the hub"),
+        "Place": place_of(info, "comes with cbench-server", "on the hub")
+        if here is None
+        else _found(here, protocol),
     }
-    protocol = _protocol_of(info, config)
     if protocol is None:
         about |= {"Evaluators": ", ".join(info.evaluators), "Score": info.primary_score}
         return _lines(about)
     return f"{_lines(about)}\n\n{_lines(_facts(protocol))}"
+
+
+def _found(here: Here, protocol: "bench_pb2.DatasetProtocol | None") -> str:
+    is_usual = protocol is None or here["split"] == protocol.split
+    split = "" if is_usual else f" of the split {here['split']}, in place of the usual one"
+    return f"here: {here['examples']:,} examples{split}"
 
 
 def place_of(info: "bench_pb2.DatasetInfo", embedded: str, elsewhere: str) -> str:

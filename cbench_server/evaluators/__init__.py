@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from cbench_server.evaluators.summarization_quality import (
         SummarizationQuality as SummarizationQuality,
     )
+    from cbench_server.evaluators.swebench import SWEBench as SWEBench
     from cbench_server.evaluators.triviaqa import TriviaQA as TriviaQA
     from cbench_server.evaluators.truthfulqa import TruthfulQA as TruthfulQA
 
@@ -59,6 +60,7 @@ _HOMES = {
     "Rouge": "rouge.evaluator",
     "StringMatch": "string_match",
     "SubspanExactMatch": "subspan_em",
+    "SWEBench": "swebench",
     "TriviaQA": "triviaqa",
     "ScoreInfo": "inputs",
     "references": "inputs",
@@ -93,6 +95,7 @@ EVALUATORS: Mapping[str, Any] = LazyMapping(
         "string-match": "StringMatch",
         "subspan-em": "SubspanExactMatch",
         "summarization-quality": "SummarizationQuality",
+        "swebench": "SWEBench",
         "triviaqa": "TriviaQA",
         "truthfulqa": "TruthfulQA",
     },
@@ -119,6 +122,7 @@ __all__ = [
     "MultipleChoiceAccuracy",
     "NLILabelMatch",
     "Rouge",
+    "SWEBench",
     "ScoreInfo",
     "StringMatch",
     "SubspanExactMatch",

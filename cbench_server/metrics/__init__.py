@@ -3,6 +3,7 @@
 from cbench_server.metrics.compression_ratio import CompressionRatio
 from cbench_server.metrics.cost_of_pass import CostOfPass
 from cbench_server.metrics.every_score import EveryScore
+from cbench_server.metrics.geometric_mean import GeometricMean
 from cbench_server.metrics.ifeval_accuracy import IFEvalAccuracy
 from cbench_server.metrics.latency import Latency
 from cbench_server.metrics.mean_score import MeanScore
@@ -24,6 +25,7 @@ METRICS = {
     CostOfPass.name: CostOfPass,
     Latency.name: Latency,
     ModelUsage.name: ModelUsage,
+    GeometricMean.name: GeometricMean,
     IFEvalAccuracy.name: IFEvalAccuracy,
     PerDatasetBreakdown.name: PerDatasetBreakdown,
     PerQAType.name: PerQAType,
@@ -36,6 +38,7 @@ __all__ = [
     "CompressionRatio",
     "CostOfPass",
     "EveryScore",
+    "GeometricMean",
     "IFEvalAccuracy",
     "Latency",
     "MeanScore",

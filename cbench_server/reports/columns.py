@@ -67,6 +67,7 @@ _JUDGES = ("judge_score", "memory_judge")
 HEADLINE = (
     Column("Score", ("mean_score_with_failures", "mean_score"), _score),
     Column("95% CI", ("mean_score_with_failures_ci_low", "mean_score_ci_low"), _interval),
+    Column("Geometric mean", ("geometric_mean",), _one("geometric_mean", numbers.score)),
     Column("Passed", ("pass_rate_with_failures", "pass_rate"), _passed),
     *(
         Column(name, (f"mean_score:{name}",), _one(f"mean_score:{name}", numbers.score))

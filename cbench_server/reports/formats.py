@@ -7,6 +7,7 @@ from cbench_server.reports.markdown import run_to_markdown
 from cbench_server.reports.page import to_html
 from cbench_server.reports.parquet import to_parquet
 from cbench_server.reports.report import Reporter
+from cbench_server.reports.swebench import to_swebench
 
 REPORTERS: dict[str, Reporter] = {
     "html": to_html,
@@ -16,6 +17,7 @@ REPORTERS: dict[str, Reporter] = {
     "csv": lambda report: to_csv(report.rows),
     "parquet": lambda report: to_parquet(report.rows),
     "junit": lambda report: to_junit(report.rows, report.run.spec.threshold),
+    "swebench": to_swebench,
 }
 
 SUFFIXES = {

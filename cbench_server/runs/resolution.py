@@ -360,6 +360,7 @@ def resolve_metrics(spec: RunSpec, registry: Registry) -> list[Metric]:
             refs += [MetricRef(name) for name in MEMORY_METRICS]
         if len(spec.datasets) > 1:
             refs.append(MetricRef("per-dataset"))
+        refs += _own_metrics(spec, registry)
         # What a memory costs is what it makes a model read.
         cost = {"cost_field": "mean_input_tokens"} if spec.kind == "memory" else {}
         refs.append(MetricRef("pareto-rank", cost))
@@ -372,6 +373,17 @@ def resolve_metrics(spec: RunSpec, registry: Registry) -> list[Metric]:
         registry.create_metric(ref.name, {**_accepted(registry, ref.name, settings), **ref.options})
         for ref in refs
     ]
+
+
+def _own_metrics(spec: RunSpec, registry: Registry) -> list[MetricRef]:
+    """Return the metric by which a dataset's figure is published, where it is not a mean."""
+    if len(spec.datasets) != 1 or spec.datasets[0].upload:
+        return []
+    (ref,) = spec.datasets
+    aggregate = registry.dataset(ref.name).protocol_of(ref.config).aggregate
+    if aggregate.rows != "geometric-mean":
+        return []
+    return [MetricRef("geometric-mean", {"scores": list(aggregate.scores)})]
 
 
 def _accepted(registry: Registry, name: str, settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -79,7 +79,8 @@ class Scoring:
             ]
             # The evaluators are kept, so that no others get their ids.
             is_whole = len(chosen) == len(evaluators)
-            made = InlineScoring(evaluators, self._inline_limit) if is_whole else None
+            limit = min(map(self._limit_of, evaluators), default=self._inline_limit)
+            made = InlineScoring(evaluators, limit) if is_whole else None
             self._inline[key] = (tuple(evaluators), made)
         return self._inline[key][1]
 
@@ -121,6 +122,10 @@ class Scoring:
         except Exception as error:
             raise EvaluatorBroken(_sentence(evaluator, error)) from error
 
+    def _limit_of(self, evaluator: Evaluator) -> int:
+        own = info_of(evaluator).inline_limit
+        return self._inline_limit if own is None else min(own, self._inline_limit)
+
     async def close(self) -> None:
         """Stop the workers and let the threads end."""
         self._threads.close()
@@ -138,7 +143,7 @@ class Scoring:
         if placement == "worker":
             return await self._in_worker(*pair)
         if placement == "inline":
-            if text_size(original) + text_size(processed) <= self._inline_limit:
+            if text_size(original) + text_size(processed) <= self._limit_of(evaluator):
                 if is_async(evaluator):
                     return await self._await(*pair, timeout=self._thread_timeout)
                 return assess_now(*pair)

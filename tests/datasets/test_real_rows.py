@@ -100,8 +100,10 @@ def test_both_turns_of_mt_bench_are_there() -> None:
 def test_the_right_answer_scores_full_marks(name: str) -> None:
     record = _BY_NAME[name]
     protocol = record.protocol_of()
-    ref = protocol.evaluators[-1]
-    evaluator = EVALUATORS[ref.name](**ref.options)
+    made = [EVALUATORS[ref.name](**ref.options) for ref in protocol.evaluators]
+    (evaluator,) = (
+        each for each in made if protocol.primary_score in {s.name for s in each.score_infos}
+    )
     for example in record.examples(data_dir=_HUB):
         right = example.get("correct_letter") or example["answer"]
         scores = evaluator.score(example, {**example, "response": right})

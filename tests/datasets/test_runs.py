@@ -226,3 +226,25 @@ def test_a_run_without_data_says_which_file_to_put_where(
     done = cbench("run", "--builtin", "identity", "--dataset", "gsm8k", "--split", "train")
     assert done.returncode == 1
     assert "put its rows at DIR/openai/gsm8k/main/train.jsonl" in done.stderr
+
+
+def test_a_card_says_what_is_measured_what_differs_and_what_is_really_here(
+    cbench: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    folder = tmp_path / "data/hotpotqa/hotpot_qa/distractor"
+    folder.mkdir(parents=True)
+    source = FIXTURES / "hotpotqa/hotpot_qa/distractor/validation.jsonl"
+    (folder / "train.jsonl").write_bytes(source.read_bytes())
+    there = ("--data-dir", tmp_path / "data")
+    shown = cbench("datasets", "show", "hotpotqa", *there).stdout
+    assert "1 examples of the split train, in place of the usual one" in shown
+    assert "Follows:      hotpotqa/hotpot, hotpot_evaluate_v1.py" in shown
+    assert "Prompt:       differs. Models are told the task in words of our own." in shown
+    assert "Metric:       same." in shown
+    listed = cbench("datasets", *there).stdout
+    (line,) = [each for each in listed.splitlines() if each.startswith("hotpotqa ")]
+    assert line.endswith("here, only train")
+    run = cbench("run", "--builtin", "identity", "--dataset", "hotpotqa", *there).stdout
+    assert "hotpotqa is not run as its authors do: data differs (The split train was read" in run
+    config = cbench("datasets", "show", "longbench:lcc", "--data-dir", FIXTURES).stdout
+    assert "longbench (task=lcc)" in config

@@ -61,3 +61,10 @@ def test_the_alignment_is_the_best_there_is(table: list[list[float]]) -> None:
         for columns in permutations(range(len(table[0])), len(table))
     )
     assert sum(best_alignment(table)) == pytest.approx(best)
+
+
+@pytest.mark.parametrize(("others", "f1"), [(198, 0.01), (199, 0.0), (5999, 0.0)])
+def test_a_flood_of_spans_is_worth_what_it_rounds_to(others: int, f1: float) -> None:
+    response = ["right", *(f"wrong{number}" for number in range(others))]
+    scores = Drop().score({"answer_spans": [["right"]]}, {"response": response})
+    assert scores == {"drop_f1": f1, "drop_em": 0.0}

@@ -215,3 +215,19 @@ def test_a_long_text_of_one_kind_is_scored(rule: str, piece: str) -> None:
     said = {"response": piece * (200_000 // len(piece))}
     scores = MathEquivalence(rule=rule, language="de").score({"answer": "5"}, said)
     assert set(scores.values()) == {0.0}
+
+
+@pytest.mark.parametrize(
+    ("response", "score"),
+    [
+        ("Die Antwort ist 1.800.", 1.0),
+        ("Es sind 1 800", 0.0),
+        ("Ответ — 1800", 1.0),
+        ("$1,800", 1.0),
+        ("1800 und dann 7", 0.0),
+        ("keine", 0.0),
+    ],
+)
+def test_mgsm_compares_the_digits_of_the_last_number(response: str, score: float) -> None:
+    scores = MathEquivalence(rule="mgsm").score({"answer": "1800"}, {"response": response})
+    assert scores == {"mgsm_flexible": score}

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from cbench_server.cli import options
-from cbench_server.cli.cards import card, place_of
+from cbench_server.cli.cards import Here, card, place_of
 from cbench_server.cli.components import (
     add_listing,
     components,
@@ -101,10 +101,11 @@ def show_dataset(args: argparse.Namespace) -> int:
         if info is None:
             raise UnknownName("dataset", asked["name"], known)
         example, trouble = _first_example(info.name, asked["config"])
+        here = _here(info.name, asked["config"]) if example is not None else None
     if args.output == "json":
-        print_json({**message_to_dict(info), "example": example})
+        print_json({**message_to_dict(info), "here": here, "example": example})
         return OK
-    print(card(info, asked["config"]))
+    print(card(info, asked["config"], here))
     if example is None:
         print(f"\nNo example can be shown: {trouble}")
     else:
@@ -129,6 +130,23 @@ def _first_example(name: str, config: str) -> tuple[dict[str, Any] | None, str]:
             raise UsageError(str(error)) from error
         return None, str(error)
     return example, "it is empty."
+
+
+def _here(name: str, config: str) -> Here | None:
+    """Say what a mirror has of a config; None where it has nothing, or needs none."""
+    from cbench_server.registry import registry
+
+    record = registry.dataset(name)
+    if record.hub is None:
+        return None
+    split = record.hub.split_here(record.config_of(config), registry.data_dir)
+    if not split:
+        return None
+    try:
+        return {"split": split, "examples": sum(1 for _ in _opened(name, config))}
+    except CbenchError:
+        # Some rows cannot be read; a run would say which.
+        return None
 
 
 def _opened(name: str, config: str) -> Iterator["Example"]:

@@ -18,7 +18,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format",
         metavar="NAME",
-        help="markdown, json, jsonl, csv, parquet, junit, html or a registered reporter "
+        help="markdown, json, jsonl, csv, parquet, junit, html, swebench or a registered reporter "
         "(default: by FILE's suffix)",
     )
     parser.add_argument(

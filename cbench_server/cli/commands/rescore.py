@@ -2,17 +2,26 @@
 
 import argparse
 import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cbench_server.cli import options
 from cbench_server.cli.connect import connect
+from cbench_server.cli.exits import UsageError
 from cbench_server.cli.judge import add_judge_flags
 from cbench_server.cli.stored_runs import find_run
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cbench_client import BenchClient
 
 _EXAMPLES = """\
 examples:
   cbench rescore last --evaluator summarization-quality
   cbench rescore last --judge-url http://localhost:8080 --judge-model my-judge
   cbench rescore last --references corrected.jsonl
+  cbench rescore last --references swebench-report.json
 """
 
 
@@ -27,7 +36,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         "--references",
         metavar="FILE",
         help="a .jsonl, .json, .csv, .tsv (also with .gz) or .parquet file whose fields replace "
-        "those of the examples with the same `id`, such as corrected answers",
+        "those of the examples with the same `id`, such as corrected answers; or a report of the "
+        "SWE-bench harness",
     )
     scoring.add_argument(
         "--skip-bad-lines",
@@ -45,12 +55,32 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     options.add_server_flags(parser)
 
 
+def _sent(client: "BenchClient", args: argparse.Namespace, systems: "Sequence[str]") -> str:
+    """Upload the references, and return their digest."""
+    from cbench_server.cli.uploads import upload
+    from cbench_server.datasets.readers.harness_report import harness_report
+
+    path = Path(args.references)
+    found = harness_report(path)
+    if not found:
+        sent = upload(client, args.references, None, skip_bad_lines=args.skip_bad_lines)
+        return str(sent["upload"])
+    if len(systems) > 1:
+        raise UsageError(
+            f"{path} is a report on one system, and the run has {', '.join(systems)}. "
+            "Run each of them by itself."
+        )
+    args.evaluators = args.evaluators or ["swebench"]
+    digest, _ = client.upload(found)
+    return digest
+
+
 def rescore(args: argparse.Namespace) -> int:
     """Rescore a finished run as a new run, follow it, print it."""
     from cbench_server.cli.follow import conclude
     from cbench_server.cli.output import check_output
     from cbench_server.cli.spec import evaluators_of
-    from cbench_server.cli.uploads import upload, upload_judge_files
+    from cbench_server.cli.uploads import upload_judge_files
 
     if not args.imports:
         check_output(args)
@@ -62,8 +92,7 @@ def rescore(args: argparse.Namespace) -> int:
         args.kind = parent.spec.kind
         references = ""
         if args.references:
-            sent = upload(client, args.references, None, skip_bad_lines=args.skip_bad_lines)
-            references = str(sent["upload"])
+            references = _sent(client, args, parent.systems)
         child = client.rescore(
             parent.run_id,
             evaluators_of(args),

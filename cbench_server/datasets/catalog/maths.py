@@ -2,7 +2,7 @@
 
 from cbench_server.datasets.catalog.fields import as_text
 from cbench_server.datasets.hub.sources import Part, Row, by_config, each, each_of_config
-from cbench_server.datasets.protocol import Aggregation, DatasetProtocol, differs, use
+from cbench_server.datasets.protocol import Aggregation, DatasetProtocol, use
 from cbench_server.datasets.record import hub_dataset
 from cbench_server.texts.boxes import last_boxes
 from cbench_server.types import Example
@@ -48,17 +48,15 @@ def _mgsm(row: Row, index: int, config: str) -> Example:
     }
 
 
-def _mgsm_protocol(config: str) -> DatasetProtocol:
-    return DatasetProtocol(
-        follows="google-research/url-nlp, mgsm; EleutherAI/lm-evaluation-harness, mgsm",
-        shown=("context", "question", "language"),
-        extraction="The final answer, with numbers as the language writes them.",
-        evaluators=use("math-equivalence", language=config),
-        primary_score="math_equiv",
-        groups=("language",),
-        aggregate=Aggregation(configs="macro"),
-        metric=differs("Numbers are compared by value; lm-eval compares the text of the last one."),
-    )
+_MGSM = DatasetProtocol(
+    follows="EleutherAI/lm-evaluation-harness, mgsm (flexible-extract)",
+    shown=("context", "question", "language"),
+    extraction="The last number of the response, without its punctuation.",
+    evaluators=use("math-equivalence", rule="mgsm"),
+    primary_score="mgsm_flexible",
+    groups=("language",),
+    aggregate=Aggregation(configs="macro"),
+)
 
 
 MGSM = hub_dataset(
@@ -71,7 +69,7 @@ MGSM = hub_dataset(
     each_of_config(_mgsm),
     default_config="en",
     family="maths",
-    protocol=_mgsm_protocol,
+    protocol=_MGSM,
     description="Grade school word problems in eleven languages.",
     size=250,
     licence="CC BY-SA 4.0",

@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from cbench_server.datasets.catalog.fields import references
+from cbench_server.datasets.catalog.fields import records, references
 from cbench_server.datasets.catalog.scrolls import scrolls_part, split_query
 from cbench_server.datasets.hub.sources import Access, Mapper, Part, Row, each
 from cbench_server.datasets.protocol import (
@@ -13,6 +13,7 @@ from cbench_server.datasets.protocol import (
     Axis,
     DatasetProtocol,
     differs,
+    use,
     uses,
 )
 from cbench_server.datasets.record import DatasetRecord, hub_dataset
@@ -37,18 +38,10 @@ _SCROLLS = Aggregation("geometric-mean", ("rouge_1_f1", "rouge_2_f1", "rouge_l_f
 _BESIDE = differs("The headline is the mean of rouge_l_f1; SCROLLS' figure is geometric_mean.")
 
 
-def _record(
-    name: str,
-    part: Part,
-    mapping: Mapper,
-    *,
-    follows: str,
-    metric: Axis = SAME,
-    data: Axis = SAME,
-    is_scrolls: bool = False,
-    **about: Any,
-) -> DatasetRecord:
-    protocol = DatasetProtocol(
+def _protocol(
+    *, follows: str, metric: Axis = SAME, data: Axis = SAME, is_scrolls: bool = False
+) -> DatasetProtocol:
+    return DatasetProtocol(
         follows=follows,
         withheld=("answer", "answers"),
         extraction="The whole response is the summary.",
@@ -59,6 +52,11 @@ def _record(
         data=data,
         aggregation=_BESIDE if is_scrolls else SAME,
     )
+
+
+def _record(
+    name: str, part: Part, mapping: Mapper, protocol: DatasetProtocol, **about: Any
+) -> DatasetRecord:
     return hub_dataset(
         name,
         part,
@@ -74,8 +72,10 @@ MULTI_NEWS = _record(
     "multi-news",
     Part(repository="alexfabbri/multi_news", revision="refs/convert/parquet"),
     each(_summary("document", "summary", "Summarize these news articles.")),
-    follows="Fabbri et al. 2019",
-    metric=differs("ROUGE of rouge-score; the paper has ROUGE-1, 2 and SU of another package."),
+    _protocol(
+        follows="Fabbri et al. 2019",
+        metric=differs("ROUGE of rouge-score; the paper has ROUGE-1, 2 and SU of another package."),
+    ),
     description="Several news articles on one event, separated by |||||.",
     size=5622,
     licence="non-commercial research",
@@ -99,8 +99,12 @@ DIALOGSUM = _record(
     "dialogsum",
     Part(repository="knkarthick/dialogsum"),
     _dialogsum,
-    follows="cylnlp/dialogsum",
-    metric=differs("ROUGE of rouge-score, the best of three references; the paper used py-rouge."),
+    _protocol(
+        follows="cylnlp/dialogsum",
+        metric=differs(
+            "ROUGE of rouge-score, the best of three references; the paper used py-rouge."
+        ),
+    ),
     description="Everyday dialogues; three people summarised each.",
     size=500,
     licence="CC BY-NC-SA 4.0",
@@ -122,8 +126,7 @@ QMSUM = _record(
     "qmsum",
     scrolls_part("qmsum"),
     each(_qmsum),
-    follows="tau-nlp/scrolls, metrics/rouge.py",
-    is_scrolls=True,
+    _protocol(follows="tau-nlp/scrolls, metrics/rouge.py", is_scrolls=True),
     description="Meeting transcripts, to be summarised with regard to a question.",
     size=272,
     licence="MIT",
@@ -134,33 +137,68 @@ SUMMSCREENFD = _record(
     "summscreenfd",
     scrolls_part("summ_screen_fd"),
     each(_summary("input", "output", "Summarize this TV episode transcript.")),
-    follows="tau-nlp/scrolls, metrics/rouge.py",
-    is_scrolls=True,
+    _protocol(follows="tau-nlp/scrolls, metrics/rouge.py", is_scrolls=True),
     description="Transcripts of TV episodes with their recaps.",
     size=338,
     licence="see the source",
     citation="Chen et al. 2022, arXiv:2104.07091; Shaham et al. 2022, arXiv:2201.03533",
 )
 
-MEETINGBANK = _record(
+
+def _meetingbank(rows: Iterator[Row], access: Access) -> Iterator[Example]:
+    if access.config == "qa":
+        for row in rows:
+            for number, pair in enumerate(records(row["QA_pairs"])):
+                yield {
+                    "id": f"{row['idx']}_{number}",
+                    "context": row["prompt"],
+                    "question": pair["question"],
+                    "answer": pair["answer"],
+                }
+        return
+    asked = "Summarize this meeting transcript."
+    yield from each(_summary("transcript", "summary", asked))(rows, access)
+
+
+def _meetingbank_protocol(config: str) -> DatasetProtocol:
+    if config == "qa":
+        return DatasetProtocol(
+            follows="microsoft/LLMLingua, experiments/llmlingua2/evaluation/metrics.py",
+            extraction="The first line of the response has to contain the answer.",
+            evaluators=use("subspan-em"),
+            primary_score="subspan_em",
+            metric=differs("An empty first line is taken as the response; LLMLingua-2 skips it."),
+        )
+    return _protocol(
+        follows="Hu et al. 2023",
+        metric=differs("ROUGE of rouge-score; the paper also has BERTScore and METEOR."),
+    )
+
+
+MEETINGBANK = hub_dataset(
     "meetingbank",
-    Part(repository="huuuyeah/meetingbank"),
-    each(_summary("transcript", "summary", "Summarize this meeting transcript.")),
-    follows="Hu et al. 2023",
-    metric=differs("ROUGE of rouge-score; the paper also has BERTScore and METEOR."),
-    description="City council meetings with their minutes.",
+    {
+        "": (Part(repository="huuuyeah/meetingbank"),),
+        "qa": (Part(repository="microsoft/MeetingBank-QA-Summary"),),
+    },
+    _meetingbank,
+    family="summarization",
+    protocol=_meetingbank_protocol,
+    description="City council meetings with their minutes; `qa` has questions on them.",
     size=862,
     licence="CC BY-NC-SA 4.0",
-    citation="Hu et al. 2023, arXiv:2305.17529",
+    citation="Hu et al. 2023, arXiv:2305.17529; Pan et al. 2024, arXiv:2403.12968",
 )
 
 GOVREPORT = _record(
     "govreport",
     Part(repository="ccdv/govreport-summarization"),
     each(_summary("report", "summary", "Summarize this government report.")),
-    follows="tau-nlp/scrolls, metrics/rouge.py",
-    is_scrolls=True,
-    data=differs("The test split of the full set; SCROLLS has splits of its own."),
+    _protocol(
+        follows="tau-nlp/scrolls, metrics/rouge.py",
+        is_scrolls=True,
+        data=differs("The test split of the full set; SCROLLS has splits of its own."),
+    ),
     description="Long reports of US government agencies with their summaries.",
     size=973,
     licence="see the source",

@@ -18,6 +18,7 @@ _DELETE_PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _ARTICLE_WORDS = frozenset({"a", "an", "the"})
 _NUMBER_WORDS = frozenset({"inf", "infinity", "nan"})
+_HOPELESS = 200
 _TOKEN_END = re.compile("[ -]")
 
 
@@ -51,6 +52,10 @@ class Drop(ResponseEvaluator):
             return {}
         response = processed.get("response")
         parts = response if isinstance(response, list | tuple) else [response]
+        # Each span of an answer can be met once, so of this many spans less than half a percent
+        # is right, which rounds to nothing.
+        if len(parts) >= _HOPELESS * max(map(len, answers)):
+            return {"drop_f1": 0.0, "drop_em": 0.0}
         given = [_span(answer_text(each, strip=self._strip_thinking)) for each in parts]
         f1 = exact_match = 0.0
         for answer in answers:

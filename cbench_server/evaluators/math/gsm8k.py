@@ -1,8 +1,10 @@
-"""Numbers as lm-evaluation-harness takes them from GSM8K solutions: the marked one, or the last."""
+"""Numbers as lm-evaluation-harness takes them from solutions of GSM8K and MGSM."""
 
 import re
+import string
 
 _MARKED = re.compile(r"#### (-?[0-9.,]+)")
+_DELETE_PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ANY = re.compile(r"-?[$0-9.,]{2,}|-?[0-9]+")
 
 
@@ -16,6 +18,16 @@ def flexible_match(response: str, reference: str) -> bool:
     """Whether the last number anywhere is the reference."""
     found = _ANY.findall(response)
     return bool(found) and _bare(found[-1]) == _bare(reference)
+
+
+def unpunctuated_match(response: str, reference: str) -> bool:
+    """Whether the last number is the reference, digit by digit: MGSM's, in any language's form."""
+    found = _ANY.findall(response)
+    return bool(found) and _digits(found[-1]) == _digits(reference)
+
+
+def _digits(text: str) -> str:
+    return text.strip().translate(_DELETE_PUNCTUATION)
 
 
 def _bare(text: str) -> str:

@@ -4,7 +4,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from cbench_server.evaluators.inputs import ScoreInfo
-from cbench_server.evaluators.math.gsm8k import flexible_match, strict_match
+from cbench_server.evaluators.math.gsm8k import (
+    flexible_match,
+    strict_match,
+    unpunctuated_match,
+)
 from cbench_server.evaluators.math.hendrycks import given_answer, is_equivalent
 from cbench_server.evaluators.math.verify import agrees_by_verify
 from cbench_server.types import Placement, Scores
@@ -46,6 +50,10 @@ RULES = {
             ScoreInfo("gsm8k_strict", "1.0 if the number after `####` is the answer."),
             ScoreInfo("gsm8k_flexible", "1.0 if the last number is the answer."),
         ),
+    ),
+    "mgsm": Rule(
+        {"mgsm_flexible": unpunctuated_match},
+        (ScoreInfo("mgsm_flexible", "1.0 if the last number has the digits of the answer."),),
     ),
 }
 """Rules by the name that `rule` gives them."""

@@ -1,0 +1,60 @@
+"""SWE-bench: patches out to the harness, its report back in."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cbench_client import Server
+from cbench_server.reports.swebench import patch_of
+from tests.datasets.test_records import FIXTURES
+from tests.datasets.test_runs import cbench
+
+__all__ = ["cbench"]
+
+_DIFF = "diff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-x\n+y\n"
+
+
+class _Fixer:
+    name = "fixer"
+
+    def process(self, example: dict[str, object]) -> dict[str, object]:
+        return {**example, "response": f"```diff\n{_DIFF}```"}
+
+
+@pytest.mark.parametrize(
+    ("response", "patch"),
+    [
+        (_DIFF, _DIFF),
+        (f"Here it is:\n{_DIFF}", _DIFF),
+        (f"Here:\n```diff\n{_DIFF}```\nDone.", _DIFF),
+        (f"<patch>\n{_DIFF}</patch>", _DIFF),
+        (f"<patch>\n```diff\n{_DIFF}```\n</patch>", _DIFF),
+        ("I cannot.", ""),
+        ("", ""),
+    ],
+    ids=["bare", "after words", "fenced", "tagged", "both", "none", "empty"],
+)
+def test_the_patch_is_found_in_a_response(response: str, patch: str) -> None:
+    assert patch_of(response) == patch
+
+
+def test_patches_go_to_the_harness_and_its_report_comes_back(cbench, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    with Server([_Fixer()]) as server:
+        run = cbench(
+            *("run", "--system", server.address, "--dataset", "swebench", "--data-dir", FIXTURES)
+        )
+    assert run.returncode == 0, run.stderr
+    assert "external" in run.stdout
+    out = tmp_path / "predictions.jsonl"
+    exported = cbench("export", "last", "--format", "swebench", "-o", out)
+    assert exported.returncode == 0, exported.stderr
+    (line,) = map(json.loads, out.read_text().splitlines())
+    assert line["model_name_or_path"] == "fixer"
+    assert line["model_patch"] == _DIFF
+    report = tmp_path / "fixer.mine.json"
+    ids = [line["instance_id"]]
+    report.write_text(json.dumps({"submitted_ids": ids, "resolved_ids": ids}, indent=2))
+    rescored = cbench("rescore", "last", "--references", report)
+    assert rescored.returncode == 0, rescored.stderr
+    assert "swebench_resolved" in rescored.stdout
