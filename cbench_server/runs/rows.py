@@ -153,7 +153,8 @@ class RowBuilder:
             context_only,
             not_applicable(dataset, example, scored, context_only=context_only),
         )
-        row.finish_reason, row.marks = answer.finish_reason, answer.marks
+        row.finish_reason = answer.finish_reason
+        row.marks += answer.marks
         return row
 
     def failed(self, item: Item, failure: Failure, latency: float) -> EvalRow:
