@@ -259,7 +259,7 @@ class Lane:
         work = partial(self._rows.failed, item, error.failure, seconds)
         is_short = item.spooled.size <= LONG_TEXT
         row = work() if is_short else await self._loop.run_in_executor(COUNTING, work)
-        row.marks = marks_of_failure(error.failure)
+        row.marks += marks_of_failure(error.failure)
         self._emit([row], item.size)
 
     def _check_hopeless(self, error: CallFailed) -> None:

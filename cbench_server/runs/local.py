@@ -5,10 +5,13 @@ import threading
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Literal, TypeVar
 
 from cbench_server.comparison import compare_two
+from cbench_server.contract import optional_method
+from cbench_server.datasets.prompts.library import known_datasets, prompt_for
+from cbench_server.datasets.prompts.prompt import BARE, Asking
 from cbench_server.events import RowScored
 from cbench_server.metrics.summary import Summarized, Summarizer
 from cbench_server.results import EvalResult, EvalRow
@@ -27,6 +30,7 @@ from cbench_server.scoring.placement import Scoring
 from cbench_server.scoring.workers import WorkerPool
 from cbench_server.spec import RunSpec
 from cbench_server.systems.caller import Caller
+from cbench_server.systems.in_process import INSTRUCTION, takes
 from cbench_server.tokens import Tokenizer
 from cbench_server.types import Metric
 
@@ -103,6 +107,7 @@ class Job:
             timed_rows=self.timed_rows,
             kind=self.kind,
             query_budget=self.query_budget,
+            prompts=self.prompts,
         )
         made = list(known.values())
         pipeline = Pipeline(plan, _ListSource(self.examples, known), scoring)
@@ -125,7 +130,30 @@ class Job:
         """Look at a system before it is called: it may change as it works."""
         if self.cache is None:
             return None
-        return SystemCache(self.cache, system, self.settings, self.plans, self.content)
+        content = self._content_with_prompt if _is_told(system) else self.content
+        return SystemCache(self.cache, system, self.settings, self.plans, content)
+
+    def _content_with_prompt(self, entry: SpooledExample) -> str:
+        content = self.content(entry)
+        asking = self.prompts.get(entry.dataset, BARE)
+        return content and f"{content}\n{asking.prompt.digest}"
+
+    @cached_property
+    def prompts(self) -> dict[str, Asking]:
+        """What systems that answer are told, by dataset; nothing where it has no known name."""
+        return {
+            label: Asking(prompt_for(name, config))
+            for label in self.plans
+            for name, _, config in [label.partition(":")]
+            if name in known_datasets()
+        }
+
+
+def _is_told(system: Any) -> bool:
+    """Whether a system wants to know what the dataset asks of whoever answers."""
+    names = ("process", "process_conversation", "query")
+    methods = [optional_method(system, f"{twin}{name}") for twin in ("a", "") for name in names]
+    return any(takes(method, INSTRUCTION) for method in methods)
 
 
 class _ListSource:

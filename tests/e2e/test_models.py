@@ -17,7 +17,7 @@ from .processes import examples, start_system
 
 
 class Model(ThreadingHTTPServer):
-    """Answers every chat with one word it finds in the last system message, else `unknown`."""
+    """Answers every chat with one word it finds before the question, else `unknown`."""
 
     daemon_threads = True
 
@@ -39,7 +39,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.server.before_answering()
         every = self.server.fail_every
         status = 503 if every and len(self.server.requests) % every == 0 else 200
-        context = body["messages"][0]["content"]
+        context = body["messages"][-1]["content"].split("\nParis ")[0]
         word = "Paris" if "Paris" in context else "unknown"
         reply = {
             "choices": [{"message": {"content": word}}],
@@ -79,8 +79,10 @@ def test_a_proxy_is_a_system_like_any_other(client: BenchClient, model: Model) -
     assert {row.scores["exact_match"] for row in seen.rows} == {1.0}
     assert {row.usage.total_tokens for row in seen.rows} == {12}
     assert {request["model"] for request in model.requests} == {"gpt-4"}
-    # Gold answers stay home: the model saw the context and the question only.
-    assert all(len(request["messages"]) == 2 for request in model.requests)
+    # Gold answers stay home: the model saw the prompt, the context and the question only.
+    (texts,) = {len(request["messages"]) for request in model.requests}
+    assert texts == 1
+    assert {row.usage.requests for row in seen.rows} == {1}
 
 
 def test_a_model_that_stumbles_is_asked_again(client: BenchClient, model: Model) -> None:

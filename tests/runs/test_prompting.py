@@ -134,9 +134,14 @@ async def test_one_that_does_not_is_called_as_before() -> None:
     assert answer.processed == {"keys": ["context"]}
 
 
-def test_evaluate_calls_a_system_that_wants_an_instruction() -> None:
-    result = evaluate([Answers()], [{"context": "c", "answer": "a"}], [AnswerQuality()], None, 1)
-    assert result.rows[0].failure is None
+def test_evaluate_tells_a_system_what_a_known_dataset_asks(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"max_examples": 1, "progress": False, "cache_dir": tmp_path}
+    known = evaluate([Answers()], "mini-choice", **settings).rows[0].processed or {}
+    assert known["response"].startswith("Choose the one right option.")
+    given = [{"context": "c", "answer": "a"}]
+    unknown = evaluate([Answers()], given, [AnswerQuality()], **settings).rows[0].processed or {}
+    assert unknown["response"] == ""
+    assert evaluate([Answers()], "mini-choice", **settings).rows[0].reused
 
 
 def test_a_memory_system_is_told_with_its_questions(tmp_path: Path) -> None:
