@@ -27,8 +27,8 @@ def with_time_notes(
     local = [system.name for system in systems if system.is_on_this_machine]
     if len(local) > 1:
         text = (
-            f"{', '.join(local[:-1])} and {local[-1]} share the daemon's machine: their times under "
-            "load contain each other's, times alone do not."
+            f"{', '.join(local[:-1])} and {local[-1]} share the daemon's machine: their times "
+            "under load contain each other's, times alone do not."
         )
         notes.append(RunNote(SHARED_MACHINE, text))
     return tuple(notes)
