@@ -1,9 +1,9 @@
 """Level: how many calls one endpoint or system gets at once, found by trying instead of flooding.
 
 It starts with one call in flight and doubles while that raises the throughput
-by a tenth, up to a cap. Where it does not, the level before stays, and is
-tried again later, each time after a longer pause: one look may have met a busy
-moment. A refusal for overload or a missed deadline halves it, and climbing
+by a tenth, up to a cap. Where it does not, looked at twice, the level before
+stays, and climbing is tried again later, each time after a longer pause: a look
+may have met a busy moment. A refusal for overload or a missed deadline halves it, and climbing
 begins again only after a while without trouble.
 """
 
@@ -20,7 +20,7 @@ GAIN = 1.1
 _CALM = 64
 # Fewer calls, or a shorter time, tell nothing about throughput.
 _LEAST_SEEN = 4
-_LEAST_SECONDS = 0.1
+_LEAST_SECONDS = 0.25
 _FIRST_PAUSE_S = 2.0
 
 
@@ -38,6 +38,7 @@ class Climb:
         self._lower = start
         """The level before, to return to."""
         self._is_settled = cap <= start
+        self._is_doubted = False
         self._calm = 0
         self._pause = _FIRST_PAUSE_S
         self._look_again_at = 0.0
@@ -67,6 +68,12 @@ class Climb:
                 if elapsed >= _LEAST_SECONDS:
                     self._climb(self._done / elapsed)
 
+    def begin_at(self, limit: int) -> None:
+        """Begin higher up, where that is known to do no harm."""
+        self.limit = self._lower = limit
+        self._is_settled = limit >= self._cap
+        self._before = self._since = None
+
     def _may_look_again(self) -> bool:
         return self._calm >= _CALM and self._clock() >= self._look_again_at
 
@@ -79,7 +86,11 @@ class Climb:
         self._settle()
 
     def _climb(self, throughput: float) -> None:
-        if self._before is not None and throughput < GAIN * self._before:
+        is_worth_it = self._before is None or throughput >= GAIN * self._before
+        self._is_doubted = not (is_worth_it or self._is_doubted)
+        if self._is_doubted:
+            pass  # Once more, before it is believed.
+        elif not is_worth_it:
             self.limit = self._lower
             self._look_again_at = self._clock() + self._pause
             self._pause *= 2

@@ -15,6 +15,7 @@ from cbench_server.runs.turns import (
     CHOSEN_AMONG,
     CHOSEN_AMONG_BYTES,
     LEAST_TIMED,
+    QUICK_SECONDS,
     Allowance,
     chosen_among,
 )
@@ -37,9 +38,12 @@ class ExampleLane(Lane):
         self._all_fed = False
         self._is_first = True
         self._width = 0
+        self._taken: list[float] = []
+        """Seconds that calls took which were timed alone."""
         self._start = 0
         """The ordinal of the next example to feed."""
         self._feeder: asyncio.Task[None] | None = None
+        self._tell_width()
 
     def _drive(self, group: asyncio.TaskGroup) -> None:
         self._feeder = group.create_task(self._feed())
@@ -122,6 +126,11 @@ class ExampleLane(Lane):
             item.is_alone = is_warm
             await self._call_timed(item, allowance)
             is_warm = True
+        taken = sorted(self._taken)
+        if len(taken) >= LEAST_TIMED and taken[len(taken) // 2] <= QUICK_SECONDS:
+            # Many calls in a message cost us less, and no call can wait for long.
+            self._slots.begin_wide()
+            self._tell_width()
         if not self._all_fed:
             self._items.extend([item for items in left.values() for item in items])
 
@@ -141,6 +150,9 @@ class ExampleLane(Lane):
             self._slots.end()
             self._slots.answered(1)
             item.is_alone &= self._is_timed
+            if item.is_alone:
+                handler = answer.handler_seconds
+                self._taken.append(answer.latency if handler is None else handler)
             self._defer(answer)
         allowance.spend(clock() - item.called_at, calls=int(item.is_alone))
 
@@ -182,13 +194,16 @@ class ExampleLane(Lane):
         slots.succeeded(len(answers))
         slots.end(len(answers))
         slots.answered(len(answers))
-        if slots.limit != self._width:
-            self._width = slots.limit
-            self._caller.widen(self._width)
+        self._tell_width()
         self._take(answers)
         # The next calls go out before these answers are scored, or a burst of
         # answers would leave the system idle until the last of them is scored.
         self.pump()
+
+    def _tell_width(self) -> None:
+        if self._slots.limit != self._width:
+            self._width = self._slots.limit
+            self._caller.widen(self._width)
 
     def _failure(self, item: Item, error: CallFailed) -> None:
         if self._group is not None:

@@ -9,7 +9,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
-from cbench_server.models.level import Climb
+from cbench_server.models.level import CAP, Climb
 from cbench_server.runs.turns import Traffic
 
 AHEAD_SECONDS = 0.025
@@ -140,6 +140,11 @@ class Slots:
     def succeeded(self, calls: int) -> None:
         """Count calls that went well, before they are counted as over."""
         self._climb.count(calls, is_full=self.active >= self.limit)
+
+    def begin_wide(self) -> None:
+        """Begin with all calls there may be without being asked for, where that does no harm."""
+        if self.limit < min(self.width, CAP):
+            self._climb.begin_at(min(self.width, CAP))
 
     def overloaded(self, sent_at: float | None = None) -> None:
         """Step back: a call that was sent then met a system that is full, or its deadline."""
