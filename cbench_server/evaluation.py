@@ -11,7 +11,7 @@ from cbench_server.datasets.conversations import questions
 from cbench_server.datasets.protocol import DatasetProtocol
 from cbench_server.datasets.record import DEFAULT_REFERENCE_FIELDS
 from cbench_server.errors import InvalidInput
-from cbench_server.registry import load_dataset, registry
+from cbench_server.registry import load_dataset, registry, split_name
 from cbench_server.results import EvalResult
 from cbench_server.runs.identity import digest_of
 from cbench_server.runs.local import Job, finish, tokenizer_name
@@ -219,7 +219,7 @@ def _metrics(
 ) -> list[Metric]:
     if metrics is not None:
         return components(metrics, "metric")
-    refs = tuple(DatasetRef(tag) for tag in plans)
+    refs = tuple(DatasetRef(*split_name(tag)) for tag in plans)
     return resolve_metrics(RunSpec(systems=(), datasets=refs, kind=kind), registry)
 
 

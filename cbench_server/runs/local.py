@@ -222,6 +222,8 @@ def name_score(rows: Sequence[EvalRow]) -> None:
     if first is not None:
         for row in unnamed:
             row.primary_score = next(iter(first.scores))
+            # As long as it had no name, no example could have it.
+            row.not_applicable = tuple(name for name in row.not_applicable if name)
 
 
 def tokenizer_name(tokenizer: str | Tokenizer | None) -> str:

@@ -28,7 +28,7 @@ def test_scores_without_a_reference_do_not_apply() -> None:
 
 
 def test_retention_needs_an_answer_that_can_be_found_in_the_context() -> None:
-    applicability = DatasetPlan([ContextRetention()]).applicability
+    applicability = DatasetPlan([ContextRetention()], primary_score="f1").applicability
     names = ("answer_retained", "answer_recall")
     assert applicability.missing({}) == ()
     assert applicability.missing_retention({"context": "to Rome", "answer": "Rome"}) == ()
