@@ -145,7 +145,7 @@ def test_a_filter_that_leaves_nothing_is_explained(
     cbench: Cbench, condition: str, reason: str
 ) -> None:
     run = cbench("run", "--builtin", "identity", "--dataset", "mini-qa", "--where", condition)
-    assert run.returncode == 1
+    assert run.returncode == 2
     assert reason in run.stdout
 
 
