@@ -3,6 +3,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
+# Packages are installed without bytecode; each process would compile all it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-polyglot test lint format protos statements release-protos conformance report-page golden bench docs clean base dev stubs-tools
 
@@ -44,7 +47,7 @@ report-page: dev ## rebuild the page of the HTML report from web/report
 golden: dev ## rewrite the golden files and the output shown in the README; review the diff
 	@CBENCH_GOLDEN=1 $(BIN)/python -m pytest tests/reports tests/cli tests/test_readme.py
 
-bench: base ## measure the daemon; writes numbers, asserts nothing
+bench: dev ## measure the daemon; writes numbers, asserts nothing
 	@$(BIN)/python scripts/bench.py
 
 docs: dev ## rewrite the parts of docs/ that are generated from the code

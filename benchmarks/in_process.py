@@ -35,7 +35,9 @@ class Echo:
 def ours(examples: list[dict[str, Any]], workers: int) -> float:
     """Rows per second of `evaluate()`."""
     started = time.perf_counter()
-    result = evaluate([Echo()], examples, [AnswerQuality()], progress=False, max_workers=workers)
+    result = evaluate(
+        [Echo()], examples, [AnswerQuality()], [], progress=False, max_workers=workers
+    )
     elapsed = time.perf_counter() - started
     assert len(result.rows) == len(examples)
     return len(examples) / elapsed

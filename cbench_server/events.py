@@ -4,7 +4,7 @@ All but Progressed are stored and carry `seq`, their place in the run, from 1
 without gaps; they are published only once they are on disk.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from cbench_server.results import EvalRow
 from cbench_server.spec import Run, RunState
@@ -31,6 +31,8 @@ class RowScored:
     """One example was processed and scored, or failed."""
 
     row: EvalRow
+    packed: bytes | None = field(default=None, repr=False, compare=False)
+    """What the system returned as a store keeps it, if it was read there and is unchanged."""
 
 
 @dataclass(frozen=True, slots=True)

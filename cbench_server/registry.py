@@ -9,7 +9,8 @@ import logging
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, partial
-from itertools import islice
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from cbench_server.contract import aliases_of
@@ -275,23 +276,30 @@ def split_name(name: str) -> tuple[str, str]:
     return f"{prefix}{base}", config
 
 
-def load_dataset(name: str, **options: Any) -> Iterable[Example]:
-    """Load examples by name.
+def load_dataset(name: str | PathLike[str], **options: Any) -> Iterable[Example]:
+    """Load examples by name, or from a file: .jsonl, .json, .csv, .tsv, .parquet, or gzipped.
 
-    A registered function gets the options as they are. For a DatasetRecord
-    `n` is how many examples to give at most, `config` which part to load (or
-    a name such as `mmlu:anatomy`), and the rest goes to its loader.
+    `n` is how many examples to give at most. A dataset takes `config` (or a
+    name such as `mmlu:anatomy`), and those of the hub `split`, `revision`,
+    `data_dir` and `skip_bad_lines`; a file takes `skip_bad_lines`, and `tag`,
+    by which its rows are to be known instead of its name. They can be iterated more than once. A
+    registered function gets the options as they are.
     """
-    from cbench_server.datasets import DatasetRecord
+    from cbench_server.datasets.loaded import loaded_file, loaded_record
+    from cbench_server.datasets.readers.files import is_file_name
+    from cbench_server.datasets.record import DatasetRecord
 
+    if not isinstance(name, str) or is_file_name(name):
+        return loaded_file(Path(name), **options)
     base, config = split_name(name)
     loader = registry.get("dataset", base)
     if config:
         options = {"config": config, **options}
-    if isinstance(loader, DatasetRecord):
-        count = options.pop("n", None)
-        return islice(loader.examples(**options), count)
-    return cast(Iterable[Example], loader(**options))
+    if not isinstance(loader, DatasetRecord):
+        return cast(Iterable[Example], loader(**options))
+    if loader.hub is not None and registry.data_dir:
+        options = {"data_dir": registry.data_dir, **options}
+    return loaded_record(loader, **options)
 
 
 def register_evaluator(name: str, evaluator: Callable[..., Evaluator] | Evaluator) -> None:

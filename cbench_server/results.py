@@ -12,6 +12,17 @@ import msgspec
 
 Summary = dict[str, dict[str, float | None]]
 
+PROMPT_OVER_WINDOW = "PROMPT_OVER_WINDOW"
+"""Mark: prompt and answer together do not fit the model's window, by our count."""
+PROMPT_CUT = "PROMPT_CUT"
+"""Mark: the endpoint read less than it was sent, or refused the prompt as too long."""
+ANSWER_CUT = "ANSWER_CUT"
+"""Mark: the answer ended at the limit of its tokens."""
+RETRIED_ALONE = "RETRIED_ALONE"
+"""Marks a row whose call met its deadline with others in flight and was made again alone."""
+INGESTED_ALONE = "INGESTED_ALONE"
+"""Marks a row whose conversation was put into a memory while nothing else was called."""
+
 RETENTION = "answer_retained"
 """The score that counts for a system which never returns a response, only contexts."""
 
@@ -80,7 +91,7 @@ class EvalRow(msgspec.Struct, omit_defaults=True):
     calls_in_flight: int = 0
     """Calls of this system when this one was sent, itself included; 0 means unknown."""
     alone: bool = False
-    """Whether no other call of the run was in flight meanwhile."""
+    """Whether it was timed while no other call of the run was in flight."""
     finish_reason: str = ""
     """Why the model stopped, in its server's words."""
     marks: tuple[str, ...] = ()
@@ -135,13 +146,17 @@ class EvalResult:
         default=None, repr=False, compare=False
     )
     """Computes the summary of a part; without it `filter` leaves the summary empty."""
+    describe: Callable[[Sequence[EvalRow]], dict[str, Any]] | None = field(
+        default=None, repr=False, compare=False
+    )
+    """Records how a part was made; without it `filter` leaves the config as it is."""
     comparer: Callable[[Sequence[EvalRow], str, str, str | None], Any] | None = field(
         default=None, repr=False, compare=False
     )
     """Compares two systems; without it there is no `compare`."""
 
     def filter(self, **attributes: Any) -> "EvalResult":
-        """Keep the rows whose attributes equal all the values; the summary is theirs."""
+        """Keep the rows whose attributes equal all the values; summary and config are theirs."""
         rows = [
             row
             for row in self.rows
@@ -150,7 +165,9 @@ class EvalResult:
         present = {row.system for row in rows}
         timing = {name: seconds for name, seconds in self.timing.items() if name in present}
         summary = self.summarize(rows) if self.summarize else {}
-        return replace(self, rows=rows, summary=summary, timing=timing)
+        config = self.describe(rows) if self.describe else self.config
+        config = {**config, "filter": {**self.config.get("filter", {}), **attributes}}
+        return replace(self, rows=rows, summary=summary, timing=timing, config=config)
 
     def compare(self, a: str, b: str, score_field: str | None = None) -> Any:
         """Say whether system `a` is better than `b`, by how much and at what cost.

@@ -11,7 +11,8 @@ def text_size(example: Mapping[str, Any]) -> int:
     """Estimate the bytes an example holds, cheaply: its texts, one level of lists deep."""
     size = 0
     for value in example.values():
-        if isinstance(value, str | bytes):
+        # Nearly all is text, and asking for the type itself is three times as quick.
+        if type(value) is str or isinstance(value, str | bytes):
             size += len(value)
         elif isinstance(value, list):
             size += sum([len(item) if isinstance(item, str) else 64 for item in value])

@@ -1,5 +1,6 @@
 """The spec of a run, which says what it was asked to do, and the record kept of it."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from enum import StrEnum
 from typing import Any, Literal
@@ -11,6 +12,8 @@ Options = dict[str, Any]
 # Fields that came after the first release. While they have their defaults they are in no digest,
 # so that what was stored before is still known by its own.
 _LATER = {"since": 2}
+# Asks for nothing, so it is never in a digest.
+_RECORD = {"is_record": True}
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,8 @@ class SystemRef:
     role: Literal["", "control", "anchor", "direct"] = field(default="", metadata=_LATER)
     """What it is there for; empty means that it is under test."""
     swept_option: str = field(default="", metadata=_LATER)
+    log: str = field(default="", metadata=_RECORD)
+    """Where the client that launched it keeps what it prints."""
 
 
 @dataclass(frozen=True)
@@ -168,7 +173,8 @@ def plain_spec(spec: Any) -> Any:
         return {
             each.name: plain_spec(value)
             for each in fields(spec)
-            if not ((value := getattr(spec, each.name)) == _default(each) and each.metadata)
+            if "is_record" not in each.metadata
+            and not ((value := getattr(spec, each.name)) == _default(each) and each.metadata)
         }
     if isinstance(spec, tuple | list):
         return [plain_spec(each) for each in spec]
@@ -216,6 +222,13 @@ class RunNote:
     dataset: str = ""
 
 
+def renewed(earlier: Iterable[RunNote], notes: Sequence[RunNote]) -> tuple[RunNote, ...]:
+    """Put notes in the place of those that said the same earlier."""
+    new = {(note.code, note.system, note.dataset) for note in notes}
+    kept = [note for note in earlier if (note.code, note.system, note.dataset) not in new]
+    return (*kept, *notes)
+
+
 @dataclass(frozen=True)
 class Run:
     """One evaluation, past or present. Times are seconds since the epoch."""
@@ -239,6 +252,20 @@ class Run:
     systems: tuple[str, ...] = ()
     """The names of its systems, in order, once they have been described."""
     notes: tuple[RunNote, ...] = ()
+
+    @property
+    def rows_per_example(self) -> int:
+        """How many rows each example becomes, over all systems and repeats."""
+        systems = self.systems or [""] * len(self.spec.systems)
+        return sum(self.repeats_of(system) for system in systems)
+
+    def is_control(self, system: str) -> bool:
+        """Whether it is a matched control, which the run added by itself."""
+        return system in self.config.get("repeats", {})
+
+    def repeats_of(self, system: str) -> int:
+        """How often a system gets each example; matched controls differ from the others in it."""
+        return int(self.config.get("repeats", {}).get(system, self.spec.repeats))
 
     @property
     def completed_rows(self) -> int:

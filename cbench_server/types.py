@@ -23,7 +23,8 @@ class System(Protocol):
 
     A system may also offer `aprocess(example)`, which is awaited instead;
     `process_conversation(turns)` for multi-turn examples; and `version`, by
-    which stored answers are known to be its own.
+    which stored answers are known to be its own. A method that names a
+    parameter `instruction` is told what the dataset asks of whoever answers.
     """
 
     @property
@@ -99,7 +100,8 @@ class MemorySystem(Protocol):
 
     A method may also name a `scope` parameter, by which one object keeps many
     conversations apart, and `query` may name `budget`, the most tokens of
-    remembered text to hand to a model, and `asked_at`. An awaited twin
+    remembered text to hand to a model, `asked_at`, and `instruction`, what the
+    dataset asks of whoever answers. An awaited twin
     (`areset`, `aingest`, `aquery`) is used instead where there is one.
     """
 

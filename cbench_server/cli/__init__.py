@@ -1,5 +1,6 @@
 """The command line `cbench`: flags in, exit codes out."""
 
+import argparse
 import os
 import signal
 import sys
@@ -9,13 +10,20 @@ from collections.abc import Sequence
 from cbench_server.cli.exits import INTERRUPTED, complain
 from cbench_server.cli.exits import report as report_error
 from cbench_server.cli.parser import parse
+from cbench_server.cli.signals import leave_if_told, obey_signals
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Carry out one command and return its exit code."""
     args = parse(list(sys.argv[1:] if argv is None else argv))
     if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, _end)
+        obey_signals()
+    code = _carry_out(args)
+    leave_if_told(code)
+    return code
+
+
+def _carry_out(args: argparse.Namespace) -> int:
     try:
         code: int = args.handler(args)
         sys.stdout.flush()
@@ -28,10 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         # again when it closes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
+    except SystemExit as end:
+        return int(end.code or 0)
     except Exception as error:
         return report_error(error)
-
-
-def _end(number: int, _: object) -> None:
-    # As an exception, so that what a command has started is stopped too.
-    sys.exit(128 + number)

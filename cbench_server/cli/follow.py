@@ -1,16 +1,18 @@
 """Follower of a run: progress on stderr, rows to a callback, Ctrl-C cancels."""
 
 import argparse
-import os
 import signal
 import sys
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 
 from cbench_client import BenchClient
 from cbench_client._gen.cbench.v1 import bench_pb2
-from cbench_server.cli import launch
 from cbench_server.cli.exits import INTERRUPTED
+from cbench_server.cli.launches import Launches
 from cbench_server.cli.output import complain_of_failure, exit_code, print_row, print_run
+from cbench_server.cli.signals import leave
 from cbench_server.cli.stored_runs import run_of
 from cbench_server.rpc.runs import state_from_proto
 from cbench_server.runs.progress import ProgressDisplay, open_progress
@@ -31,9 +33,18 @@ class Interrupted(Exception):
 class Follower:
     """Takes the events of one run; `run` is its state at the end."""
 
-    def __init__(self, display: ProgressDisplay, on_row: OnRow | None) -> None:
+    def __init__(
+        self,
+        client: BenchClient,
+        display: ProgressDisplay,
+        on_row: OnRow | None,
+        launches: Launches | None,
+    ) -> None:
+        self._client = client
         self._display = display
         self._on_row = on_row
+        self._launches = launches
+        self._addresses: dict[str, str] | None = None
         self._state = RunState.RUNNING
         self.run_id = ""
         self.run: Run | None = None
@@ -50,22 +61,39 @@ class Follower:
         elif kind == "accepted":
             self.run_id = event.accepted.run_id
             self._display.note(f"run {self.run_id}")
+            if self._launches is not None:
+                self._launches.remember(self.run_id)
+            for notice in run_of(event.accepted).config.get("notices", ()):
+                self._display.note(f"note: {printable(notice)}")
             self._show(event.accepted.progress)
         elif kind == "finished":
             self.run = run_of(event.finished)
+            if self._launches is not None and self.run.state is RunState.SUCCEEDED:
+                self._launches.forget(self.run_id)
             self._show(event.finished.progress)
 
     def _show(self, progress: bench_pb2.Progress) -> None:
-        systems = progress.systems
-        # Every system does the same rows.
-        total = progress.total_rows // len(systems) if systems else 0
-        for system in systems:
+        for system in progress.systems:
             self._display.set(
                 printable(system.system),
                 system.completed_rows,
                 system.failed_rows,
-                total if progress.HasField("total_rows") else None,
+                system.total_rows if system.HasField("total_rows") else None,
             )
+
+        if self._launches is not None:
+            self._launches.count(self._good_rows(progress))
+
+    def _good_rows(self, progress: bench_pb2.Progress) -> dict[str, int]:
+        """Count the rows that did not fail, by the address of their system."""
+        if self._addresses is None:
+            known = run_of(self._client.get(self.run_id)).config.get("systems", [])
+            self._addresses = {each["name"]: each["location"] for each in known}
+        counts: Counter[str] = Counter()
+        for system in progress.systems:
+            address = self._addresses.get(system.system, "")
+            counts[address] += system.completed_rows - system.failed_rows
+        return counts
 
     def _note(self, state: RunState, reason: str) -> None:
         if state is RunState.WAITING:
@@ -83,14 +111,15 @@ def follow(
     quiet: bool = False,
     on_row: OnRow | None = None,
     cancels: bool = True,
+    launches: Launches | None = None,
 ) -> Run:
     """Follow a run to its end and return it.
 
     Ctrl-C cancels the run and raises `Interrupted`, or, unless `cancels`,
     leaves it alone and raises KeyboardInterrupt. A second one ends the process.
     """
-    with open_progress(not quiet, {}) as display:
-        follower = Follower(display, on_row)
+    with open_progress(not quiet, {}) as display, _speaking(launches, display):
+        follower = Follower(client, display, on_row, launches)
         follower.run_id = run_id
         try:
             for event in events:
@@ -104,6 +133,18 @@ def follow(
     return follower.run or run_of(client.get(follower.run_id))
 
 
+@contextmanager
+def _speaking(launches: Launches | None, display: ProgressDisplay) -> Iterator[None]:
+    """Show what launched systems say above the progress."""
+    if launches is not None:
+        launches.voice.through = display.note
+    try:
+        yield
+    finally:
+        if launches is not None:
+            launches.voice.through = None
+
+
 def conclude(
     client: BenchClient,
     events: Iterable[bench_pb2.RunEvent],
@@ -113,7 +154,7 @@ def conclude(
     streams_rows: bool = False,
     with_rows: bool = False,
     cancels: bool = True,
-    launched: Iterable[str] = (),
+    launches: Launches | None = None,
 ) -> int:
     """Follow a run to its end, print it, and return the exit code.
 
@@ -122,14 +163,18 @@ def conclude(
     on_row = print_row if streams_rows else None
     try:
         run = follow(
-            client, events, run_id=run_id, quiet=args.quiet, on_row=on_row, cancels=cancels
+            client,
+            events,
+            run_id=run_id,
+            quiet=args.quiet,
+            on_row=on_row,
+            cancels=cancels,
+            launches=launches,
         )
     except Interrupted as interruption:
         kept = interruption.run
         how = f"resume with: cbench resume {kept.run_id}"
         print(f"kept {kept.completed_rows:,} rows; {how}", file=sys.stderr)
-        for target in launched:
-            print(f"first start the launched system again, at {target}", file=sys.stderr)
         return INTERRUPTED
     if not streams_rows:
         print_run(client, run, args.output, with_rows=with_rows)
@@ -138,8 +183,4 @@ def conclude(
 
 
 def _end_on_next_interrupt() -> None:
-    def leave(*_: object) -> None:
-        launch.kill_all()
-        os._exit(INTERRUPTED)
-
-    signal.signal(signal.SIGINT, leave)
+    signal.signal(signal.SIGINT, lambda *_: leave(INTERRUPTED))

@@ -1,39 +1,93 @@
-"""The judge of a run: its flags, and the evaluator they describe."""
+"""The judges of a run: their flags, and the evaluators they describe."""
 
 import argparse
+import json
+from pathlib import Path
 from typing import Any
 
 from cbench_server.cli.exits import UsageError
-from cbench_server.cli.values import number, positive_int
+from cbench_server.cli.files import read_text
+from cbench_server.cli.options import REPEATABLE
+from cbench_server.cli.values import number, option, positive_int
 
 _JUDGES = {"process": "llm-judge", "memory": "memory-judge"}
 # What each flag is called as an option of the judge.
 _SETTINGS = {
-    "judge_model": "model",
-    "judge_pack": "pack",
     "judge_repeats": "repeats",
     "judge_rpm": "rpm",
     "judge_credential": "credential",
     "max_cost": "max_cost",
 }
+# What needs a judge to mean anything.
+_OF_JUDGES = ("judge_model", "packs", "judge_option", "judge_price", "judge_unqualified")
+PACK_HELP = (
+    "what the judge is asked: correctness, helpfulness, mt-bench or alpaca-eval; memory-qa, "
+    "strict, lenient, longmemeval, locomo or frames; or a .json file with prompts "
+    "(see docs/judges.md); repeatable"
+)
 
 
 def add_judge_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags in a separate group."""
     group = parser.add_argument_group("a judge")
+    add_judge_address(group)
+    group.add_argument(
+        "--judge-unqualified",
+        action="store_true",
+        help="go on with a judge that did not pass its controls; every figure of it is marked †",
+    )
+    group.add_argument(
+        "--labels",
+        metavar="FILE",
+        dest="labels_file",
+        help="verdicts of people on some of the rows (.jsonl: example_id, verdict, and system), "
+        "from which the true rate is estimated",
+    )
+    group.add_argument(
+        "--errata",
+        metavar="FILE",
+        help="known mistakes of a dataset (.jsonl); scores are shown as published and with them",
+    )
+    group.add_argument(
+        "--max-cost",
+        metavar="USD",
+        type=number,
+        help="the most that the judge may cost; rows beyond it get no score from it. Needs "
+        "--judge-price",
+    )
+
+
+def add_judge_address(group: Any) -> None:
+    """Add the flags that say which judge is asked, and how."""
     group.add_argument(
         "--judge-url",
         metavar="URL",
-        help="an OpenAI-compatible endpoint whose model judges every response",
+        help="an OpenAI-compatible endpoint whose model judges every response; a second one is a "
+        "second rater",
+        **REPEATABLE,
     )
     group.add_argument(
-        "--judge-model", metavar="MODEL", help="the model of the judge (default: --model)"
+        "--judge-model",
+        metavar="MODEL",
+        help="the model of the judge, one for each --judge-url; without it the run is marked as "
+        "self-graded (default: --model)",
+        **REPEATABLE,
     )
     group.add_argument(
+        "--pack",
         "--judge-pack",
         metavar="NAME",
-        help="what the judge is asked: correctness or helpfulness, or memory-qa in a memory run "
-        "(default: the first)",
+        dest="packs",
+        help=f"{PACK_HELP} (default: correctness, or memory-qa in a memory run)",
+        **REPEATABLE,
+    )
+    group.add_argument(
+        "--judge-option",
+        metavar="KEY=VALUE",
+        type=option,
+        help="a further key of the judge's requests, such as seed=7 or temperature=0.2 (default: "
+        "temperature 0, and as many tokens as the pack needs); null takes one out",
+        **REPEATABLE,
     )
     group.add_argument(
         "--judge-repeats",
@@ -57,13 +111,6 @@ def add_judge_flags(parser: argparse.ArgumentParser) -> None:
         type=prices,
         help="what a million tokens of prompt and reply cost, in US dollars, such as 2.5,10",
     )
-    group.add_argument(
-        "--max-cost",
-        metavar="USD",
-        type=number,
-        help="the most that the judge may cost; rows beyond it get no score from it. Needs "
-        "--judge-price",
-    )
 
 
 def prices(text: str) -> tuple[float, float]:
@@ -75,17 +122,85 @@ def prices(text: str) -> tuple[float, float]:
 
 
 def judge_evaluators(args: argparse.Namespace) -> list[dict[str, Any]]:
-    """Return the judge as a reference to an evaluator; none without --judge-url."""
-    given = {name: value for name in _SETTINGS if (value := getattr(args, name)) is not None}
+    """Return the judges as references to evaluators, one for each rater and pack.
+
+    The first has the plain names of its scores; the others add what tells them apart.
+    """
     if not args.judge_url:
-        if given or args.judge_price:
-            flag = "--" + next(iter(given), "judge_price").replace("_", "-")
+        given = [name for name in (*_OF_JUDGES, *_SETTINGS) if vars(args).get(name)]
+        if given:
+            flag = "--" + given[0].removesuffix("s").replace("_", "-")
             raise UsageError(f"{flag} needs --judge-url URL.")
         return []
     if args.max_cost is not None and args.judge_price is None:
         raise UsageError("--max-cost needs --judge-price IN,OUT, to know what tokens cost.")
-    options: dict[str, Any] = {"base_url": args.judge_url, "model": args.model}
-    options |= {_SETTINGS[name]: value for name, value in given.items()}
+    packs = [_pack(text) for text in args.packs] or [{}]
+    return [
+        {"name": _JUDGES[args.kind], "label": label, "options": {**rater, **pack}}
+        for rater, pack, label in _labelled(_raters(args), packs)
+    ]
+
+
+def _raters(args: argparse.Namespace) -> list[dict[str, Any]]:
+    models = args.judge_model
+    if len(models) > 1 and len(models) != len(args.judge_url):
+        raise UsageError(
+            f"there are {len(models)} --judge-model for {len(args.judge_url)} --judge-url; give "
+            "one for all, or one for each."
+        )
+    shared: dict[str, Any] = {
+        option_name: value
+        for name, option_name in _SETTINGS.items()
+        if (value := vars(args)[name]) is not None
+    }
     if args.judge_price is not None:
-        options["input_price"], options["output_price"] = args.judge_price
-    return [{"name": _JUDGES[args.kind], "options": options}]
+        shared["input_price"], shared["output_price"] = args.judge_price
+    if args.judge_option:
+        shared["extra_body"] = {
+            f"{owner}.{key}" if owner else key: value for owner, key, value in args.judge_option
+        }
+    return [
+        {
+            "base_url": url,
+            "model": models[min(place, len(models) - 1)] if models else args.model,
+            "self_graded": not models,
+            **shared,
+        }
+        for place, url in enumerate(args.judge_url)
+    ]
+
+
+def _labelled(
+    raters: list[dict[str, Any]], packs: list[dict[str, Any]]
+) -> list[tuple[dict[str, Any], dict[str, Any], str]]:
+    labelled: list[tuple[dict[str, Any], dict[str, Any], str]] = []
+    seen: set[str] = set()
+    for place, rater in enumerate(raters):
+        for pack in packs:
+            parts = [str(pack["pack"])] if len(packs) > 1 else []
+            if place:
+                other = rater["model"] != raters[0]["model"]
+                parts.append(str(rater["model"]) if other else f"rater-{place + 1}")
+            label = "@".join(parts) if labelled else ""
+            if label in seen:
+                raise UsageError(f"two judges are the same: {' '.join(parts) or rater['model']}.")
+            seen.add(label)
+            labelled.append((rater, pack, label))
+    return labelled
+
+
+def _pack(text: str) -> dict[str, Any]:
+    """Read a pack: its name, or a file with the name and prompts."""
+    if not text.endswith(".json"):
+        return {"pack": text}
+    try:
+        document = json.loads(read_text(text))
+    except ValueError as error:
+        raise UsageError(f"{text} is not JSON: {error}.") from None
+    prompts = document.get("prompts") if isinstance(document, dict) else None
+    if not isinstance(prompts, dict) or not all(isinstance(each, str) for each in prompts.values()):
+        raise UsageError(
+            f'{Path(text).name} should hold {{"pack": "longmemeval", "prompts": {{"": "..."}}}}, '
+            "with a prompt for each type of question."
+        )
+    return {"pack": str(document.get("pack") or "memory-qa"), "prompts": prompts}

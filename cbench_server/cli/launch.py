@@ -1,4 +1,4 @@
-"""Systems launched for one run, which print `cbench|1|tcp|HOST:PORT` on their stdout.
+"""Systems launched for one run: they say `cbench|1|tcp|HOST:PORT`, and are restarted if they die.
 
 Each leads its own process group: it can be stopped together with everything it
 has started, and Ctrl-C reaches only this process.
@@ -6,49 +6,30 @@ has started, and Ctrl-C reaches only this process.
 
 import os
 import re
-import selectors
 import shlex
 import signal
 import subprocess
+import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
+from cbench_server.cli import relay
 from cbench_server.cli.exits import CommandFailed, UsageError
+from cbench_server.cli.launched_output import Output, Voice
+from cbench_server.cli.signals import before_leaving
 
 PROTOCOL_MAJOR = 1
-HANDSHAKE_SECONDS = 30.0
+PATIENCE_SECONDS = 120.0
+MAX_RESTARTS = 5
 STOP_SECONDS = 5.0
-_STDERR_LINES = 5
-_KEPT_BYTES = 4000
-_MAX_LINE = 4096
+_NOTE_EVERY_S = 10.0
+_FIRST_PAUSE_S = 0.5
 _HANDSHAKE = re.compile(r"cbench\|(\d+)\|(tcp|unix)\|(\S+)")
 
 _running: list["subprocess.Popen[bytes]"] = []
-
-
-@contextmanager
-def launched(commands: Sequence[str]) -> Iterator[Callable[[], list[str]]]:
-    """Start every command, and stop them all at the end.
-
-    Yields a function that waits for them to say where they listen, so that
-    other things can be made ready meanwhile.
-    """
-    with ExitStack() as stack:
-        started = [stack.enter_context(_process(command)) for command in commands]
-
-        def targets() -> list[str]:
-            found = [
-                _target(command, process, errors)
-                for command, (process, errors) in zip(commands, started, strict=True)
-            ]
-            for process, _ in started:
-                _PipeEnd(process.stdout)
-            return found
-
-        yield targets
 
 
 def kill_all() -> None:
@@ -57,52 +38,245 @@ def kill_all() -> None:
         _signal_group(process, signal.SIGKILL)
 
 
-@contextmanager
-def _process(command: str) -> Iterator[tuple["subprocess.Popen[bytes]", "_PipeEnd"]]:
-    words = _words(command)
-    try:
-        process = subprocess.Popen(
-            words,
-            stdin=subprocess.DEVNULL,
+class Launched:
+    """One system process and its successors, which a run finds at one address.
+
+    Args:
+        folder: Where the command is run.
+        patience: Seconds to wait for it to say where it listens.
+        target: Where a run expects it already; empty for a new run, which is
+            told the address that the first process gives.
+    """
+
+    def __init__(
+        self,
+        command: str,
+        folder: Path,
+        output: Output,
+        voice: Voice,
+        patience: float = PATIENCE_SECONDS,
+        target: str = "",
+    ) -> None:
+        self.command = command
+        self.folder = folder
+        self.output = output
+        self.target = target
+        self.good_rows = 0
+        """Rows that the run has of it and that did not fail, kept up to date by who follows it."""
+        self._voice = voice
+        self._patience = patience
+        self._stopping = threading.Event()
+        self._relay: subprocess.Popen[bytes] | None = None
+        self._life = _Life(command, folder, output)
+        self._supervisor = threading.Thread(
+            target=self._supervise, name="cbench-launch", daemon=True
+        )
+
+    def wait(self) -> str:
+        """Wait until it listens, watch over it from then on, and return where the run finds it."""
+        self._open(self._life)
+        self._supervisor.start()
+        return self.target
+
+    def begin_to_stop(self) -> None:
+        """Ask it to end."""
+        self._stopping.set()
+        self.output.is_shown = False
+        self._life.ask()
+
+    def stop(self) -> None:
+        """Stop it, with everything it has started."""
+        self.begin_to_stop()
+        self._life.stop()
+        if self._supervisor.ident is not None:
+            self._supervisor.join()
+        self._close_relay()
+        self.output.close()
+
+    def _open(self, life: "_Life") -> None:
+        """Wait for a process to say where it listens, and see that the run finds it."""
+        address = self._address(life)
+        if self.target in ("", address):
+            self.target = address
+            return
+        # In a session of its own, so that Ctrl-C leaves it alone; it ends when its stdin does.
+        started = subprocess.Popen(
+            [sys.executable, "-I", "-S", relay.__file__, self.target, address],
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
-            env={**os.environ, "CBENCH_HANDSHAKE": "1"},
         )
-    except OSError as error:
-        raise UsageError(f"cannot launch `{command}`: {error.strerror}: {words[0]}") from error
-    _running.append(process)
-    try:
-        yield process, _PipeEnd(process.stderr)
-    finally:
-        _stop(process)
-        _running.remove(process)
+        self._relay = started
+        stdout: Any = started.stdout
+        if stdout.readline() != relay.READY:
+            _, why = started.communicate()
+            raise CommandFailed(
+                f"the run knows {self.output.label} at {self.target}, where it cannot listen "
+                f"again: {why.decode(errors='replace').strip()}. Wait until that address is free."
+            )
+
+    def _close_relay(self) -> None:
+        if self._relay is not None:
+            self._relay.kill()
+            self._relay.communicate()
+            self._relay = None
+
+    def _address(self, life: "_Life") -> str:
+        begun, spent = time.monotonic(), 0.0
+        while not life.announced.wait(min(_NOTE_EVERY_S, self._patience - spent)):
+            spent = time.monotonic() - begun
+            if spent >= self._patience:
+                raise CommandFailed(
+                    f"`{self.command}` did not say where it listens within {self._patience:g}s: "
+                    f"it must print cbench|{PROTOCOL_MAJOR}|tcp|HOST:PORT. If it needs longer to "
+                    f"start, pass --launch-timeout.{self.output.last_words}"
+                )
+            self._voice.chat(
+                f"{self.output.label} has not said yet where it listens; waited {spent:.0f}s of "
+                f"--launch-timeout {self._patience:g}s"
+            )
+        if life.address:
+            return life.address
+        if life.other_protocol:
+            raise CommandFailed(
+                f"`{self.command}` speaks protocol {life.other_protocol}, this cbench speaks "
+                f"{PROTOCOL_MAJOR}. Upgrade the older of the two."
+            )
+        raise CommandFailed(
+            f"`{self.command}` {life.end()} before it said where it listens."
+            f"{self.output.last_words}"
+        )
+
+    def _supervise(self) -> None:
+        """Start the system again whenever it has died, unless it keeps dying."""
+        in_a_row, rows_then = 0, 0
+        while True:
+            how = self._life.end()
+            if self._stopping.is_set():
+                return
+            self._close_relay()
+            in_a_row = in_a_row + 1 if self.good_rows == rows_then else 1
+            rows_then = self.good_rows
+            told, words = f"{self.output.label} {how}", self.output.last_words
+            if in_a_row > MAX_RESTARTS:
+                self._voice.say(
+                    f"{told}, for the {in_a_row}th time without an answer between, and is not "
+                    f"started again: the run waits for it at {self.target}. All it printed is in "
+                    f"{self.output.log}.{words}"
+                )
+                return
+            pause = _FIRST_PAUSE_S * 2 ** (in_a_row - 1)
+            self._voice.say(f"{told}; it is started again in {pause:g}s.{words}")
+            if self._stopping.wait(pause):
+                return
+            self._restart()
+
+    def _restart(self) -> None:
+        self.output.forget_last_words()
+        try:
+            life = _Life(self.command, self.folder, self.output)
+        except UsageError as error:
+            self._voice.say(str(error))
+            return
+        self._life = life
+        if self._stopping.is_set():
+            life.kill()
+            return
+        try:
+            self._open(life)
+        except CommandFailed as error:
+            # It has ended, or is ended here; either way that is another death.
+            if life.address:
+                self._voice.say(str(error))
+            life.kill()
+        else:
+            self._voice.say(f"{self.output.label} is back.")
 
 
-class _PipeEnd:
-    """Reads a pipe to its end, so that its writer never blocks, and keeps the last part."""
+class _Life:
+    """One process, from its start to its end."""
 
-    def __init__(self, pipe: Any) -> None:
-        self._pipe = pipe
-        self._kept = b""
-        self._thread = threading.Thread(target=self._read, name="cbench-launch", daemon=True)
-        self._thread.start()
+    def __init__(self, command: str, folder: Path, output: Output) -> None:
+        words = command_words(command)
+        try:
+            self._process = subprocess.Popen(
+                words,
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+                env={**os.environ, "CBENCH_HANDSHAKE": "1"},
+            )
+        except OSError as error:
+            raise UsageError(f"cannot launch `{command}`: {error.strerror}: {words[0]}") from error
+        if not _running:
+            before_leaving(kill_all)
+        _running.append(self._process)
+        self.address = ""
+        self.other_protocol = ""
+        self.announced = threading.Event()
+        """Set when it is known where it listens, or that it never will be."""
+        self._readers = [
+            output.read(self._process.stderr),
+            output.read(self._process.stdout, self._take),
+        ]
+        threading.Thread(target=self._wait, name="cbench-launch", daemon=True).start()
 
-    def _read(self) -> None:
-        with self._pipe:
-            while part := self._pipe.read1(65536):
-                self._kept = (self._kept + part)[-_KEPT_BYTES:]
+    def _take(self, line: str) -> bool:
+        """Look for the line that says where it listens; others are shown."""
+        match = _HANDSHAKE.fullmatch(line.strip())
+        if match is None or self.announced.is_set():
+            return False
+        if int(match[1]) != PROTOCOL_MAJOR:
+            self.other_protocol = match[1]
+        else:
+            self.address = match[3] if match[2] == "tcp" else f"unix:{match[3]}"
+        self.announced.set()
+        return True
 
-    def __str__(self) -> str:
-        # The last output of a process that has just ended may still be in the pipe.
-        self._thread.join(1.0)
-        lines = self._kept.decode("utf-8", "replace").strip().splitlines()[-_STDERR_LINES:]
-        if not lines:
-            return ""
-        return f" The end of its stderr: {' / '.join(line.strip() for line in lines)}"
+    def _wait(self) -> None:
+        self._process.wait()
+        self._hear_out()
+        self.announced.set()
+
+    def _hear_out(self) -> None:
+        # The last output of a process that has just ended may still be in the pipe, and what
+        # it has started may hold the pipe open.
+        for reader in self._readers:
+            reader.join(0.3)
+
+    def end(self) -> str:
+        """Wait until it has ended, with all it started, and say how."""
+        code = self._process.wait()
+        self._hear_out()
+        _signal_group(self._process, signal.SIGKILL)
+        if code < 0:
+            return f"was killed by signal {-code} ({signal.Signals(-code).name})"
+        return f"ended with exit code {code}"
+
+    def ask(self) -> None:
+        """Ask it to end."""
+        _signal_group(self._process, signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End it at once."""
+        _signal_group(self._process, signal.SIGKILL)
+
+    def stop(self) -> None:
+        """Wait for it to end as asked, and end it if it does not."""
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(STOP_SECONDS)
+        # Also after a clean exit: its children may still run in its group.
+        self.kill()
+        self._process.wait()
+        with suppress(ValueError):
+            _running.remove(self._process)
 
 
-def _words(command: str) -> list[str]:
+def command_words(command: str) -> list[str]:
+    """Split a command as a shell does."""
     try:
         words = shlex.split(command)
     except ValueError as error:
@@ -112,55 +286,11 @@ def _words(command: str) -> list[str]:
     return words
 
 
-def _target(command: str, process: "subprocess.Popen[bytes]", errors: _PipeEnd) -> str:
-    line = _first_line(process, time.monotonic() + HANDSHAKE_SECONDS)
-    if line is None and process.poll() is None:
-        raise CommandFailed(
-            f"`{command}` did not say where it listens within {HANDSHAKE_SECONDS:g}s: the first "
-            f"line on its stdout must be cbench|{PROTOCOL_MAJOR}|tcp|HOST:PORT.{errors}"
-        )
-    if not line:
-        code = process.wait()
-        how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
-        raise CommandFailed(f"`{command}` {how} before it said where it listens.{errors}")
-    text = line.decode("utf-8", "replace").strip()
-    match = _HANDSHAKE.fullmatch(text)
-    if match is None:
-        raise CommandFailed(
-            f'`{command}` said "{text[:200]}" on its stdout instead of '
-            f"cbench|{PROTOCOL_MAJOR}|tcp|HOST:PORT. Everything else belongs on stderr."
-            f"{errors}"
-        )
-    if int(match[1]) != PROTOCOL_MAJOR:
-        raise CommandFailed(
-            f"`{command}` speaks protocol {match[1]}, this cbench speaks {PROTOCOL_MAJOR}. "
-            "Upgrade the older of the two."
-        )
-    return match[3] if match[2] == "tcp" else f"unix:{match[3]}"
-
-
-def _first_line(process: "subprocess.Popen[bytes]", deadline: float) -> bytes | None:
-    """Read a line; empty or unfinished if the process ends first, None when time is up."""
-    stdout: Any = process.stdout
-    line = b""
-    with selectors.DefaultSelector() as selector:
-        selector.register(stdout, selectors.EVENT_READ)
-        while b"\n" not in line and len(line) < _MAX_LINE:
-            if not selector.select(max(0.0, deadline - time.monotonic())):
-                return None
-            if not (part := os.read(stdout.fileno(), 512)):
-                break
-            line += part
-    return line.partition(b"\n")[0]
-
-
-def _stop(process: "subprocess.Popen[bytes]") -> None:
-    _signal_group(process, signal.SIGTERM)
-    with suppress(subprocess.TimeoutExpired):
-        process.wait(STOP_SECONDS)
-    # Also after a clean exit: its children may still run in its group.
-    _signal_group(process, signal.SIGKILL)
-    process.wait()
+def label_of(command: str) -> str:
+    """Name a command by its program: the last word that is a file, else the first."""
+    words = command_words(command)
+    files = [word for word in words if Path(word).is_file()]
+    return Path(files[-1] if files else words[0]).stem
 
 
 def _signal_group(process: "subprocess.Popen[bytes]", number: int) -> None:

@@ -10,6 +10,7 @@ from cbench_server.cli.values import (
     duration,
     label,
     mapping,
+    natural_int,
     number,
     option,
     owned_option,
@@ -23,12 +24,18 @@ REPEATABLE: dict[str, Any] = {"action": "append", "default": []}
 
 SYSTEMS = {
     "--system": ("TARGET[/NAME]", "a system served at HOST:PORT or unix:/PATH, in any language"),
-    "--proxy": ("URL", "an OpenAI-compatible endpoint, without /v1/chat/completions"),
+    "--proxy": ("URL", "an OpenAI-compatible endpoint, with or without /v1"),
     "--builtin": ("NAME", "a built-in or registered system; see: cbench systems"),
     "--attached": ("NAME", "a system that is attached to the daemon"),
     "--launch": (
         "COMMAND",
-        "start a system that announces where it listens, and stop it afterwards",
+        "start a system that says where it listens, start it again if it dies, and stop it "
+        "afterwards",
+    ),
+    "--predictions": (
+        "FILE",
+        "outputs that exist already, by id: a file of response or context, scored like a "
+        "live system",
     ),
 }
 
@@ -176,25 +183,11 @@ def add_systems(group: Flags, where: Mapping[str, tuple[str, str]], models: str)
         **REPEATABLE,
     )
     group.add_argument(
-        "--reader",
-        metavar="URL",
-        help="an OpenAI-compatible endpoint that answers for systems that return no response",
-    )
-    group.add_argument(
-        "--reader-model", metavar="MODEL", help="the model of the --reader (default: --model)"
-    )
-    group.add_argument(
         "--credential",
         metavar="NAME",
         default="",
         help="the name of the credential in the daemon's configuration for each --system and "
         "--proxy (without --server, a --proxy gets OPENAI_API_KEY)",
-    )
-    group.add_argument(
-        "--reader-credential",
-        metavar="NAME",
-        default="",
-        help="the name of the credential in the daemon's configuration for the --reader",
     )
     add_system_tls(group, "connect to every --system")
     group.add_argument(
@@ -311,7 +304,14 @@ def add_conduct(group: Flags, timeout: str) -> None:
         "--max-workers",
         metavar="N",
         type=positive_int,
-        help="calls to each system at once (default: what the system announces)",
+        help="the most calls to each system at once (default: as many as pay, up to what its "
+        "author sets, else 32)",
+    )
+    group.add_argument(
+        "--timed-rows",
+        metavar="N",
+        type=natural_int,
+        help="rows of each system that are timed alone, one call at a time (default: 30)",
     )
     group.add_argument(
         "--repeats",
@@ -331,6 +331,7 @@ def add_conduct(group: Flags, timeout: str) -> None:
         type=duration,
         help="how long to wait for a system that cannot be reached (default: 10m)",
     )
+    add_launch_timeout(group)
     group.add_argument(
         "--max-failures",
         metavar="N|P%",
@@ -341,3 +342,14 @@ def add_conduct(group: Flags, timeout: str) -> None:
         "--seed", metavar="N", type=whole_number, help="the seed for everything random (default: 0)"
     )
     add_labels(group, "a label shown with the run; repeatable")
+
+
+def add_launch_timeout(group: Flags) -> None:
+    """Add `--launch-timeout`."""
+    group.add_argument(
+        "--launch-timeout",
+        metavar="TIME",
+        type=duration,
+        help="how long a launched system may take to say where it listens, such as 10m for one "
+        "that loads a model (default: 2m)",
+    )

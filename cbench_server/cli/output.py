@@ -1,6 +1,7 @@
 """The run that a command prints: as a table, by a reporter, or row by row."""
 
 import argparse
+import os
 import sys
 from collections import Counter
 from collections.abc import Iterable
@@ -8,14 +9,16 @@ from itertools import islice
 
 from cbench_client import BenchClient
 from cbench_client._gen.cbench.v1 import bench_pb2
-from cbench_server.cli.exits import FAILED, OK, UsageError, complain
+from cbench_server.cli.exits import FAILED, OK, USAGE, UsageError, complain
 from cbench_server.cli.files import write_file, write_stdout
 from cbench_server.cli.screen import draw, print_json, print_line
 from cbench_server.cli.stored_runs import report_from, rows_of
-from cbench_server.errors import UnknownName
+from cbench_server.errors import BadDataset, UnknownName
 from cbench_server.registry import registry
+from cbench_server.reports.failure_groups import group_failures
 from cbench_server.reports.json_report import row_line, run_to_dict
 from cbench_server.reports.table import RowFacts, to_table
+from cbench_server.results import EvalRow
 from cbench_server.rpc.rows import row_from_proto
 from cbench_server.spec import Run, RunState
 from cbench_server.texts.grid import printable
@@ -86,20 +89,33 @@ def row_facts(client: BenchClient, run: Run) -> RowFacts:
         for row in some:
             for name, failure in row.evaluator_failures.items():
                 broken.setdefault(name, failure.message)
-    failures: Counter[str] = Counter()
+    failed: list[EvalRow] = []
     if run.failed_rows:
-        failed = islice(client.rows(run.run_id, failed_only=True), _FAILURES_READ)
-        failures.update(row.failure.reason for row in failed)
-    return RowFacts(failures, scores, broken)
+        failed = list(islice(rows_of(client, run.run_id, failed_only=True), _FAILURES_READ))
+    failures = Counter(row.failure.reason for row in failed if row.failure)
+    return RowFacts(failures, scores, broken, group_failures(failed))
 
 
 def complain_of_failure(run: Run, output: str) -> None:
-    """Say why a run failed, unless the table on the terminal says so."""
-    if run.failure and not (output == "table" and sys.stdout.isatty()):
+    """Say why a run failed, unless the table says so in the same place."""
+    if run.failure and not (output == TABLE and (sys.stdout.isatty() or _are_streams_one())):
         complain(f"run {run.run_id} failed: {run.failure.message}")
 
 
+def _are_streams_one() -> bool:
+    """Whether stdout and stderr end in the same file or pipe."""
+    try:
+        return os.path.sameopenfile(sys.stdout.fileno(), sys.stderr.fileno())
+    except (OSError, ValueError):
+        return False
+
+
 def exit_code(run: Run) -> int:
-    """Return 1 for a run that did not reach its end, or of which every row failed."""
+    """Return 1 for a run that did not reach its end, or of which every row failed.
+
+    2 for one whose dataset cannot be used as it was asked for.
+    """
+    if run.failure is not None and run.failure.reason == BadDataset.reason:
+        return USAGE
     has_rows = run.completed_rows == 0 or run.failed_rows < run.completed_rows
     return OK if run.state is RunState.SUCCEEDED and has_rows else FAILED

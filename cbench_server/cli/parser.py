@@ -22,6 +22,7 @@ COMMANDS = {
     "rescore": "Rescore the stored answers of a run as a new run, without calling any system",
     "compare": "Compare systems example by example",
     "gate": "Check a run against policies, for CI: the exit code is 0 if all hold, else 1",
+    "judge": "Test a judge on answers whose verdict is known",
     "report": "Write a run as one page to open in a browser",
     "export": "Write a run with its rows for other programs",
     "datasets": "List datasets",

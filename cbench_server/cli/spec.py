@@ -3,30 +3,37 @@
 import argparse
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from cbench_server.cli.exits import UsageError, did_you_mean
 from cbench_server.cli.judge import judge_evaluators
+from cbench_server.cli.models import prompt_of, reader_of
 
 System = dict[str, Any]
 
 
 def build_spec(
     args: argparse.Namespace,
-    targets: Mapping[int, str],
+    launched: Mapping[int, tuple[str, str]],
+    predictions: Mapping[int, System],
     datasets: Sequence[Mapping[str, Any]],
     tls: Mapping[str, Any] | None,
+    uploads: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """Build the spec; `targets` are those of launched systems, by their place among `systems`."""
+    """Build the spec.
+
+    `launched` has targets and logs of systems, by their place among `systems`,
+    `predictions` the uploaded ones, `uploads` the files of judges that were sent.
+    """
     spec: dict[str, Any] = {
-        "systems": build_systems(args, targets, tls),
+        "systems": build_systems(args, launched, predictions, tls),
         "datasets": list(datasets),
         "evaluators": evaluators_of(args),
         "metrics": [{"name": name} for name in args.metrics],
         "row_timeout": args.timeout,
         "wait_timeout": args.wait,
         "max_concurrency": args.max_workers,
+        "timed_rows": args.timed_rows,
         "repeats": args.repeats,
         "max_failures": args.max_failures,
         "expose_reference_fields": args.expose_references,
@@ -41,15 +48,14 @@ def build_spec(
         "query_budget": args.budget,
         "question_types": args.question_types,
         "reuse": args.reuse,
+        "matched_controls": args.controls == "matched",
+        "allow_unqualified_judges": args.judge_unqualified,
+        **(uploads or {}),
     }
-    if args.reader:
-        spec["reader"] = {
-            "base_url": args.reader,
-            "model": args.reader_model or args.model,
-            "credential": args.reader_credential,
-        }
-    elif args.reader_model:
-        raise UsageError("--reader-model needs --reader URL.")
+    if reader := reader_of(args):
+        spec["reader"] = reader
+    if prompt := prompt_of(args):
+        spec["prompt"] = prompt
     return spec
 
 
@@ -70,7 +76,10 @@ def check_systems(args: argparse.Namespace) -> None:
 
 
 def build_systems(
-    args: argparse.Namespace, targets: Mapping[int, str], tls: Mapping[str, Any] | None
+    args: argparse.Namespace,
+    launched: Mapping[int, tuple[str, str]],
+    predictions: Mapping[int, System],
+    tls: Mapping[str, Any] | None,
 ) -> list[System]:
     """Build the references to systems, in the order of the command line."""
     from cbench_client.remote.peer import split_target
@@ -83,12 +92,17 @@ def build_systems(
                 "base_url": value,
                 "model": args.model,
                 "credential": args.credential,
+                "context_window": args.context_window,
             }
         elif kind in ("builtin", "attached"):
             system[kind] = value
+        elif kind == "predictions":
+            given = predictions[place]
+            system |= {"predictions": given["upload"], "name": system["name"] or given["name"]}
         else:
-            target, served = split_target(targets.get(place, value))
-            system |= {"target": target, "served_name": served or ""}
+            place_of, log = launched.get(place, (value, ""))
+            target, served = split_target(place_of)
+            system |= {"target": target, "served_name": served or "", "log": log}
             if kind == "system":
                 system |= {"tls": tls, "credential": args.credential}
         systems.append(system)
@@ -141,23 +155,6 @@ def build_evaluators(
             raise UsageError(f'--evaluator-option {owner}.{key}: no --evaluator "{owner}".{hint}')
         evaluators[owner]["options"][key] = value
     return list(evaluators.values())
-
-
-def is_file(dataset: str, suffixes: Sequence[str]) -> bool:
-    """Whether a --dataset means a file: by its ending, or by a slash, which no name has but those
-    of the hub, `hf:ORG/NAME`.
-    """
-    if dataset.startswith("hf:"):
-        return False
-    return dataset.lower().endswith(tuple(suffixes)) or "/" in dataset or "\\" in dataset
-
-
-def named_file(dataset: str) -> tuple[dict[str, str], Path]:
-    """Read `FILE` or `ALIAS=FILE`; a file whose name has a `=` is taken as it is."""
-    alias, sign, path = dataset.partition("=")
-    if not sign or Path(dataset).exists() or not re.fullmatch(r"[\w.-]+", alias):
-        return {}, Path(dataset)
-    return {"name": alias}, Path(path)
 
 
 def registered_dataset(dataset: str, max_examples: int | None) -> dict[str, Any]:

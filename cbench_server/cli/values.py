@@ -17,6 +17,13 @@ def positive_int(text: str) -> int:
     return int(text)
 
 
+def natural_int(text: str) -> int:
+    """Read a whole number of at least 0."""
+    if not re.fullmatch(r"\d+", text):
+        raise argparse.ArgumentTypeError(f'"{text}" is not a whole number of at least 0.')
+    return int(text)
+
+
 def whole_number(text: str) -> int:
     """Read a whole number."""
     if not re.fullmatch(r"-?\d+", text):

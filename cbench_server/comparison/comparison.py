@@ -58,9 +58,11 @@ def compare(
             notes[str(error)] = None
             continue
         notes.update(dict.fromkeys(matched.notes))
-        differences.append(
-            paired_difference(matched, threshold=threshold, effect=effect, seed=seed)
-        )
+        difference = paired_difference(matched, threshold=threshold, effect=effect, seed=seed)
+        known = (scores or {}).get(matched.score)
+        if known is not None and not known.higher_is_better:
+            difference = replace(difference, higher_is_better=False)
+        differences.append(difference)
     if refused is not None and not differences:
         raise refused
     try:

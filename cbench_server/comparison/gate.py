@@ -1,7 +1,8 @@
 """Gates, which check whether a run meets policies.
 
 The end of the 95 % interval that is worse for the run decides. What cannot be
-shown with this many examples does not pass.
+shown with this many examples does not pass. Where nothing but the best possible
+value will do, the measured value decides.
 """
 
 from collections.abc import Sequence
@@ -11,9 +12,12 @@ from typing import Literal
 from cbench_server.comparison.policies import Policy
 from cbench_server.comparison.quantities import Measures, Quantity, write_change, write_value
 from cbench_server.metrics.stats.estimate import Estimate
-from cbench_server.texts.junit_xml import Case, document
+from cbench_server.texts.junit_xml import Case, Outcome, document
 
-Verdict = Literal["passed", "failed", "not shown"]
+Verdict = Literal["passed", "failed", "not shown", "not measured"]
+
+
+_OUTCOMES: dict[Verdict, Outcome] = {"not measured": "error"}
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,9 @@ def check(policy: Policy, measures: Measures) -> Check:
     wants_high, limit = _demand(policy)
     estimate = quantity.estimate
     assert estimate.value is not None
+    if quantity.best is not None and limit == quantity.best:
+        # Nothing but the best will do: "failures at most 0" means that none was seen.
+        policy = replace(policy, as_measured=True)
 
     def is_kept_by(value: float) -> bool:
         return value >= limit if wants_high else value <= limit
@@ -66,6 +73,11 @@ def check(policy: Policy, measures: Measures) -> Check:
         if is_kept_by(estimate.value):
             text += ', or end the policy with "as measured" to let the value itself decide'
     return Check(policy, verdict, estimate, f"{text}.")
+
+
+def not_measured(policy: Policy, why: str) -> Check:
+    """Return what becomes of a policy about something that the rows do not have."""
+    return Check(policy, "not measured", Estimate(), f"{why.rstrip('.')}.")
 
 
 def _demand(policy: Policy) -> tuple[bool, float]:
@@ -102,7 +114,7 @@ def to_junit(checks: Sequence[Check], name: str) -> str:
         Case(
             classname=name,
             name=each.policy.text,
-            outcome="passed" if each.passed else "failure",
+            outcome="passed" if each.passed else _OUTCOMES.get(each.verdict, "failure"),
             message=each.verdict,
             kind="policy",
             text=each.explanation,

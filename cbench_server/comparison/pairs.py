@@ -10,7 +10,7 @@ from cbench_server.comparison.values import Axis
 from cbench_server.errors import InvalidInput
 from cbench_server.metrics.outcomes import (
     Outcome,
-    is_context_only,
+    Responses,
     is_timeout,
     outcome_of,
     worst_value,
@@ -81,21 +81,18 @@ class Side:
             self._at_worst.add(Outcome.UNSCORED)
         # Two readings, since only the last row tells whether the system ever responds.
         as_retention: dict[Key, _Example] = {}
-        responds = has_context = False
+        responses = Responses()
         for row in rows:
             self.known.update(row.scores)
-            if row.failure is None:
-                responds |= not is_context_only(row)
-                has_context |= is_context_only(row)
+            responses.see(row)
             key = (row.dataset, row.example_id)
             _add(self.examples, key, row, score_field or row.primary_score)
-            if score_field is None and not responds:
+            if score_field is None and not responses.has_response:
                 _add(as_retention, key, row, RETENTION)
-        retains_only = has_context and not responds
-        if score_field is None and retains_only:
+        if score_field is None and responses.retains_only:
             self.examples = as_retention
         for example in self.examples.values():
-            self._settle(example, responds=not retains_only)
+            self._settle(example, responds=not responses.retains_only)
 
     def _settle(self, example: _Example, *, responds: bool) -> None:
         """Take the scores that count, failures at their worst."""

@@ -36,6 +36,8 @@ class Quantity:
     """Whether a hundredth of it is a point."""
     worst_case: Estimate | None = None
     """The same with rows that could not be scored at their worst, where there are any."""
+    best: float | None = None
+    """The best value there can be, which no interval of a finite number of rows can reach."""
 
 
 class Measures:
@@ -47,8 +49,16 @@ class Measures:
         baseline: Sequence[EvalRow] | None = None,
         threshold: float = 0.7,
         scores: Mapping[str, ScoreInfo] | None = None,
+        *,
+        estimates: Mapping[str, Estimate] | None = None,
+        baseline_estimates: Mapping[str, Estimate] | None = None,
     ) -> None:
-        """`scores` is what is known of the scores, by name."""
+        """`scores` is what is known of the scores, by name.
+
+        Estimates are quantities that the rows alone do not tell, such as `labelled rate`.
+        """
+        self._estimates = estimates or {}
+        self._baseline_estimates = baseline_estimates or {}
         self._rows = rows
         self._baseline = baseline
         self._threshold = threshold
@@ -56,9 +66,16 @@ class Measures:
 
     def value(self, policy: Policy) -> Quantity:
         """Measure a quantity on the rows."""
+        if policy.metric in self._estimates:
+            estimate = self._estimates[policy.metric]
+            return Quantity(estimate, policy.metric, _count(len(self._rows)))
         measured = self._measure(policy, self._rows)
         return Quantity(
-            measured.estimate, policy.metric, measured.count, worst_case=measured.worst_case
+            measured.estimate,
+            policy.metric,
+            measured.count,
+            worst_case=measured.worst_case,
+            best=measured.best,
         )
 
     def change(self, policy: Policy) -> Quantity:
@@ -68,17 +85,24 @@ class Measures:
                 f'the policy "{policy.text}" needs a baseline: name one with --baseline'
             )
         words = f"{policy.metric} against the baseline"
+        if policy.metric in self._estimates and policy.metric in self._baseline_estimates:
+            count = f"{_count(len(self._rows))} against {_count(len(self._baseline))}"
+            ours, theirs = (
+                known[policy.metric] for known in (self._estimates, self._baseline_estimates)
+            )
+            return Quantity(_apart(policy, ours, theirs), words, count)
         if policy.metric in _PERCENTILES or policy.metric in _OTHERS:
             count = f"{_count(len(self._rows))} against {_count(len(self._baseline))}"
             return Quantity(self._far_ends(policy, self._baseline), words, count)
-        for side in (self._rows, self._baseline):
-            self._measure(policy, side)
+        measured = [self._measure(policy, side) for side in (self._rows, self._baseline)]
         field = None if policy.metric in (*_AXES, "score") else policy.metric
         sides = {"the run": self._rows, "the baseline": self._baseline}
         pair = compare(sides, score_field=field, scores=self._scores).pairs[0]
-        strict = compare(
-            sides, score_field=field, scores=self._scores, unscored_at_worst=True
-        ).pairs[0]
+        strict = pair
+        if any(each.has_unscored for each in measured):
+            strict = compare(
+                sides, score_field=field, scores=self._scores, unscored_at_worst=True
+            ).pairs[0]
         has_unscored = strict.examples > pair.examples
         of = f" of {strict.examples:,}" if has_unscored else ""
         count = f"{pair.examples:,}{of} pairs"
@@ -104,18 +128,7 @@ class Measures:
     def _far_ends(self, policy: Policy, baseline: Sequence[EvalRow]) -> Estimate:
         """Compare the far ends of two intervals, which is too wide rather than too narrow."""
         ours = self._measure(policy, self._rows).estimate
-        theirs = self._measure(policy, baseline).estimate
-
-        def apart(one: float | None, other: float | None) -> float | None:
-            if one is None or other is None or (policy.is_relative and not other):
-                return None
-            return one / other - 1 if policy.is_relative else one - other
-
-        value = apart(ours.value, theirs.value)
-        if value is None:
-            raise _no_share(policy, "a difference")
-        low, high = apart(ours.low, theirs.high), apart(ours.high, theirs.low)
-        return Estimate(value, None, low, high)
+        return _apart(policy, ours, self._measure(policy, baseline).estimate)
 
     def _measure(self, policy: Policy, rows: Sequence[EvalRow]) -> "_Measured":
         measured = _measure(policy.metric, rows, self._threshold, self._scores)
@@ -128,7 +141,22 @@ class Measures:
 class _Measured:
     estimate: Estimate
     count: str
+    has_unscored: bool
     worst_case: Estimate | None = None
+    best: float | None = None
+
+
+def _apart(policy: Policy, ours: Estimate, theirs: Estimate) -> Estimate:
+    def apart(one: float | None, other: float | None) -> float | None:
+        if one is None or other is None or (policy.is_relative and not other):
+            return None
+        return one / other - 1 if policy.is_relative else one - other
+
+    value = apart(ours.value, theirs.value)
+    if value is None:
+        raise _no_share(policy, "a difference")
+    low, high = apart(ours.low, theirs.high), apart(ours.high, theirs.low)
+    return Estimate(value, None, low, high)
 
 
 def _no_share(policy: Policy, instead: str) -> InvalidInput:
@@ -155,31 +183,38 @@ def _measure(
     columns.extend(rows)
     frame = Frame(columns, infos)
     other = _measure_other(metric, frame)
-    if other is not None:
-        return _Measured(other, _count(len(rows)))
     scored = frame.scored(field)
+    has_unscored = bool(scored.is_unscored.any())
+    if other is not None:
+        best = 0.0 if metric == "failures" else None
+        is_timed = metric in _PERCENTILES or metric == "mean latency"
+        count = _count_timed(frame) if is_timed else _count(len(rows))
+        return _Measured(other, count, has_unscored, best=best)
     is_judged = scored.is_scored | scored.is_failed
     judged = int(is_judged.sum())
     count = _count(judged) if judged == len(rows) else f"{judged:,} of {_count(len(rows))}"
     if not scored.is_scored.any():
-        return _Measured(Estimate(), count)
+        return _Measured(Estimate(), count, has_unscored)
     if metric == "pass rate":
         passed = scored.passed(threshold)
         estimate = frame.mean(passed, is_judged)
         worst_case = frame.mean(passed, is_judged | scored.is_unscored)
+        best = 1.0
     else:
+        best = None
+        if scored.in_unit:
+            best = 0.0 if scored.lower_is_better.all() else 1.0
         estimate = frame.mean(*scored.with_failures(), in_unit=scored.in_unit)
         worst_case = frame.mean(*scored.worst_case(), in_unit=scored.in_unit)
-    return _Measured(estimate, count, worst_case if scored.is_unscored.any() else None)
+    return _Measured(estimate, count, has_unscored, worst_case if has_unscored else None, best)
 
 
 def _measure_other(metric: str, frame: "Frame") -> Estimate | None:
     """Measure what is not about a score; None if it is."""
-    answered_or_late = frame.has_answer | frame.timed_out
     if metric in _PERCENTILES:
-        return frame.percentiles(frame.latency, answered_or_late, _PERCENTILES[metric])[0]
+        return frame.percentiles(frame.latency, frame.timed, _PERCENTILES[metric])[0]
     if metric == "mean latency":
-        return frame.mean(frame.latency, answered_or_late).never_negative()
+        return frame.mean(frame.latency, frame.timed).never_negative()
     if metric == "failures":
         return frame.mean(frame.failed_by_system, frame.everything)
     if metric == "context compression":
@@ -198,6 +233,11 @@ def _unknown(policy: Policy, rows: Sequence[EvalRow]) -> str:
     return (
         f'no row has "{policy.metric}", which the policy "{policy.text}" is about. Known: {known}'
     )
+
+
+def _count_timed(frame: "Frame") -> str:
+    counted = _count(int(frame.timed.sum()))
+    return f"{counted} timed alone" if frame.is_alone.any() else counted
 
 
 def _count(rows: int) -> str:

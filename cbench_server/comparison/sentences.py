@@ -18,7 +18,7 @@ def sentence(pair: "PairedDifference") -> str:
     assert value is not None
     assert low is not None
     assert high is not None
-    better, worse = (pair.a, pair.b) if value > 0 else (pair.b, pair.a)
+    better, worse = (pair.a, pair.b) if pair.is_a_better else (pair.b, pair.a)
     ends = (low, high) if value > 0 else (-high, -low)
     claim = (
         f"{better} is better than {worse} on {pair.score} by {amount(abs(value), pair)} "
@@ -33,6 +33,8 @@ def _no_claim(pair: "PairedDifference") -> str:
     measured = f"{pair.a} against {pair.b} on {pair.score}: {signed(value, pair)}"
     if low is not None and high is not None:
         measured += f" (95% CI {number(low, pair)} to {number(high, pair)}, {p_text(pair)})"
+    if pair.disputed:
+        return f"{measured}. Another judge orders them the other way: neither is called better."
     wanted = amount(pair.effect, pair)
     if pair.more_examples is None:
         few = "1 example is" if pair.examples == 1 else f"{pair.examples:,} examples are"

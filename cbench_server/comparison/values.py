@@ -81,13 +81,22 @@ class PairedDifference:
     """Whether scores lie between 0 and 1, so that a hundredth is a point."""
     sentence: str
     """What can be claimed, in plain words."""
+    disputed: bool = False
+    """Whether another rater orders the two the other way round."""
+    higher_is_better: bool = True
+
+    @property
+    def is_a_better(self) -> bool:
+        """Whether the difference, if it can be claimed, speaks for A."""
+        value = self.difference.value or 0.0
+        return value > 0 if self.higher_is_better else value < 0
 
     @property
     def is_claimed(self) -> bool:
         """Whether a difference can be claimed: by the adjusted p and by the interval."""
         low, high = self.difference.low, self.difference.high
         excludes_zero = low is not None and high is not None and (low > 0 or high < 0)
-        return self.p_adjusted < SIGNIFICANT and excludes_zero
+        return self.p_adjusted < SIGNIFICANT and excludes_zero and not self.disputed
 
     def _repr_html_(self) -> str:
         return to_html((self.sentence,), pair_tables(self))

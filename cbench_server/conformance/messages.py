@@ -89,7 +89,7 @@ def request_for(kind: str, step: Mapping[str, Any], call_id: str) -> Any:
         makes: Any = system_pb2.ProcessRequest
         if kind == "converse":
             makes = system_pb2.ProcessConversationRequest
-        request = makes(system=system, call_id=call_id)
+        request = makes(system=system, call_id=call_id, instruction=step.get("instruction", ""))
         _fill_example(request.example, step)
         _fill_map(request.options, step.get("options", {}))
         if kind == "converse":
@@ -113,6 +113,7 @@ def _memory_request(kind: str, step: Mapping[str, Any], system: str, call_id: st
         question=step.get("question", ""),
         budget=step.get("budget"),
         asked_at=step.get("asked_at", ""),
+        instruction=step.get("instruction", ""),
     )
 
 
@@ -146,12 +147,17 @@ def _processed(response: system_pb2.ProcessResponse, request: Any) -> Facts:
         "fields": convert.processed_from_proto(response, sent),
         "carried": sorted(response.carried_fields),
         "usage": convert.usage_from_proto(response.usage),
-        "bytes": response.ByteSize(),
+        # Of interest where fields were not sent back; telling the size encodes the whole again.
+        "bytes": response.ByteSize() if response.carried_fields else None,
+        "handler_seconds": convert.handler_seconds(response),
     }
 
 
 def _conversed(response: system_pb2.ProcessConversationResponse, _: Any) -> Facts:
-    return {"replies": convert.turns_from_proto(response.replies)}
+    return {
+        "replies": convert.turns_from_proto(response.replies),
+        "handler_seconds": convert.handler_seconds(response),
+    }
 
 
 def _scored(response: evaluator_pb2.ScoreResponse, _: Any) -> Facts:
@@ -166,6 +172,7 @@ def _ingested(response: memory_pb2.IngestResponse, _: Any) -> Facts:
     return {
         "usage": convert.usage_from_proto(response.usage),
         "stored_bytes": _optional(response, "stored_bytes"),
+        "handler_seconds": convert.handler_seconds(response),
     }
 
 
@@ -181,6 +188,7 @@ def _queried(response: memory_pb2.QueryResponse, _: Any) -> Facts:
         "retrieval_seconds": seconds,
         "usage": convert.usage_from_proto(response.usage),
         "metadata": convert.fields_from_proto(response.metadata),
+        "handler_seconds": convert.handler_seconds(response),
     }
 
 

@@ -61,6 +61,7 @@ async def running_daemon(
     from cbench_server.runs.orchestrator import Limits, Orchestrator
     from cbench_server.scoring.placement import Scoring
     from cbench_server.scoring.workers import WorkerPool
+    from cbench_server.storage.judge_checks import JudgeCheckStore
     from cbench_server.storage.sqlite import SqliteStore
     from cbench_server.storage.uploads import UploadStore
 
@@ -87,6 +88,7 @@ async def running_daemon(
             finder,
             uploads,
             time.time,
+            JudgeCheckStore(home),
             None if own_runs_only else partial(summarize_apart, home, settings.imports),
         )
         orchestrator = Orchestrator(services, Limits(settings.max_runs, settings.max_queued))

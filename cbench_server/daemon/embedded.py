@@ -53,7 +53,7 @@ def embedded(
         settings = replace(
             settings, home=home or settings.home, token="", token_file="", tls_cert=""
         )
-        settings = replace(settings, tls_key="", tls_client_ca="", drain_seconds=5.0)
+        settings = replace(settings, tls_key="", tls_client_ca="", drain_seconds=2.0)
         thread = threading.Thread(target=run, name="cbench-embedded", daemon=True)
         thread.start()
         if evaluates:

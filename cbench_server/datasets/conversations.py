@@ -35,25 +35,38 @@ def questions(
     gives 5 conversations that have questions.
     """
 
+    wanted = {_plain(name): name for name in question_types}
+
     def chosen() -> Iterator[list[Example]]:
         met: set[str] = set()
-        has_any = False
+        kinds: set[str] = set()
         for position, conversation in enumerate(conversations):
             if where and any(str(conversation.get(name)) != text for name, text in where.items()):
                 continue
             found = questions_of(conversation, position, label)
             met.update(each["question_type"] for each in found)
-            if kept := [each for each in found if _is_wanted(each, question_types)]:
-                has_any = True
+            kinds.update(kind for each in found for kind in _kinds(each))
+            if kept := [each for each in found if not wanted or _kinds(each) & wanted.keys()]:
                 yield _with_turns(kept, conversation)
-        if met and not has_any:
+        if met and (unmet := [name for kind, name in wanted.items() if kind not in kinds]):
             raise BadDataset(
-                f'dataset "{label}" has no questions of type {", ".join(question_types)}; '
+                f'dataset "{label}" has no questions of type {", ".join(unmet)}; '
                 f"it has: {', '.join(sorted(met))}, and abstention for those without an answer"
             )
 
     for group in islice(chosen(), max_conversations):
         yield from group
+
+
+def _kinds(question: Example) -> set[str]:
+    """Return the names that a question may be asked for by."""
+    kinds = {_plain(question["question_type"])}
+    return kinds | {"abstention"} if question.get("is_abstention") else kinds
+
+
+def _plain(question_type: str) -> str:
+    """Write a type as it is compared: `_` and `-` are the same, and so are cases."""
+    return question_type.replace("_", "-").casefold()
 
 
 def transcripts(conversations: Iterator[Example], *, label: str) -> Iterator[Example]:
@@ -65,12 +78,6 @@ def transcripts(conversations: Iterator[Example], *, label: str) -> Iterator[Exa
         context = transcript(_typed(conversation["turns"]))
         for question in found:
             yield {**question, "context": context}
-
-
-def _is_wanted(question: Example, question_types: Collection[str]) -> bool:
-    if not question_types or question["question_type"] in question_types:
-        return True
-    return "abstention" in question_types and bool(question.get("is_abstention"))
 
 
 def questions_of(conversation: Example, position: int, label: str) -> list[Example]:

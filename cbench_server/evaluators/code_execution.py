@@ -11,6 +11,7 @@ from cbench_server.evaluators.inputs import ScoreInfo, answer_text
 from cbench_server.sandbox.client import Job, SandboxUnavailable, Verdict, shared_sandbox
 from cbench_server.sandbox.limits import DISK_MB, MEMORY_MB
 from cbench_server.sandbox.tiers import POLICIES
+from cbench_server.scoring.assessment import is_context_only
 from cbench_server.types import Assessment, Example, Placement, Scores
 
 _log = logging.getLogger(__name__)
@@ -61,7 +62,7 @@ class CodeExecution:
 
         Where the sandbox itself fails there is no score, and a warning in the log.
         """
-        if not _applies(original):
+        if not _applies(original) or is_context_only(processed):
             return {}
         try:
             verdicts = [self._run(original, response) for response in self._responses(processed)]

@@ -1,8 +1,11 @@
 """Inputs of evaluators: the response as text, the references, and what a score is called."""
 
+import functools
 import re
+from collections.abc import Callable
 from typing import Any
 
+from cbench_server.scoring.assessment import is_context_only
 from cbench_server.texts.answers import references
 from cbench_server.types import Assessment, Example, Placement, ScoreInfo, Scores
 
@@ -31,6 +34,13 @@ class ResponseEvaluator:
     placement: Placement = "inline"
     reads = "response"
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Have every door leave out a pair in which answering was left to others."""
+        super().__init_subclass__(**kwargs)
+        for name, nothing in (("score", dict), ("assess", lambda: Assessment({}))):
+            if name in vars(cls):
+                setattr(cls, name, _if_answered(vars(cls)[name], nothing))
+
     def __init__(self, *, strip_thinking: bool = True) -> None:
         self.options: dict[str, Any] = {"strip_thinking": strip_thinking}
         self._strip_thinking = strip_thinking
@@ -38,6 +48,14 @@ class ResponseEvaluator:
     def response(self, processed: Example) -> str:
         """Return the response as text, without thinking blocks if those are not wanted."""
         return response_text(processed, strip=self._strip_thinking)
+
+
+def _if_answered(method: Callable[..., Any], nothing: Callable[[], Any]) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def checked(self: Any, original: Example, processed: Example) -> Any:
+        return nothing() if is_context_only(processed) else method(self, original, processed)
+
+    return checked
 
 
 class ExplainingEvaluator(ResponseEvaluator):

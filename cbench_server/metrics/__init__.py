@@ -7,6 +7,7 @@ from cbench_server.metrics.geometric_mean import GeometricMean
 from cbench_server.metrics.ifeval_accuracy import IFEvalAccuracy
 from cbench_server.metrics.latency import Latency
 from cbench_server.metrics.mean_score import MeanScore
+from cbench_server.metrics.model_usage import ModelUsage
 from cbench_server.metrics.pareto_rank import ParetoRank
 from cbench_server.metrics.pass_at_k import PassAtK
 from cbench_server.metrics.pass_rate import PassRate
@@ -24,6 +25,7 @@ METRICS = {
     CostOfPass.name: CostOfPass,
     Latency.name: Latency,
     GeometricMean.name: GeometricMean,
+    ModelUsage.name: ModelUsage,
     IFEvalAccuracy.name: IFEvalAccuracy,
     PerDatasetBreakdown.name: PerDatasetBreakdown,
     PerQAType.name: PerQAType,
@@ -40,6 +42,7 @@ __all__ = [
     "IFEvalAccuracy",
     "Latency",
     "MeanScore",
+    "ModelUsage",
     "ParetoRank",
     "PassAtK",
     "PassRate",

@@ -50,6 +50,29 @@ def is_context_only(row: EvalRow) -> bool:
     return row.context_only or row.primary_score == RETENTION
 
 
+class Responses:
+    """Whether a system ever responds, as far as its rows tell; failed ones do not."""
+
+    __slots__ = ("_has_context", "has_response")
+
+    def __init__(self) -> None:
+        self.has_response = False
+        self._has_context = False
+
+    def see(self, row: EvalRow) -> None:
+        """Take note of a row."""
+        if row.failure is None:
+            if is_context_only(row):
+                self._has_context = True
+            else:
+                self.has_response = True
+
+    @property
+    def retains_only(self) -> bool:
+        """Whether the system returned contexts, and not one response."""
+        return self._has_context and not self.has_response
+
+
 def worst_value(score: ScoreInfo | None) -> float | None:
     """Return what a score is at worst; None if it is not known.
 

@@ -1,12 +1,15 @@
 """A client for models behind an OpenAI-compatible endpoint; proxies, readers and judges use it.
 
-httpx is imported on the first call, because it takes longer to import than
-`cbench --help` may take to answer.
+httpx is imported with the first client: not with this module, because it takes longer than
+`cbench --help` may take to answer, and not with the first call, whose time is measured.
 """
 
 import asyncio
+import functools
 import json
+import os
 import random
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -18,10 +21,14 @@ from cbench_server.models.messages import Message
 from cbench_server.results import Failure
 
 if TYPE_CHECKING:
+    import ssl
+
     import httpx
 
+PROBE_SECONDS = 5.0
 MAX_ANSWER_BYTES = 64 * 2**20
 _MAX_MESSAGE = 400
+_SHORT_KEY = 8
 
 
 class ChatFailed(CallFailed, RuntimeError):
@@ -49,8 +56,9 @@ class ChatClient:
         extra_body: Mapping[str, Any] | None = None,
         jitter: Callable[[], float] = random.random,
     ) -> None:
+        load_http()
         self.host = _checked_host(base_url)
-        self.endpoint = f"{base_url.rstrip('/')}/v1/chat/completions"
+        self.endpoint = endpoint_of(base_url)
         self.model = model
         self.extra_body = dict(extra_body or {})
         self._key = _checked_key(api_key)
@@ -60,9 +68,15 @@ class ChatClient:
         self._jitter = jitter
         self._clients: dict[asyncio.AbstractEventLoop, httpx.AsyncClient] = {}
 
-    async def complete(self, messages: Sequence[Message]) -> ChatReply:
-        """Return the model's answer; raise ChatFailed once nothing is left to try."""
-        body = self._encode(messages)
+    async def complete(
+        self, messages: Sequence[Message], settings: Mapping[str, Any] | None = None
+    ) -> ChatReply:
+        """Return the model's answer; raise ChatFailed once nothing is left to try.
+
+        `settings` are keys of this request alone; those of `extra_body` override them, and
+        with None leave them out.
+        """
+        body = self._encode(messages, settings or {})
         attempt = 0
         while True:
             attempt += 1
@@ -75,14 +89,38 @@ class ChatClient:
                     raise self._failed(trouble, attempt) from None
             await asyncio.sleep(wait)
 
+    async def probe(self) -> None:
+        """Make sure that a server is there which takes our key; raise ChatFailed if not.
+
+        Asks for the list of models, which costs nothing. A server that has none, or
+        is too busy to say, is there all the same.
+        """
+        import httpx
+
+        url = self.endpoint.removesuffix("/chat/completions") + "/models"
+        timeout = httpx.Timeout(PROBE_SECONDS)
+        try:
+            async with self._client().stream("GET", url, timeout=timeout) as response:
+                if response.status_code != 401:
+                    return
+                trouble = refusal(401, None, await _read(response), now=time.time())
+        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+            trouble = Trouble("UNAVAILABLE", f"cannot be reached: {_cause(error)}")
+        except (httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
+            trouble = Trouble("BAD_REQUEST", f"cannot be asked: {_named(error)}")
+        except httpx.HTTPError:
+            return
+        raise self._failed(trouble, 1, url) from None
+
     async def close_connections(self) -> None:
         """Close the connections of the running loop; a later call opens new ones."""
         client = self._clients.pop(asyncio.get_running_loop(), None)
         if client is not None:
             await client.aclose()
 
-    def _encode(self, messages: Sequence[Message]) -> bytes:
-        body = {"model": self.model, "messages": list(messages), **self.extra_body}
+    def _encode(self, messages: Sequence[Message], settings: Mapping[str, Any]) -> bytes:
+        body = {"model": self.model, "messages": list(messages), **settings, **self.extra_body}
+        body = {name: value for name, value in body.items() if value is not None}
         try:
             return json.dumps(body, ensure_ascii=False, allow_nan=False).encode()
         except (TypeError, ValueError, RecursionError) as error:
@@ -128,7 +166,9 @@ class ChatClient:
                 headers["authorization"] = f"Bearer {self._key}"
             # Callers bound how much they ask at once, and `_post` bounds the time.
             limits = httpx.Limits(max_connections=None, max_keepalive_connections=100)
-            client = httpx.AsyncClient(headers=headers, timeout=None, limits=limits)
+            client = httpx.AsyncClient(
+                headers=headers, timeout=None, limits=limits, verify=_trusted()
+            )
             self._clients[loop] = client
         return client
 
@@ -138,21 +178,45 @@ class ChatClient:
             return None
         return pause(attempt, self._retry_base_delay, self._jitter(), trouble.retry_after)
 
-    def _failed(self, trouble: Trouble, attempts: int) -> ChatFailed:
+    def _failed(self, trouble: Trouble, attempts: int, url: str = "") -> ChatFailed:
         times = f", asked {attempts} times," if attempts > 1 else ""
         text = str(trouble)
         if self._key:
-            text = text.replace(self._key, "[key]")
+            # A short key, as for a local server, is also a part of words that are none.
+            edge = r"(?<![\w-])", r"(?![\w-])"
+            bounded = edge if len(self._key) < _SHORT_KEY else ("", "")
+            text = re.sub(re.escape(self._key).join(bounded), "[key]", text)
         if len(text) > _MAX_MESSAGE:
             text = text[:_MAX_MESSAGE] + "…"
         failure = Failure(
             "system",
             trouble.reason,
-            f"{self.endpoint}{times} {text}",
+            f"{url or self.endpoint}{times} {text}",
             attempts=attempts,
             retryable=trouble.retryable,
         )
         return ChatFailed(failure, trouble.retry_after)
+
+
+def load_http() -> None:
+    """Load what calls need, which takes a while the first time."""
+    _trusted()
+
+
+@functools.cache
+def _trusted() -> "ssl.SSLContext":
+    """Return what tells whether to trust a server; made once, since it reads many certificates."""
+    import httpx
+
+    return httpx.create_ssl_context()
+
+
+def endpoint_of(base_url: str) -> str:
+    """Return where chats are asked for, whether or not the URL goes as far as `/v1` or beyond."""
+    root = base_url.rstrip("/")
+    if root.endswith("/chat/completions"):
+        return root
+    return f"{root.removesuffix('/v1')}/v1/chat/completions"
 
 
 def pause(attempt: int, base: float, jitter: float, asked: float | None) -> float | None:
@@ -176,6 +240,16 @@ async def _read(response: "httpx.Response") -> bytes:
     return bytes(answer)
 
 
+def _cause(error: BaseException) -> str:
+    """Return the innermost reason, which says more than that all attempts failed."""
+    while inner := error.__cause__ or error.__context__:
+        error = inner
+    if isinstance(error, OSError) and error.errno:
+        # asyncio puts its own words in the place of the system's.
+        return os.strerror(error.errno) if error.errno > 0 else str(error.strerror)
+    return str(error) or type(error).__name__
+
+
 def _named(error: Exception) -> str:
     return f"{type(error).__name__}: {error}".removesuffix(": ")
 
@@ -193,9 +267,7 @@ def _checked_host(base_url: str) -> str:
     except ValueError:
         is_complete = False
     if not is_complete:
-        raise InvalidInput(
-            f'"{base_url}" is not a base URL; write it like https://api.openai.com, without /v1'
-        )
+        raise InvalidInput(f'"{base_url}" is not a base URL; write it like https://api.openai.com')
     return parts.netloc
 
 

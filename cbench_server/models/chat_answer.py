@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -12,6 +13,16 @@ RETRIED_STATUSES = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
 MAX_WAIT_S = 120.0
 """The longest wait between attempts; a server that asks for more is given up on."""
 _EXCERPT = 3000
+OVERFLOW = "CONTEXT_OVERFLOW"
+"""Why a request fails whose prompt does not fit the model's window."""
+# As OpenAI, vLLM, llama.cpp, Anthropic, Google and others say it.
+_OVERFLOWS = re.compile(
+    r"context[_ ]length|maximum context|context (?:window|size)|exceed_context|"
+    r"prompt is too long|input is too long|too many (?:input )?tokens|"
+    r"input token count|reduce the length",
+    re.IGNORECASE,
+)
+_OVERFLOW_STATUSES = frozenset({400, 413, 422})
 _REASONS = {401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 429: "RESOURCE_EXHAUSTED"}
 
 
@@ -23,6 +34,10 @@ class ChatReply:
     """Empty where the model gave none, as when it calls a tool."""
     usage: dict[str, Any] | None
     """As the server reported it; None where it did not."""
+    finish_reason: str = ""
+    """Why the model stopped, such as `stop` or `length`; empty where the server did not say."""
+    model: str = ""
+    """The model that answered, by the name the server gives it."""
 
 
 class Trouble(Exception):
@@ -51,15 +66,33 @@ def parse_reply(answer: bytes) -> ChatReply:
             "BAD_RESPONSE", f"answered with something that is not JSON: {_excerpt(answer)}"
         ) from None
     try:
-        content = document["choices"][0]["message"].get("content")
+        choice = document["choices"][0]
+        content = choice["message"].get("content")
     except (KeyError, IndexError, TypeError, AttributeError):
         raise Trouble(
             "BAD_RESPONSE", f"answered without choices[0].message: {_excerpt(answer)}"
         ) from None
     if content is not None and not isinstance(content, str):
         raise Trouble("BAD_RESPONSE", f"answered with content that is not text: {_excerpt(answer)}")
-    usage = document.get("usage")
-    return ChatReply(content or "", usage if isinstance(usage, dict) and usage else None)
+    return ChatReply(
+        content or "",
+        _usage(document.get("usage")),
+        finish_reason=_text(choice.get("finish_reason")),
+        model=_text(document.get("model")),
+    )
+
+
+def _usage(reported: Any) -> dict[str, Any] | None:
+    """Give usage as reported, with the tokens that the model had in its cache by one name."""
+    if not isinstance(reported, dict) or not reported:
+        return None
+    details = reported.get("prompt_tokens_details")
+    cached = details.get("cached_tokens") if isinstance(details, dict) else None
+    for name in ("prompt_cache_hit_tokens", "cache_read_input_tokens"):
+        cached = reported.get(name) if cached is None else cached
+    if not _is_number(cached):
+        return reported
+    return {**reported, "cached_prompt_tokens": cached}
 
 
 def add_usage(total: Mapping[str, Any], usage: Mapping[str, Any]) -> dict[str, Any]:
@@ -87,8 +120,11 @@ def refusal(status: int, wait: str | None, answer: bytes, *, now: float) -> Trou
     if seconds is not None and seconds > MAX_WAIT_S:
         asking = f" and asked to wait {seconds:.0f}s, more than the {MAX_WAIT_S:.0f}s allowed"
     is_retryable = status in RETRIED_STATUSES
+    reason = _REASONS.get(status, "UNAVAILABLE" if is_retryable else f"HTTP_{status}")
+    if status in _OVERFLOW_STATUSES and _OVERFLOWS.search(_excerpt(answer)):
+        reason = OVERFLOW
     return Trouble(
-        _REASONS.get(status, "UNAVAILABLE" if is_retryable else f"HTTP_{status}"),
+        reason,
         f"answered {status}{phrase}{asking}: {_excerpt(answer)}",
         retryable=is_retryable,
         retry_after=seconds,
@@ -124,6 +160,10 @@ def _seconds_until(date: str, now: float) -> float | None:
 def _excerpt(answer: bytes) -> str:
     text = " ".join(answer[:_EXCERPT].decode("utf-8", "replace").split())
     return f'"{text}"' if text else "nothing"
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def _is_number(value: object) -> bool:

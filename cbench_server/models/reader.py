@@ -1,46 +1,120 @@
 """The reader: one model that answers for systems which only change a context."""
 
 import asyncio
+import statistics
+from collections import deque
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from cbench_server.errors import CallFailed
-from cbench_server.models.chat import ChatClient
+from cbench_server.models.chat import pause
 from cbench_server.models.chat_answer import ChatReply
-from cbench_server.models.messages import messages_for
-from cbench_server.results import Failure
+from cbench_server.models.level import Level
+from cbench_server.models.messages import Message
+from cbench_server.models.model import Model, Said, is_cut
+from cbench_server.results import ANSWER_CUT, PROMPT_CUT
 from cbench_server.types import Example
+
+_OVERLOADED = frozenset({"RESOURCE_EXHAUSTED", "DEADLINE_EXCEEDED"})
+_FIRST_PAUSE_S = 0.25
+_SEEN = 64
+_ENOUGH_SEEN = 8
+# An endpoint counts other tokens than we do, and for some scripts half as many.
+_LEAST_SHARE = 0.4
+_LEAST_OF_USUAL = 0.7
+_LEAST_MISSING = 64
 
 
 class Reader:
-    """Answers questions from contexts that systems left.
+    """Answers from contexts that systems left, for all systems of a run, at a pace it can take.
 
-    The question is the original's, so that every system is read with the same
-    one, and the messages are those OpenAIProxy sends: `identity` with a reader
-    answers as the model itself does.
+    `level` says how many requests are in flight. A request that failed for a
+    passing reason is repeated while its time lasts; one that came too late
+    while others were in flight is repeated once.
     """
 
-    def __init__(self, client: ChatClient, system_prompt: str = "") -> None:
-        self._client = client
-        self._system_prompt = system_prompt
+    def __init__(
+        self, model: Model, level: Level | None = None, timeout: float | None = None
+    ) -> None:
+        """`timeout` is the most seconds for one request; None for the time of a row."""
+        self.model = model
+        self._level = level or Level()
+        self._timeout = timeout
+        self._shares: deque[float] = deque(maxlen=_SEEN)
 
     @staticmethod
     def is_needed(processed: Example) -> bool:
         """Whether a system left answering to others."""
         return "response" not in processed and isinstance(processed.get("context"), str)
 
-    async def read(self, context: str, question: object, timeout: float) -> ChatReply:
-        """Make one attempt; raise CallFailed with the reader to blame."""
-        asked = {"context": context, "question": question}
-        try:
-            async with asyncio.timeout(timeout):
-                return await self._client.complete(messages_for(asked, self._system_prompt))
-        except TimeoutError:
-            message = f"the reader did not answer within {timeout:g}s"
-            raise CallFailed(Failure("reader", "DEADLINE_EXCEEDED", message)) from None
-        except CallFailed as error:
-            failure = replace(error.failure, origin="reader")
-            raise CallFailed(failure, error.retry_delay) from None
+    async def read(
+        self,
+        messages: Sequence[Message],
+        settings: Mapping[str, Any],
+        timeout: float,
+        sent_tokens: int | None = None,
+    ) -> Said:
+        """Return the answer; raise CallFailed with the reader to blame."""
+        requests = abandoned = 0
+        timeout = self._timeout or timeout
+        patience = timeout
+        while True:
+            turn = await self._level.take()
+            requests += 1
+            is_crowded = self._level.in_flight > 1
+            try:
+                reply, seconds = await self.model.ask(messages, settings, timeout)
+            except CallFailed as error:
+                failure = replace(error.failure, attempts=requests)
+                is_late = failure.reason == "DEADLINE_EXCEEDED"
+                self._level.give_back(turn, overloaded=failure.reason in _OVERLOADED, failed=True)
+                abandoned += is_late
+                if is_late:
+                    wait = 0.0 if is_crowded and abandoned == 1 else None
+                else:
+                    wait = self._wait(error, requests)
+                if wait is None or (patience := patience - wait) <= 0:
+                    raise CallFailed(failure) from error
+            except BaseException:
+                self._level.give_back(turn, failed=True)
+                raise
+            else:
+                self._level.give_back(turn)
+                break
+            await asyncio.sleep(wait)
+        usage: dict[str, Any] = {**(reply.usage or {}), "requests": requests}
+        if abandoned:
+            usage["abandoned_requests"] = abandoned
+        marks = [*self.model.marks_before(sent_tokens, settings)]
+        if sent_tokens is not None and self._is_prompt_cut(reply, sent_tokens):
+            marks.append(PROMPT_CUT)
+        if is_cut(reply):
+            marks.append(ANSWER_CUT)
+        return Said(reply.content, seconds, usage, reply.finish_reason, tuple(marks), requests)
+
+    def _wait(self, error: CallFailed, requests: int) -> float | None:
+        if not error.failure.retryable:
+            return None
+        return pause(requests, _FIRST_PAUSE_S, 1.0, error.retry_delay)
+
+    def _is_prompt_cut(self, reply: ChatReply, sent: int) -> bool:
+        """Whether the model read far less than it was sent, by its own count.
+
+        Its tokens are not ours, so that what counts is how many of them it
+        usually makes of ours.
+        """
+        reported = (reply.usage or {}).get("prompt_tokens")
+        if not isinstance(reported, int) or not sent or not reported:
+            return False
+        share = reported / sent
+        usual = statistics.median(self._shares) if len(self._shares) >= _ENOUGH_SEEN else 0.0
+        least = max(_LEAST_SHARE, _LEAST_OF_USUAL * usual)
+        if share < least and sent * (usual or 1.0) - reported > _LEAST_MISSING:
+            return True
+        self._shares.append(share)
+        return False
 
     async def close(self) -> None:
         """Close its connections."""
-        await self._client.close_connections()
+        await self.model.close()

@@ -1,6 +1,6 @@
 """Columns of a table: which metrics it shows, and in which order."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -30,6 +30,10 @@ def _one(key: str, show: Callable[[float | None], str]) -> Callable[[Values], st
     return lambda values: show(values.get(key))
 
 
+def _metric(key: str) -> Callable[[Values], str]:
+    return lambda values: numbers.of_metric(key, values.get(key))
+
+
 def _score(values: Values) -> str:
     return numbers.score(values.get("mean_score_with_failures", values.get("mean_score")))
 
@@ -57,33 +61,50 @@ def _tokens(values: Values) -> str:
     return f"{numbers.count(before)} → {numbers.count(after)}"
 
 
+# A judge's mean is what its owner pays for, whichever score counts.
+_JUDGES = ("judge_score", "memory_judge")
+
 HEADLINE = (
     Column("Score", ("mean_score_with_failures", "mean_score"), _score),
     Column("95% CI", ("mean_score_with_failures_ci_low", "mean_score_ci_low"), _interval),
     Column("Geometric mean", ("geometric_mean",), _one("geometric_mean", numbers.score)),
     Column("Passed", ("pass_rate_with_failures", "pass_rate"), _passed),
+    *(
+        Column(name, (f"mean_score:{name}",), _one(f"mean_score:{name}", numbers.score))
+        for name in _JUDGES
+    ),
     Column("Context", ("context_compression",), _context),
     Column("Tokens", ("mean_input_tokens", "mean_output_tokens"), _tokens),
     Column("p50", ("latency_median",), _one("latency_median", numbers.seconds)),
     Column("p95", ("latency_p95",), _one("latency_p95", numbers.seconds)),
+    Column(
+        "Ingest/turn", ("ingest_per_turn_median",), _one("ingest_per_turn_median", numbers.seconds)
+    ),
 )
+TIME_TITLES = ("p50", "p95")
 
 
-def headline_columns(summary: Summary, *, all_keys: bool) -> list[Column]:
-    """Return the columns that have something to show.
+def headline_columns(
+    summary: Summary, *, all_keys: bool, counted: Collection[str] = ()
+) -> list[Column]:
+    """Return the columns that have something to show, beside the scores that are `counted`.
 
     Values of custom metrics are always shown, other values of the built-in metrics
     only with `all_keys`, for a run that chose its metrics.
     """
     present = set(ordered_keys(summary))
-    columns = [column for column in HEADLINE if present.intersection(column.keys)]
+    columns = [
+        column
+        for column in HEADLINE
+        if present.intersection(column.keys) and column.title not in counted
+    ]
     shown = {key for column in HEADLINE for key in column.keys}
     if not all_keys:
         shown.update(_BUILTIN_KEYS)
     hidden = (DATASET_PREFIX,) if all_keys else (DATASET_PREFIX, *_EVERY_SCORE)
     for key in main_keys(summary):
         if key not in shown and not key.startswith(hidden):
-            columns.append(Column(key, (key,), _one(key, numbers.plain)))
+            columns.append(Column(key, (key,), _metric(key)))
     return columns
 
 

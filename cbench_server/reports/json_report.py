@@ -5,6 +5,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
+from cbench_server.reports.judges import MARK, marked_scores
 from cbench_server.results import EvalRow, row_to_dict, strict_json
 from cbench_server.spec import Run
 
@@ -45,6 +46,8 @@ def run_to_dict(run: Run) -> dict[str, Any]:
         "parent_run_id": run.parent_run_id or None,
         "labels": run.spec.labels,
         "spec": asdict(run.spec),
+        "notes": [asdict(note) for note in run.notes],
+        "marks": dict.fromkeys(sorted(marked_scores(run)), MARK),
         "summary": run.summary,
         "timing": run.timing,
         "config": run.config,

@@ -6,7 +6,7 @@ from cbench_server.reports.columns import main_keys
 from cbench_server.results import Summary
 from cbench_server.spec import Run
 from cbench_server.texts.grid import printable
-from cbench_server.texts.numbers import MISSING, is_missing
+from cbench_server.texts.numbers import of_metric
 
 # Characters with a meaning in Markdown, or in the HTML it allows. An underscore
 # inside a word has none.
@@ -54,12 +54,10 @@ def _table(summary: Summary, keys: list[str]) -> str:
 def _estimate(values: Mapping[str, float | None], key: str) -> str:
     """Write a value, and its 95 % interval where there is one."""
     low, high = values.get(f"{key}_ci_low"), values.get(f"{key}_ci_high")
-    text = _number(values.get(key))
-    return text if low is None or high is None else f"{text} ({_number(low)} to {_number(high)})"
-
-
-def _number(value: float | None) -> str:
-    return MISSING if value is None or is_missing(value) else f"{value:.4f}"
+    text = of_metric(key, values.get(key))
+    if low is None or high is None:
+        return text
+    return f"{text} ({of_metric(key, low)} to {of_metric(key, high)})"
 
 
 def _line(cells: list[str]) -> str:

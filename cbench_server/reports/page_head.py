@@ -5,13 +5,16 @@ from typing import Any
 
 from cbench_server.comparison import Comparison
 from cbench_server.metrics.stats.estimate import base_key
-from cbench_server.reports.columns import Column, Values, headline_columns
+from cbench_server.reports.columns import Column, Values
 from cbench_server.reports.distributions import score_distributions, stage_times
 from cbench_server.reports.json_report import iso_time
+from cbench_server.reports.judges import sensitivity_notes
 from cbench_server.reports.page_comparison import page_comparison
+from cbench_server.reports.scores import COUNT, MEAN, score_names
 from cbench_server.reports.table import (
     by_dataset,
     reading_notes,
+    shown_columns,
     state_line,
     title_of,
     with_standing,
@@ -35,6 +38,7 @@ def page_head(run: Run, found: Tally, comparison: Comparison | None) -> dict[str
         "notes": _notes(run, found),
         "headline": _headline(run, found),
         "comparison": page_comparison(comparison) if comparison else None,
+        "scores": _scores(run),
         "datasets": _datasets(run),
         "distributions": score_distributions(found, run.systems),
         "times": stage_times(found, run.systems),
@@ -65,7 +69,7 @@ def _run(run: Run) -> dict[str, Any]:
 
 def _notes(run: Run, found: Tally) -> list[str]:
     """Say what the table needs to be read right; the page shows the rest elsewhere."""
-    lines = reading_notes(run, found.facts)
+    lines = [*reading_notes(run, found.facts), *sensitivity_notes(run)]
     return [*lines, state_line(run)] if run.failure else lines
 
 
@@ -79,7 +83,7 @@ def _headline(run: Run, found: Tally) -> dict[str, Any]:
     # An interval is shown in the cell of its value, not in a separate column.
     shown = [
         column
-        for column in headline_columns(run.summary, all_keys=bool(run.spec.metrics))
+        for column in shown_columns(run, found.facts)
         if base_key(column.keys[0]) == column.keys[0]
     ]
     header = ["System", *(title_of(column, run, found.facts) for column in shown), "Failed"]
@@ -120,6 +124,25 @@ def _datasets(run: Run) -> dict[str, Any] | None:
         for system in run.systems
     ]
     return {"titles": list(grid.header), "rows": rows}
+
+
+def _scores(run: Run) -> dict[str, Any] | None:
+    """Give the mean of every score, and how many rows have it, where that is not all."""
+    names = score_names(run.summary)
+    if not names:
+        return None
+    rows: list[list[Cell]] = []
+    for system in run.systems:
+        values, progress = run.summary.get(system, {}), run.progress.get(system)
+        line: list[Cell] = [{"text": system}]
+        for name in names:
+            cell = _score(values, f"{MEAN}{name}")
+            count = values.get(f"{COUNT}{name}")
+            if count is not None and progress is not None and count < progress.completed:
+                cell["text"] += f" ({numbers.count(count)} rows)"
+            line.append(cell)
+        rows.append(line)
+    return {"titles": ["System", *names], "rows": rows}
 
 
 def _score(values: Values, key: str) -> Cell:

@@ -1,15 +1,16 @@
 """The report that a reporter gets: a run, and its rows to read as often as it needs."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cbench_server.errors import InvalidInput
+from cbench_server.reports.judges import figure_notes, with_mark
 from cbench_server.results import EvalResult, EvalRow
-from cbench_server.spec import DatasetRef, Run, RunSpec, RunState, SystemProgress
+from cbench_server.spec import DatasetRef, Run, RunNote, RunSpec, RunState, SystemProgress
 
 if TYPE_CHECKING:
-    from cbench_server.comparison import Comparison
+    from cbench_server.comparison import Comparison, PairedDifference
 
 Original = dict[str, Any]
 FullRow = tuple[EvalRow, Original | None]
@@ -57,21 +58,51 @@ def compared_sides(
     sides: Mapping[str, Iterable[EvalRow]], run: Run, *, must: bool = False
 ) -> "Comparison | None":
     """Compare systems as their run does; None, or an error if it `must` be, if nothing compares."""
-    from cbench_server.comparison import compare, score_infos
-
     if len(sides) < 2:
         return None
     try:
-        return compare(
-            sides,
-            threshold=run.spec.threshold,
-            seed=run.spec.seed,
-            scores=score_infos(run.config.get("datasets", ())),
-        )
+        return compared_by_judges(sides, run)
     except InvalidInput:
         if must:
             raise
         return None
+
+
+def compared_by_judges(
+    sides: Mapping[str, Iterable[EvalRow]], run: Run, **settings: Any
+) -> "Comparison":
+    """Compare systems, and call none better of which the run's judges think differently."""
+    from cbench_server.comparison import compare, score_infos
+    from cbench_server.comparison.raters import twins_of, with_disputes
+
+    judges = list(run.config.get("judges") or [])
+    settings = {
+        "threshold": run.spec.threshold,
+        "seed": run.spec.seed,
+        "scores": score_infos(run.config.get("datasets", ())),
+        **settings,
+    }
+    if not judges:
+        return compare(sides, **settings)
+    # With several judges the rows are read more than once.
+    kept = {name: list(rows) for name, rows in sides.items()}
+    found = compare(kept, **settings)
+    twins = {twin for pair in found.pairs for twin in twins_of(pair.score, judges)}
+    others = [compare(kept, **{**settings, "score_field": twin}) for twin in sorted(twins)]
+    scores = {pair.score for pair in found.pairs}
+    found = with_disputes(found, others)
+    pairs = tuple(_with_mark(pair, run) for pair in found.pairs)
+    return replace(found, pairs=pairs, notes=(*found.notes, *figure_notes(run, scores)))
+
+
+def _with_mark(pair: "PairedDifference", run: Run) -> "PairedDifference":
+    from cbench_server.comparison.sentences import sentence
+
+    score = with_mark(pair.score, run)
+    if score == pair.score:
+        return pair
+    marked = replace(pair, score=score)
+    return replace(marked, sentence=sentence(marked))
 
 
 def _run_of(result: EvalResult) -> Run:
@@ -95,4 +126,5 @@ def _run_of(result: EvalResult) -> Run:
         timing=result.timing,
         config=result.config,
         systems=systems,
+        notes=tuple(RunNote(**note) for note in result.config.get("notes", ())),
     )

@@ -6,17 +6,25 @@ from typing import Any
 
 from cbench_server.reports.columns import (
     DATASET_PREFIX,
+    TIME_TITLES,
     Column,
     dataset_keys,
     headline_columns,
     type_keys,
 )
+from cbench_server.reports.failure_groups import FailureGroup
+from cbench_server.reports.judges import MARK, marked_scores
+from cbench_server.reports.prompts import prompt_notes
 from cbench_server.reports.protocols import has_other_metric, protocol_notes
+from cbench_server.reports.scores import added_scores
 from cbench_server.spec import Run, RunState
 from cbench_server.texts import numbers
 from cbench_server.texts.grid import Grid, printable, to_text
 
 _REASONS_SHOWN = 3
+_WHY_SHOWN = 160
+# Failures that the same spec has every time.
+_HOPELESS = frozenset({"INVALID_SPEC", "INVALID_ARGUMENT", "SYSTEM_CHANGED"})
 _WITHOUT_RESPONSE = ("answer_retained", "answer_recall")
 
 
@@ -30,11 +38,13 @@ class RowFacts:
     """The scores that counted, by system."""
     broken: Mapping[str, str] = field(default_factory=dict)
     """Why an evaluator gave no score where it should have, by its name."""
+    groups: Sequence[FailureGroup] = ()
+    """Failed rows by what went wrong, as far as they were read."""
 
 
 def headline(run: Run, facts: RowFacts) -> Grid:
     """Build the table: one line per system, in the order of the run."""
-    columns = headline_columns(run.summary, all_keys=bool(run.spec.metrics))
+    columns = shown_columns(run, facts)
     titles = [title_of(column, run, facts) for column in columns]
     rows = []
     for system in run.systems:
@@ -46,9 +56,21 @@ def headline(run: Run, facts: RowFacts) -> Grid:
     return Grid(*with_standing(run, facts, header, rows))
 
 
+def shown_columns(run: Run, facts: RowFacts) -> list[Column]:
+    """Return the columns of the table; a score that counts has its place as the headline."""
+    counted = _used_scores(run, facts)
+    # What only the seeds of a control have, such as pass@k, is of no interest.
+    own = {name: values for name, values in run.summary.items() if not run.is_control(name)}
+    return headline_columns(own, all_keys=bool(run.spec.metrics), counted=counted)
+
+
 def title_of(column: Column, run: Run, facts: RowFacts) -> str:
-    """Name a column; that of the score by the score that counts."""
-    return _score_title(run, facts) if column.title == "Score" else column.title
+    """Name a column; that of the score by the score that counts, of times by how they came."""
+    if column.title == "Score":
+        return _score_title(run, facts)
+    if column.title in TIME_TITLES and {*_timed_alone(run).values()} - {0}:
+        return f"{column.title} alone"
+    return column.title + (MARK if column.title.partition(":")[2] in marked_scores(run) else "")
 
 
 def with_standing(
@@ -68,7 +90,7 @@ def with_standing(
     if any(counted):
         insert(len(titles) - 1, "Scored", counted)
     kinds = [" and ".join(headlines(run, facts).get(system, ())) for system in run.systems]
-    place = next((n for n, title in enumerate(titles) if title.rstrip("*") == "Score"), None)
+    place = next((n for n, title in enumerate(titles) if title.rstrip("*†") == "Score"), None)
     if place is not None and len({*kinds}) > 1:
         insert(place, "Kind", kinds)
     return tuple(titles), tuple(map(tuple, cells))
@@ -122,10 +144,21 @@ def to_table(run: Run, facts: RowFacts, draw: Callable[[Grid], str] = to_text) -
     parts = []
     if run.completed_rows:
         parts.append(draw(_without(headline(run, facts), _type_keys(run))))
-        breakdowns = filter(None, (by_dataset(run), by_type(run)))
+        breakdowns = filter(None, (added_scores(run), by_dataset(run), by_type(run)))
         parts += [f"{grid.title}\n{draw(grid)}" for grid in breakdowns]
     parts.append("\n".join(map(printable, notes(run, facts))))
     return "\n\n".join(parts) + "\n"
+
+
+def _can_be_resumed(run: Run) -> bool:
+    """Whether resuming may lead further: the same spec fails again for the same bad input."""
+    if run.state not in (RunState.FAILED, RunState.CANCELLED):
+        return False
+    reason = run.failure.reason if run.failure else ""
+    if reason == "BAD_DATASET":
+        # A hub may be back, and a mirror filled; what was uploaded stays as it is.
+        return not any(dataset.upload for dataset in run.spec.datasets)
+    return reason not in _HOPELESS
 
 
 def notes(run: Run, facts: RowFacts) -> list[str]:
@@ -133,9 +166,10 @@ def notes(run: Run, facts: RowFacts) -> list[str]:
     lines = [*reading_notes(run, facts), state_line(run)]
     if run.failed_rows:
         lines.append(_failed_line(run, facts.failures))
+        lines += [_group_line(group) for group in facts.groups[:_REASONS_SHOWN]]
     for name, message in facts.broken.items():
         lines.append(f"{name} failed on rows that now lack its scores: {message}")
-    if run.state in (RunState.FAILED, RunState.CANCELLED):
+    if _can_be_resumed(run):
         lines.append(f"Continue it with: cbench resume {run.run_id}")
     else:
         lines.append(f"Look closer with: cbench show {run.run_id}")
@@ -144,10 +178,34 @@ def notes(run: Run, facts: RowFacts) -> list[str]:
 
 def reading_notes(run: Run, facts: RowFacts) -> list[str]:
     """Say what a reader of the scores must know, on a terminal or on a page."""
-    lines = _score_notes(run, facts)
+    lines = [*_score_notes(run, facts), *run.config.get("notices", ())]
     if run.spec.expose_reference_fields:
         lines.append("References were exposed: systems could see the expected answers.")
+    lines += prompt_notes(run)
+    lines += _time_notes(run)
+    lines += [note.text for note in run.notes]
     return lines + _origin_notes(run)
+
+
+def _timed_alone(run: Run) -> dict[str, int]:
+    """Return on how many rows the times of each system stand; 0 means on all, under load."""
+    return {
+        system: int(values.get("num_timed_alone") or 0)
+        for system, values in run.summary.items()
+        if values.get("latency_median") is not None and "num_timed_alone" in values
+    }
+
+
+def _time_notes(run: Run) -> list[str]:
+    """Say on which rows the times stand, unless the run is too old to tell."""
+    by_count: dict[int, list[str]] = {}
+    for system, count in _timed_alone(run).items():
+        by_count.setdefault(count, []).append(system)
+    said = []
+    for count, systems in by_count.items():
+        whose = "" if len(by_count) == 1 else f" for {', '.join(systems)}"
+        said.append((f"alone, n={count}" if count else "all rows, under load") + whose)
+    return [f"p50 and p95: {'; '.join(said)}."] if said else []
 
 
 def _origin_notes(run: Run) -> list[str]:
@@ -203,6 +261,7 @@ def _substitutes(run: Run, facts: RowFacts) -> set[str]:
 def _score_title(run: Run, facts: RowFacts) -> str:
     names = _used_scores(run, facts)
     mark = "*" if has_other_metric(run) or _substitutes(run, facts) else ""
+    mark += MARK if names & marked_scores(run) else ""
     return (min(names) if len(names) == 1 else "Score") + mark
 
 
@@ -225,6 +284,11 @@ def _score_notes(run: Run, facts: RowFacts) -> list[str]:
     ):
         lines.append("Rows on which a system failed count as 0.")
     return lines
+
+
+def _group_line(group: FailureGroup) -> str:
+    why = group.why if len(group.why) <= _WHY_SHOWN else f"{group.why[:_WHY_SHOWN]}…"
+    return f"  {group.count:,} × {group.system}: {why}"
 
 
 def _failed_line(run: Run, failures: Mapping[str, int]) -> str:

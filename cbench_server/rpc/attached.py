@@ -3,7 +3,6 @@
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from cbench_client._gen.cbench.v1 import evaluator_pb2, gateway_pb2, system_pb2
@@ -42,6 +41,19 @@ def find_attached(attachments: Attachments, kind: str, name: str) -> tuple[Attac
     return attachment, info
 
 
+class _Sent:
+    """A call, and when it went."""
+
+    __slots__ = ("call", "started")
+
+    def __init__(self, call: Call) -> None:
+        self.call = call
+        self.note()
+
+    def note(self) -> None:
+        self.started = time.monotonic()
+
+
 class AttachedCaller:
     """Calls a system, or memory system, through the attachment that offers it at the time."""
 
@@ -58,9 +70,8 @@ class AttachedCaller:
         """`kind` is `systems` or `memory_systems`; `name` renames it."""
         attachment, info = find_attached(attachments, kind, attached_name)
         described = description_from_info(info, "attached", attachment.hello.sdk, name)
-        most = attachment.max_in_flight
-        width = min(described.max_concurrency or most, most)
-        self.description: SystemDescription = replace(described, max_concurrency=width)
+        self.description: SystemDescription = described
+        self.capacity: int | None = attachment.max_in_flight
         self._attachments = attachments
         self._kind = kind
         self._name = attached_name
@@ -85,12 +96,13 @@ class AttachedCaller:
 
         def ended(pairs: list[tuple[Any, Any]], _: float) -> None:
             answers = []
-            for (_timeout, (call, started)), result in pairs:
-                self._held.pop(call, None)
+            for (_timeout, token), result in pairs:
+                self._held.pop(token.call, None)
                 try:
-                    answers.append(self._answer(call, result, time.monotonic() - started))
+                    seconds = time.monotonic() - token.started
+                    answers.append(self._answer(token.call, result, seconds))
                 except CallFailed as error:
-                    failed(call, error)
+                    failed(token.call, error)
             if answers:
                 answered(answers)
 
@@ -99,8 +111,8 @@ class AttachedCaller:
                 if attachment is None:
                     message = f'{_WORDS[self._kind]} "{self._name}" is not attached.'
                     raise CallFailed(Failure("transport", "UNAVAILABLE", message, retryable=True))
-                token = (call, time.monotonic())
-                attachment.start(self._encoded(call), token, timeout, ended)
+                token = _Sent(call)
+                attachment.start(self._encoded(call), token, timeout, ended, token.note)
                 self._held[call] = attachment
             except CallFailed as error:
                 loop.call_soon(failed, call, error)
@@ -119,6 +131,7 @@ class AttachedCaller:
         request = message.converse if converses else message.process
         request.system = self._name
         request.call_id = message.call_id
+        request.instruction = work.instruction
         try:
             wire.visible_to_proto(work.example, work.withheld, request.example)
             wire.fields_to_proto(self._options, request.options, "options.")
@@ -136,12 +149,19 @@ class AttachedCaller:
             if kind == "process" and isinstance(work, Process):
                 reply = result.process
                 processed, carried = wire.answer_from_proto(reply, work.example, work.withheld)
-                return Answer(call, processed, latency, _usage(reply), carried)
+                handler = wire.handler_seconds(reply)
+                return Answer(call, processed, latency, _usage(reply), carried, handler)
             if kind == "converse" and isinstance(work, Process):
                 replies = wire.turns_from_proto(result.converse.replies)
                 processed = with_replies(work.visible, replies)
-                carried_texts = texts_carried(processed, work.example)
-                return Answer(call, processed, latency, _usage(result.converse), carried_texts)
+                return Answer(
+                    call,
+                    processed,
+                    latency,
+                    _usage(result.converse),
+                    texts_carried(processed, work.example),
+                    wire.handler_seconds(result.converse),
+                )
             if kind == KINDS.get(type(work)):
                 return answer_of(call, getattr(result, kind), latency)
         except Unencodable as error:
@@ -149,6 +169,9 @@ class AttachedCaller:
         if kind == "failure":
             raise call_failed(failures.failure_from_proto(result.failure))
         raise undecodable(self._name, f'a result of kind "{kind}"')
+
+    def widen(self, calls: int) -> None:
+        """Do nothing: it queues no calls by itself."""
 
     def give_up(self, call: Call) -> None:
         """See Caller."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import secrets
+from collections.abc import Callable
 from typing import Any
 
 from cbench_client._gen.cbench.v1 import gateway_pb2
@@ -27,8 +28,18 @@ class Attachment:
         )
         self._drain_reason: str | None = None
 
-    def start(self, call: gateway_pb2.Call, token: Any, timeout: float, sink: Sink) -> None:
-        """Have a call made; `sink` is told its timeout with `token`, and a result or CallFailed."""
+    def start(
+        self,
+        call: gateway_pb2.Call,
+        token: Any,
+        timeout: float,
+        sink: Sink,
+        sent: Callable[[], None] | None = None,
+    ) -> None:
+        """Have a call made; `sink` is told its timeout with `token`, and a result or CallFailed.
+
+        `sent` is called when it goes, if it had to wait for others.
+        """
         if not self._calls.is_open:
             raise CallFailed(_lost())
         if self._calls.holds(call.call_id):
@@ -38,7 +49,7 @@ class Attachment:
             raise CallFailed(failure)
         call.timeout.FromNanoseconds(round(timeout * 1e9))
         data = gateway_pb2.AttachResponse(calls=[call]).SerializeToString()
-        self._calls.submit({call.call_id: (timeout, token)}, data, timeout, sink)
+        self._calls.submit({call.call_id: (timeout, token)}, data, timeout, sink, sent)
 
     def give_up(self, call_id: str) -> None:
         """Forget a call, and tell the process."""

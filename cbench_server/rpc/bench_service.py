@@ -150,6 +150,9 @@ class BenchService(bench_pb2_grpc.BenchServicer):
             references_upload=request.references_upload,
             labels=dict(request.labels),
             request_id=request.request_id,
+            allow_unqualified_judges=request.allow_unqualified_judges,
+            errata_upload=request.errata_upload,
+            labels_upload=request.labels_upload,
         )
         return bench_pb2.RescoreResponse(run=run_to_proto(run))
 

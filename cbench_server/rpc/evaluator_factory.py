@@ -1,11 +1,13 @@
 """Evaluators made for clients of the daemon, whose operator decides on keys and sandboxes."""
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
 from cbench_server.contract import info_of
 from cbench_server.errors import InvalidInput
+from cbench_server.models.chat import load_http
 from cbench_server.registry import Registry
 from cbench_server.rpc.addresses import check_dialable
 from cbench_server.rpc.credentials import Credentials
@@ -41,6 +43,7 @@ class EvaluatorMaker:
             given["sandbox"] = self._sandbox_for(name, given.get("sandbox", self._sandbox))
         if said.asks_model:
             given["api_key"] = await _key(self._credentials, name, given)
+            await asyncio.to_thread(load_http)
         return self._registry.create_evaluator(name, given)
 
     def _sandbox_for(self, name: str, asked: Any) -> Any:

@@ -42,6 +42,7 @@ def request_of(call: Call, system: str) -> Request:
             call_id=call.call_id,
             budget=work.budget,
             asked_at=work.asked_at,
+            instruction=work.instruction,
         )
     except Unencodable as error:
         raise CallFailed(Failure("dataset", error.reason, str(error))) from error
@@ -55,7 +56,8 @@ def answer_of(call: Call, message: Any, latency: float) -> Answer:
         return Answer(call, {}, latency)
     stored = _optional(message, "stored_bytes")
     if isinstance(message, memory_pb2.IngestResponse):
-        return Answer(call, {}, latency, _usage(message), recall=Recall(stored))
+        handler = wire.handler_seconds(message)
+        return Answer(call, {}, latency, _usage(message), (), handler, Recall(stored))
     context = _optional(message, "context")
     retrieval = None
     if message.HasField("retrieval_time"):
@@ -67,6 +69,7 @@ def answer_of(call: Call, message: Any, latency: float) -> Answer:
         query_output(response, context),
         latency,
         _usage(message),
+        handler_seconds=wire.handler_seconds(message),
         recall=Recall(
             stored_bytes=stored,
             context_tokens=_optional(message, "context_tokens"),

@@ -26,6 +26,7 @@ class RemoteCaller:
 
     era = ""
     ahead = 0
+    capacity: int | None = None
 
     def __init__(
         self,
@@ -98,12 +99,16 @@ class RemoteCaller:
                 call_id=call.call_id,
                 timeout=timeout,
                 options=self._options,
+                instruction=work.instruction,
             )
         except (RemoteFailure, Unencodable) as error:
             raise call_failed(error) from error
         processed = with_replies(visible, reply.replies)
         carried = texts_carried(processed, work.example)
-        return Answer(call, processed, reply.latency, reply.usage, carried)
+        return Answer(call, processed, reply.latency, reply.usage, carried, reply.handler_seconds)
+
+    def widen(self, calls: int) -> None:
+        """Do nothing: it queues no calls by itself."""
 
     def give_up(self, call: Call) -> None:
         """See Caller."""

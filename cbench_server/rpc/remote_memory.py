@@ -76,6 +76,7 @@ class RemoteMemoryCaller:
     """Calls one memory system over its own connection."""
 
     ahead = 0
+    capacity: int | None = None
 
     def __init__(
         self, connection: UnaryConnection, served_name: str, description: SystemDescription
@@ -123,6 +124,9 @@ class RemoteMemoryCaller:
         except (DecodeError, Unencodable) as error:
             message = f"{self._connection.target} sent an answer that cannot be decoded: {error}"
             raise CallFailed(Failure("system", "UNDECODABLE_RESPONSE", message)) from error
+
+    def widen(self, calls: int) -> None:
+        """Do nothing: it queues no calls by itself."""
 
     def give_up(self, call: Call) -> None:
         """See Caller."""

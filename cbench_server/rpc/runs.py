@@ -36,7 +36,7 @@ def state_from_proto(number: int) -> RunState:
 
 
 def run_to_proto(run: Run, *, with_config: bool = True) -> bench_pb2.Run:
-    """Encode a run."""
+    """Encode a run; without its config there is still which scores count."""
     message = bench_pb2.Run(
         run_id=run.run_id,
         spec=spec_to_proto(run.spec),
@@ -53,8 +53,10 @@ def run_to_proto(run: Run, *, with_config: bool = True) -> bench_pb2.Run:
         _summary_to_proto(run, system, message.summaries.add(system=system))
     if run.failure is not None:
         failure_to_proto(run.failure, message.failure)
-    if with_config:
-        wire.fields_to_proto(run.config, message.config)
+    config = run.config
+    if not with_config:
+        config = {key: config[key] for key in ("headlines",) if key in config}
+    wire.fields_to_proto(config, message.config)
     for note in run.notes:
         message.notes.add(code=note.code, text=note.text, system=note.system, dataset=note.dataset)
     return message
@@ -112,11 +114,14 @@ def progress_to_proto(run: Run) -> bench_pb2.Progress:
     )
     for system in run.systems:
         if progress := run.progress.get(system):
+            total = run.total_rows
+            share = None if total is None else total * run.repeats_of(system)
             message.systems.add(
                 system=system,
                 completed_rows=progress.completed,
                 failed_rows=progress.failed,
                 reused_rows=progress.reused,
+                total_rows=None if share is None else share // run.rows_per_example,
             )
     return message
 

@@ -110,6 +110,7 @@ def _system_ref(message: bench_pb2.SystemRef) -> SystemRef:
         predictions=message.predictions,
         role=_ROLES.get(message.role, ""),
         swept_option=message.swept_option,
+        log=message.log,
     )
 
 
@@ -196,6 +197,7 @@ def spec_to_proto(spec: RunSpec) -> bench_pb2.RunSpec:
             credential=ref.credential,
             role=_ROLE_NUMBERS[ref.role],
             swept_option=ref.swept_option,
+            log=ref.log,
         )
         for location in ("target", "attached", "builtin", "predictions"):
             if value := getattr(ref, location):

@@ -5,11 +5,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from cbench_server.datasets.prompts.prompt import Asking, Prompt
+from cbench_server.runs.answers import Told
 from cbench_server.runs.plan import DatasetPlan
+from cbench_server.runs.prompting import axis_of
 from cbench_server.runs.resolution import ResolvedDataset
+from cbench_server.runs.wiring import missing_references
 from cbench_server.spec import RunSpec
 from cbench_server.systems.caller import Caller
 from cbench_server.version import __version__
+
+
+def describe_prompts(prompts: Mapping[str, Asking], told: Mapping[str, Told]) -> dict[str, Any]:
+    """Record what models were told, by dataset, and what of it each system's rows depend on."""
+    return {
+        "told": dict(told),
+        "datasets": {label: asking.prompt.describe() for label, asking in prompts.items()},
+    }
 
 
 def describe_config(
@@ -17,23 +29,38 @@ def describe_config(
     callers: Sequence[Caller],
     datasets: Sequence[ResolvedDataset],
     plans: Mapping[str, DatasetPlan],
+    prompts: Mapping[str, Asking],
 ) -> dict[str, Any]:
-    """Record everything needed to repeat the run."""
+    """Record everything needed to repeat the run, and what is known to go wrong with it."""
+    # A dataset of ours has what its score needs; a file may not.
+    notices = [
+        missing_references(dataset.ref.label, plans[dataset.ref.label], dataset.originals())
+        for dataset in datasets
+        if dataset.record is None
+    ]
+    logs = {ref.target: {"log": ref.log} for ref in spec.systems if ref.log}
     return {
+        "notices": [notice for notice in notices if notice],
         "cbench_version": __version__,
         "python_version": platform.python_version(),
         "platform": platform.platform(),
         "tokenizer": spec.tokenizer or "cl100k_base",
         "seed": spec.seed,
-        "systems": [asdict(caller.description) for caller in callers],
-        "datasets": [_dataset(dataset, plans[dataset.ref.label]) for dataset in datasets],
+        "systems": [
+            {**asdict(caller.description), **logs.get(caller.description.location, {})}
+            for caller in callers
+        ],
+        "datasets": [
+            _dataset(dataset, plans[dataset.ref.label], prompts[dataset.ref.label].prompt)
+            for dataset in datasets
+        ],
     }
 
 
-def _dataset(dataset: ResolvedDataset, plan: DatasetPlan) -> dict[str, Any]:
+def _dataset(dataset: ResolvedDataset, plan: DatasetPlan, prompt: Prompt) -> dict[str, Any]:
     """Record what is read and how it is scored, beside the official protocol."""
     described = dataset.describe()
-    protocol = dataset.followed(described, plan.primary_score)
+    protocol = dataset.followed(described, plan.primary_score, axis_of(prompt))
     return {
         **described,
         **plan.describe(),

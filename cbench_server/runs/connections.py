@@ -6,13 +6,15 @@ from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Protocol, TypeVar
 
+from cbench_server.datasets.prompts.prompt import Asking
 from cbench_server.errors import InvalidSpec, RunFailed, SystemUnreachable
 from cbench_server.events import StateChanged
 from cbench_server.models.reader import Reader
 from cbench_server.registry import Registry
 from cbench_server.results import Failure
-from cbench_server.runs.answers import system_identity
+from cbench_server.runs.answers import Told, system_identity
 from cbench_server.runs.plan import DatasetPlan
+from cbench_server.runs.prompting import resolve_prompts
 from cbench_server.runs.resolution import (
     ResolvedDataset,
     Uploads,
@@ -22,6 +24,9 @@ from cbench_server.runs.resolution import (
 from cbench_server.runs.store import RunStore
 from cbench_server.spec import EvaluatorRef, ModelRef, Run, RunSpec, RunState, SystemRef
 from cbench_server.systems.caller import Caller
+from cbench_server.systems.in_process import InProcessCaller
+from cbench_server.systems.in_process_memory import InProcessMemoryCaller
+from cbench_server.systems.predictions import Predictions
 from cbench_server.types import Evaluator
 
 _ASK_AGAIN_S = 0.5
@@ -60,6 +65,10 @@ class Connections:
     identities: dict[str, str] = field(default_factory=dict)
     """What the systems' answers are known by, empty for one that gives no version."""
     reader: Reader | None = None
+    prompts: dict[str, Asking] = field(default_factory=dict)
+    """What models are told, by dataset."""
+    told: dict[str, Told] = field(default_factory=dict)
+    """How much of that the rows of each system depend on."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -87,7 +96,9 @@ async def connect(
     try:
         opened.plans = await resolve_evaluators(spec, datasets, finder.find)
         if not is_rescored:
-            await _reach_systems(spec, opened)
+            # In a thread, since few-shot examples are read.
+            opened.prompts = await asyncio.to_thread(resolve_prompts, spec, datasets)
+            await _reach_systems(spec, opened, uploads)
             if spec.reader is not None:
                 opened.reader = await finder.find_reader(spec.reader)
     except BaseException:
@@ -96,12 +107,14 @@ async def connect(
     return opened
 
 
-async def _reach_systems(spec: RunSpec, opened: Connections) -> None:
+async def _reach_systems(spec: RunSpec, opened: Connections, uploads: Uploads) -> None:
     for ref in spec.systems:
-        for caller in await opened.finder.find_systems(ref, spec.kind):
+        for caller in await _find_systems(ref, spec.kind, opened.finder, uploads):
             opened.callers.append(caller)
             identity = system_identity(caller.description, ref.options, spec)
             opened.identities[caller.description.name] = identity
+            if told := _told(ref, caller, spec):
+                opened.told[caller.description.name] = told
     names = opened.names
     if repeated := sorted({name for name in names if names.count(name) > 1}):
         raise InvalidSpec(
@@ -110,24 +123,64 @@ async def _reach_systems(spec: RunSpec, opened: Connections) -> None:
         )
 
 
+def _told(ref: SystemRef, caller: Caller, spec: RunSpec) -> Told | None:
+    """Return what of the prompts the rows of a system depend on."""
+    if spec.reader is not None or ref.proxy is not None:
+        return "prompt"
+    if isinstance(caller, InProcessCaller | InProcessMemoryCaller):
+        return "instruction" if caller.takes_instruction else None
+    return None if ref.predictions else "instruction"
+
+
+async def _find_systems(
+    ref: SystemRef, kind: str, finder: Finder, uploads: Uploads
+) -> list[Caller]:
+    if not ref.predictions:
+        return await finder.find_systems(ref, kind)
+    if kind == "memory":
+        raise InvalidSpec("predictions are scored by `cbench run`; a memory run calls systems.")
+    name = ref.name or "predictions"
+    outputs = uploads.iterate(ref.predictions)
+    # In a thread, since there may be millions of them.
+    system = await asyncio.to_thread(Predictions, name, ref.predictions[:12], outputs)
+    return [InProcessCaller(system, inline=True, location="predictions")]
+
+
 async def check_systems(
     store: RunStore, run: Run, opened: Connections, clock: Callable[[], float]
 ) -> Run:
     """Make sure that a resumed run has the systems it had, and put the resumption on record."""
-    if run.systems and set(opened.names) != set(run.systems):
+    # Matched controls are no systems of others, and come back by themselves.
+    systems = [name for name in run.systems if not run.is_control(name)]
+    if systems and set(opened.names) != set(systems):
         raise RunFailed(
             Failure(
                 "system",
                 "SYSTEM_CHANGED",
-                f"the run was made with {', '.join(run.systems)}, but now there are "
+                f"the run was made with {', '.join(systems)}, but now there are "
                 f"{', '.join(opened.names)}. Start a new run.",
             )
         )
+    _check_prompts(run, opened)
     described = [asdict(caller.description) for caller in opened.callers]
     resumption = {"time": clock(), "systems": described}
     config = {**run.config, "resumptions": [*run.config.get("resumptions", []), resumption]}
     await store.append(run.run_id, [], update={"config": config})
     return replace(run, config=config)
+
+
+def _check_prompts(run: Run, opened: Connections) -> None:
+    """Make sure that models of a resumed run are told what they were told before."""
+    if "prompt" not in opened.told.values() or not run.completed_rows:
+        return
+    recorded = run.config.get("prompts", {}).get("datasets", {})
+    for label, asking in opened.prompts.items():
+        if recorded.get(label, {}).get("digest") != asking.prompt.digest:
+            message = (
+                f'the prompt of "{label}" is not the one that the run began with, which another '
+                "version of cbench has. Start a new run."
+            )
+            raise RunFailed(Failure("daemon", "PROMPT_CHANGED", message))
 
 
 async def wait_for(store: RunStore, run: Run, reach: Callable[[], Awaitable[T]]) -> T:
@@ -147,8 +200,8 @@ async def wait_for(store: RunStore, run: Run, reach: Callable[[], Awaitable[T]])
                 )
             if time.monotonic() >= deadline:
                 message = (
-                    f"{error} It stayed away for {run.spec.wait_timeout:g}s; "
-                    f"start it, then: cbench resume {run.run_id}"
+                    f"{str(error).rstrip('.')}. It stayed away for {run.spec.wait_timeout:g}s; "
+                    "start it, then resume the run."
                 )
                 raise RunFailed(Failure("transport", "SYSTEM_GONE", message)) from error
             await asyncio.sleep(_ASK_AGAIN_S)

@@ -9,6 +9,7 @@ from cbench_server.events import RowScored, StateChanged, StoredEvent
 from cbench_server.results import EvalRow, Failure
 from cbench_server.runs.plan import ExampleSource, Plan
 from cbench_server.runs.slots import ByteBudget
+from cbench_server.runs.turns import Traffic, Turns
 from cbench_server.scoring.placement import Scoring
 from cbench_server.spec import RunState
 
@@ -32,6 +33,9 @@ class RunContext:
         self.scoring = scoring
         self.clock = clock
         self.budget = ByteBudget()
+        self.traffic = Traffic()
+        timed = plan.callers if plan.timed_rows else ()
+        self.turns = Turns([caller.description.name for caller in timed])
         self.timing: dict[str, float] = {}
         """Wall-clock seconds each system took, once its lane has ended."""
         self.news = asyncio.Event()
@@ -83,6 +87,7 @@ class RunContext:
             self._waiting.pop(system, None)
         else:
             self._waiting[system] = reason
+            self.turns.end(system)
         if bool(self._waiting) != was_waiting:
             state = RunState.WAITING if self._waiting else RunState.RUNNING
             self._events.append(StateChanged(state, reason or ""))

@@ -6,6 +6,7 @@ only those that are missing, of the conversation ingested again.
 
 import asyncio
 from collections import deque
+from collections.abc import AsyncIterator
 from functools import partial
 from typing import Any
 
@@ -15,8 +16,15 @@ from cbench_server.runs.lane import COUNTING, Lane, width_of
 from cbench_server.runs.rows import Item
 from cbench_server.runs.scopes import Conversation, Scopes
 from cbench_server.runs.store import SpooledExample
+from cbench_server.runs.turns import (
+    CHOSEN_AMONG,
+    CHOSEN_AMONG_BYTES,
+    LEAST_TIMED,
+    Allowance,
+    chosen_among,
+)
 from cbench_server.sizes import LONG_TEXT, text_size
-from cbench_server.systems.caller import Caller, Reset, texts_carried
+from cbench_server.systems.caller import Answer, Caller, Reset, texts_carried
 
 _PAGE = 256
 _CONVERSATIONS_AT_ONCE = 32
@@ -27,7 +35,7 @@ class ConversationLane(Lane):
 
     def __init__(self, context: RunContext, caller: Caller) -> None:
         announced = caller.description.max_concurrency
-        width = width_of(context.plan.max_concurrency, announced)
+        width = width_of(context.plan.max_concurrency, caller)
         if announced:
             # More would be refused: it may have one state for all scopes.
             width = min(width, announced)
@@ -38,11 +46,16 @@ class ConversationLane(Lane):
         self._width = width
         self._workers = min(width, _CONVERSATIONS_AT_ONCE)
         self._fed: asyncio.Queue[Conversation | None] = asyncio.Queue(1)
+        self._first: list[Conversation] = []
+        """Those that were looked at to be timed, and are not done."""
+        self._conversations = self._read_conversations()
+        self._is_warm = False
         self._is_draining = False
         self._idle: set[asyncio.Task[Any]] = set()
 
     def _heard(self) -> None:
         self._has_answered = True
+        self._is_overdue = False
 
     def _drive(self, group: asyncio.TaskGroup) -> None:
         self._idle.add(group.create_task(self._feed()))
@@ -57,8 +70,11 @@ class ConversationLane(Lane):
     def drain(self) -> None:
         """Start no more calls."""
         self._is_draining = True
-        for task in self._idle:
-            task.cancel()
+        # A call that is being timed ends first, and nothing is called after it.
+        if not self._is_calling_alone:
+            for task in self._idle:
+                task.cancel()
+        self._release()
         self._slots.close()
 
     def pump(self) -> None:
@@ -68,6 +84,16 @@ class ConversationLane(Lane):
     # Feeding: pages of questions become conversations.
 
     async def _feed(self) -> None:
+        await self._take_turn()
+        for conversation in self._first:
+            await self._fed.put(conversation)
+        self._first = []
+        async for conversation in self._conversations:
+            await self._fed.put(conversation)
+        for _ in range(self._workers):
+            await self._fed.put(None)
+
+    async def _read_conversations(self) -> AsyncIterator[Conversation]:
         start = 0
         group: list[SpooledExample] = []
         done: set[tuple[int, int]] = set()
@@ -78,26 +104,27 @@ class ConversationLane(Lane):
             for spooled in page:
                 group.append(spooled)
                 if len(group) == group[0].example["question_count"]:
-                    await self._offer(group, done)
+                    for repeat in range(self._plan.repeats):
+                        conversation = await self._conversation(group, repeat, done)
+                        if conversation.questions:
+                            yield conversation
                     group = []
             done = {key for key in done if group and key[0] >= group[0].ordinal}
             start = stop
-        for _ in range(self._workers):
-            await self._fed.put(None)
 
-    async def _offer(self, group: list[SpooledExample], done: set[tuple[int, int]]) -> None:
-        for repeat in range(self._plan.repeats):
-            if self._plan.generation:
-                await self._forget_earlier(group[0], repeat)
-            now = self._context.clock()
-            conversation = Conversation(group[0], repeat=repeat)
-            conversation.questions = [
-                _item(conversation, spooled, repeat, now)
-                for spooled in group
-                if (spooled.ordinal, repeat) not in done
-            ]
-            if conversation.questions:
-                await self._fed.put(conversation)
+    async def _conversation(
+        self, group: list[SpooledExample], repeat: int, done: set[tuple[int, int]]
+    ) -> Conversation:
+        if self._plan.generation:
+            await self._forget_earlier(group[0], repeat)
+        now = self._context.clock()
+        conversation = Conversation(group[0], repeat=repeat)
+        conversation.questions = [
+            _item(conversation, spooled, repeat, now)
+            for spooled in group
+            if (spooled.ordinal, repeat) not in done
+        ]
+        return conversation
 
     async def _forget_earlier(self, head: SpooledExample, repeat: int) -> None:
         # In turn with the others: a system with one state may be between two calls for it.
@@ -106,6 +133,74 @@ class ConversationLane(Lane):
                 await self._scopes.forget_earlier(head, repeat)
             finally:
                 self._slots.give_back()
+
+    # Being timed.
+
+    async def _call_alone(self, allowance: Allowance) -> None:
+        questions = size = 0
+        async for conversation in self._conversations:
+            self._first.append(conversation)
+            questions += len(conversation.questions)
+            size += conversation.size
+            if questions >= CHOSEN_AMONG or size >= CHOSEN_AMONG_BYTES:
+                break
+        self._is_warm = questions <= LEAST_TIMED
+        first = list(self._first)
+        for number in chosen_among(len(first), self._plan.seed):
+            conversation = first[number]
+            if self._is_timed_enough(allowance):
+                break
+            if conversation.repeat == 0:
+                await self._time_talk(conversation, allowance)
+                self._first.remove(conversation)
+                if conversation.questions:
+                    # It is in a scope that only the rest of its questions may end.
+                    self._first.insert(0, conversation)
+                else:
+                    await self._scopes.forget(conversation)
+
+    def _is_timed_enough(self, allowance: Allowance) -> bool:
+        return allowance.is_spent or not self._is_timed or self._is_draining
+
+    async def _time_talk(self, conversation: Conversation, allowance: Allowance) -> None:
+        await self._measure(conversation)
+        if not await self._slots.take():
+            return
+        try:
+            await self._scopes.ingest(conversation)
+        except CallFailed as error:
+            while conversation.questions:
+                item = conversation.questions.pop(0)
+                self._begin(item)
+                self._defer_failure(item, error, allowance)
+            return
+        finally:
+            self._slots.give_back()
+        conversation.ingested_alone = self._is_timed
+        allowance.spend(conversation.ingest_time, calls=0)
+        while conversation.questions and not self._is_timed_enough(allowance):
+            await self._make_room()
+            if not await self._slots.take():
+                return
+            await self._time_question(conversation, allowance)
+
+    async def _time_question(self, conversation: Conversation, allowance: Allowance) -> None:
+        item = conversation.questions.pop(0)
+        self._begin(item)
+        item.is_alone, self._is_warm = self._is_warm, True
+        try:
+            answer = await self._answer(conversation, item)
+        except CallFailed as error:
+            self._defer_failure(item, error, allowance)
+        else:
+            item.is_alone &= self._is_timed
+            self._defer(answer)
+        finally:
+            self._slots.give_back()
+        allowance.spend(self._context.clock() - item.called_at, calls=int(item.is_alone))
+
+    async def _again_after(self, item: Item, error: CallFailed) -> None:
+        await self._failed_for_good(item, error)
 
     # Working: a conversation becomes answers.
 
@@ -143,7 +238,7 @@ class ConversationLane(Lane):
     async def _hold_talk(self, conversation: Conversation) -> None:
         """Ingest, in the place that was given, then ask."""
         try:
-            await self._scopes.ingest(conversation)
+            await self._ingest(conversation)
         except CallFailed as error:
             for item in conversation.questions:
                 self._begin(item)
@@ -155,6 +250,19 @@ class ConversationLane(Lane):
         async with asyncio.TaskGroup() as group:
             for _ in range(min(self._width, len(left))):
                 group.create_task(self._ask_all(conversation, left))
+
+    async def _ingest(self, conversation: Conversation) -> None:
+        first = conversation.questions[0]
+        self._note_sent([first])
+        try:
+            await self._scopes.ingest(conversation)
+        except CallFailed as error:
+            self._note_failed(first)
+            if not self._is_to_retry_alone(first, error):
+                raise
+            await self._alone(first, partial(self._scopes.ingest, conversation))
+            for item in conversation.questions:
+                item.marks = first.marks
 
     async def _ask_all(self, conversation: Conversation, left: deque[Item]) -> None:
         while left:
@@ -168,24 +276,35 @@ class ConversationLane(Lane):
         self._open += 1
         self._slots.begin_rows(1, item.size)
         item.called_at = self._context.clock()
+        self._note_sent([item])
 
     async def _ask(self, conversation: Conversation, item: Item) -> None:
         try:
-            answer = await self._scopes.query(conversation, item, self._plan.query_budget)
-            self._slots.answered(1)
-            example = item.spooled.example
-            answer.processed = {
-                "id": example["id"],
-                "question": example["question"],
-                **answer.processed,
-            }
-            answer.carried = texts_carried(answer.processed, example)
+            try:
+                answer = await self._answer(conversation, item)
+            except CallFailed as error:
+                self._note_failed(item)
+                if not self._is_to_retry_alone(item, error):
+                    raise
+                answer = await self._alone(item, partial(self._answer, conversation, item))
             # The next question waits for the reader: a scope is asked one thing after another.
             await self._take_read(answer)
         except CallFailed as error:
             await self._failed_for_good(item, error)
         finally:
             self._slots.give_back()
+
+    async def _answer(self, conversation: Conversation, item: Item) -> Answer:
+        answer = await self._scopes.query(conversation, item, self._plan.query_budget)
+        self._slots.answered(1)
+        example = item.spooled.example
+        answer.processed = {
+            "id": example["id"],
+            "question": example["question"],
+            **answer.processed,
+        }
+        answer.carried = texts_carried(answer.processed, example)
+        return answer
 
 
 def _item(conversation: Conversation, spooled: SpooledExample, repeat: int, now: float) -> Item:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import deque
+from functools import partial
 
 from cbench_server.errors import CallFailed
 from cbench_server.results import EvalRow
@@ -10,6 +11,13 @@ from cbench_server.runs.digests import call_namer
 from cbench_server.runs.lane import Lane, width_of
 from cbench_server.runs.rows import Item, recorded_row, rescore
 from cbench_server.runs.store import SpooledExample
+from cbench_server.runs.turns import (
+    CHOSEN_AMONG,
+    CHOSEN_AMONG_BYTES,
+    LEAST_TIMED,
+    Allowance,
+    chosen_among,
+)
 from cbench_server.sizes import text_size
 from cbench_server.systems.caller import Answer, Caller, Process, call_one
 
@@ -21,13 +29,16 @@ class ExampleLane(Lane):
     """One system's way through the examples."""
 
     def __init__(self, context: RunContext, caller: Caller) -> None:
-        announced = caller.description.max_concurrency
-        super().__init__(context, caller, width_of(context.plan.max_concurrency, announced))
+        super().__init__(context, caller, width_of(context.plan.max_concurrency, caller))
         self._name_call = call_namer(self._plan.run_id, self.name)
+        self._repeats = self._plan.repeats_of.get(self.name, self._plan.repeats)
         self._items: deque[Item] = deque()
         self._fed = asyncio.Event()
         self._all_fed = False
         self._is_first = True
+        self._width = 0
+        self._start = 0
+        """The ordinal of the next example to feed."""
         self._feeder: asyncio.Task[None] | None = None
 
     def _drive(self, group: asyncio.TaskGroup) -> None:
@@ -37,34 +48,36 @@ class ExampleLane(Lane):
         """Start no more calls."""
         self._all_fed = True
         self._items.clear()
-        if self._feeder is not None:
+        # A call that is being timed ends first, and nothing is called after it.
+        if self._feeder is not None and not self._is_calling_alone:
             self._feeder.cancel()
+        self._release()
         self._note_begun()
 
     # Feeding: pages of examples become items.
 
     async def _feed(self) -> None:
-        start = 0
-        source = self._context.source
-        while not self._all_fed:
-            page = await source.page(start, _PAGE)
-            if not page:
-                break
-            stop = page[-1].ordinal + 1
-            done = await source.completed(self.name, start, stop)
-            items = self._items_of(page, done)
-            if self._plan.answers is not None:
-                items = await self._recall(items)
-            if self._all_fed:
-                break
+        await self._take_turn()
+        self.pump()
+        while not self._all_fed and (items := await self._next_items()) is not None:
             self._items.extend(items)
-            start = stop
             self.pump()
             while len(self._items) > _PAGE // 2 and not self._all_fed:
                 self._fed.clear()
                 await self._fed.wait()
         self._all_fed = True
         self._note_begun()
+
+    async def _next_items(self) -> list[Item] | None:
+        """Return the rows to make of the next examples, None if there are no more."""
+        source = self._context.source
+        page = await source.page(self._start, _PAGE)
+        if not page or self._all_fed:
+            return None
+        start, self._start = self._start, page[-1].ordinal + 1
+        done = await source.completed(self.name, start, self._start)
+        items = self._items_of(page, done)
+        return items if self._plan.answers is None else await self._recall(items)
 
     def _note_begun(self) -> None:
         self._is_all_begun = self._all_fed and not self._items
@@ -76,13 +89,63 @@ class ExampleLane(Lane):
         items = []
         for spooled in page:
             ordinal = spooled.ordinal
-            work = Process(spooled.example, datasets[spooled.dataset].reference_fields)
+            asking = self._plan.asking(spooled.dataset)
+            withheld = datasets[spooled.dataset].reference_fields
+            work = Process(spooled.example, withheld, asking, asking.prompt.told)
             size = spooled.size or text_size(spooled.example)
-            for repeat in range(self._plan.repeats):
+            for repeat in range(self._repeats):
                 if not done or (ordinal, repeat) not in done:
                     call_id = name_call(ordinal, repeat)
                     items.append(Item(call_id, work, spooled, repeat, now, size))
         return items
+
+    # Being timed.
+
+    async def _call_alone(self, allowance: Allowance) -> None:
+        left: dict[int, list[Item]] = {}
+        size = 0
+        while self._start < CHOSEN_AMONG and size < CHOSEN_AMONG_BYTES:
+            items = await self._next_items()
+            if items is None:
+                break
+            for item in items:
+                left.setdefault(item.spooled.ordinal, []).append(item)
+                size += item.size
+        order = chosen_among(self._start, self._plan.seed)[: self._plan.timed_rows + 1]
+        chosen = [ordinal for ordinal in order if ordinal in left]
+        is_warm = len(chosen) <= LEAST_TIMED
+        for ordinal in chosen:
+            if allowance.is_spent or not self._is_timed or self._all_fed:
+                break
+            await self._make_room()
+            item = left[ordinal].pop(0)
+            item.is_alone = is_warm
+            await self._call_timed(item, allowance)
+            is_warm = True
+        if not self._all_fed:
+            self._items.extend([item for items in left.values() for item in items])
+
+    async def _call_timed(self, item: Item, allowance: Allowance) -> None:
+        clock = self._context.clock
+        item.called_at, item.in_flight = clock(), 1
+        self._slots.start(1, item.size)
+        self._open += 1
+        try:
+            answer = await call_one(self._caller, item, self._plan.row_timeout)
+        except CallFailed as error:
+            # Its place is kept until it is tried again, or failed for good.
+            self._defer_failure(item, error, allowance)
+        else:
+            self._has_answered = True
+            self._is_first = False
+            self._slots.end()
+            self._slots.answered(1)
+            item.is_alone &= self._is_timed
+            self._defer(answer)
+        allowance.spend(clock() - item.called_at, calls=int(item.is_alone))
+
+    async def _again_after(self, item: Item, error: CallFailed) -> None:
+        await self._try_again(item, error)
 
     # Calling: items become answers.
 
@@ -102,6 +165,7 @@ class ExampleLane(Lane):
                 budget.hold(item.size)
                 calls.append(item)
             slots.start(len(calls), 0)
+            self._note_sent(calls)
             self._open += len(calls)
             self._is_all_begun = self._all_fed and not items
             if calls:
@@ -113,10 +177,14 @@ class ExampleLane(Lane):
         if self._group is None:
             return
         self._has_answered = True
-        self._is_first = False
-        self._slots.end(len(answers))
-        self._slots.succeeded(len(answers))
-        self._slots.answered(len(answers))
+        self._is_first = self._is_overdue = False
+        slots = self._slots
+        slots.succeeded(len(answers))
+        slots.end(len(answers))
+        slots.answered(len(answers))
+        if slots.limit != self._width:
+            self._width = slots.limit
+            self._caller.widen(self._width)
         self._take(answers)
         # The next calls go out before these answers are scored, or a burst of
         # answers would leave the system idle until the last of them is scored.
@@ -124,21 +192,27 @@ class ExampleLane(Lane):
 
     def _failure(self, item: Item, error: CallFailed) -> None:
         if self._group is not None:
+            self._note_failed(item)
             self._spawn(self._try_again(item, error))
 
     async def _try_again(self, item: Item, error: CallFailed) -> None:
         """Make further attempts; what has failed for good becomes a row."""
 
         async def attempt(timeout: float) -> Answer:
+            item.is_alone = False
             return await call_one(self._caller, item, timeout)
 
         try:
-            answer, item.attempts = await self._retry.call(attempt, error)
+            if self._is_to_retry_alone(item, error):
+                answer = await self._alone(item, partial(attempt, self._plan.row_timeout))
+            else:
+                answer, item.attempts = await self._retry.call(attempt, error, item.called_at)
         except CallFailed as failed:
             self._call_ended()
             await self._failed_for_good(item, failed)
             return
         self._has_answered = True
+        self._is_overdue = False
         self._slots.answered(1)
         self._call_ended()
         self._take([answer])

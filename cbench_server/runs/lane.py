@@ -3,30 +3,44 @@
 A lane's driver decides what is called (example_lane.py, conversation_lane.py).
 From there on the way is the same: a reader answers where the system did not,
 evaluators score, a row is built and emitted.
+
+A lane begins with its turn to be timed (turns.py). What comes of those calls
+(scoring, readers, judges, further attempts) waits until all lanes have had it.
 """
 
 import asyncio
-import time
 from collections import deque
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from cbench_server.errors import CallFailed, RunFailed
+from cbench_server.models.level import CAP
+from cbench_server.models.model import marks_of_failure
 from cbench_server.models.reader import Reader
-from cbench_server.results import EvalRow
+from cbench_server.results import RETRIED_ALONE, EvalRow
 from cbench_server.runs.context import RunContext
+from cbench_server.runs.reading import reading
 from cbench_server.runs.retry import Retry
 from cbench_server.runs.rows import Item, RowBuilder, own_size
 from cbench_server.runs.slots import Slots
+from cbench_server.runs.turns import Allowance
 from cbench_server.scoring.placement import InlineScoring
 from cbench_server.sizes import LONG_TEXT
 from cbench_server.systems.caller import Answer, Caller
 
-DEFAULT_CONCURRENCY = 32
+T = TypeVar("T")
+
+LATE = "DEADLINE_EXCEEDED"
+DEFAULT_CONCURRENCY = CAP
 MAX_CONCURRENCY = 1024
+# Rows that were late alone as well: from then on it is not the others that make rows late.
+_MAX_LATE_ALONE = 3
+# How often a call is made again to a system whose places are taken by calls that were given up.
+_MAX_BEHIND = 10
 _SCORED_AT_ONCE = 64
 # One at a time: an unbroken text of many megabytes takes fifty times its size to count.
 COUNTING = ThreadPoolExecutor(1, thread_name_prefix="cbench-count")
@@ -43,11 +57,15 @@ class Lane:
         self._caller = caller
         self._loop = asyncio.get_running_loop()
         self.name = caller.description.name
-        self._slots = Slots(width, caller.ahead, context.budget, context.clock)
+        self._slots = Slots(
+            width,
+            caller.ahead,
+            context.budget,
+            context.clock,
+            context.traffic,
+            is_fixed=context.plan.is_width_fixed,
+        )
         self._retry = self._new_retry(self._slots, caller.wait_connected)
-        # The reader has its own slots: how many questions it takes does not depend on the system.
-        self._reader_slots = Slots(width, 0, context.budget, context.clock)
-        self._reader_retry = self._new_retry(self._reader_slots, _always)
         self._rows = RowBuilder(self.name, self._plan)
         self._answered: deque[Answer] = deque()
         self._inline: dict[str, InlineScoring | None] = {}
@@ -58,6 +76,12 @@ class Lane:
         self._is_all_begun = False
         self._ended: asyncio.Future[None] = self._loop.create_future()
         self._group: asyncio.TaskGroup | None = None
+        self._is_calling_alone = False
+        self._deferred: list[Answer] = []
+        self._deferred_failures: list[tuple[Item, CallFailed, float]] = []
+        self._late_alone = 0
+        self._is_overdue = False
+        """Whether a call was given up that may still keep its place in the system."""
 
     def _new_retry(self, slots: Slots, wait_connected: Any) -> Retry:
         return Retry(
@@ -122,14 +146,120 @@ class Lane:
         if self._is_all_begun and not self._open and not self._ended.done():
             self._ended.set_result(None)
 
+    # Being timed: calls one at a time, while no other system is called.
+
+    async def _take_turn(self) -> None:
+        """Have the first rows timed, then wait until every system has been."""
+        turns = self._context.turns
+        try:
+            if self._plan.timed_rows:
+                await turns.take(self.name)
+                self._is_calling_alone = True
+                await self._call_alone(Allowance(self._plan.timed_rows))
+        finally:
+            self._is_calling_alone = False
+            turns.end(self.name)
+        await turns.over.wait()
+        self._release()
+
+    async def _call_alone(self, allowance: Allowance) -> None:
+        """Make the calls that are to be timed."""
+        raise NotImplementedError
+
+    @property
+    def _is_timed(self) -> bool:
+        return self._context.turns.is_held_by(self.name)
+
+    def _defer(self, answer: Answer) -> None:
+        """Keep an answer until no system is timed: scoring and storing would disturb the next."""
+        if answer.usage:
+            self._slots.charges = True
+        self._deferred.append(answer)
+
+    def _defer_failure(self, item: Item, error: CallFailed, allowance: Allowance) -> None:
+        self._check_hopeless(error)
+        failure = error.failure
+        self._is_overdue |= failure.reason == LATE
+        if failure.origin == "transport" or self._is_behind:
+            allowance.stop()
+        seconds = self._context.clock() - item.called_at
+        self._deferred_failures.append((item, error, seconds))
+
+    async def _make_room(self) -> None:
+        """Wait until one more row may be made, for which those before it must be stored."""
+        if self._slots.is_window_full:
+            self._release()
+            await self._slots.settled()
+
+    def _release(self) -> None:
+        """Go on with what had to wait."""
+        answers, self._deferred = self._deferred, []
+        self._take(answers)
+        failures, self._deferred_failures = self._deferred_failures, []
+        for item, error, seconds in failures:
+            item.called_at = self._context.clock() - seconds
+            self._spawn(self._again_after(item, error))
+
+    async def _again_after(self, item: Item, error: CallFailed) -> None:
+        """Deal with a call that failed while it was timed."""
+        raise NotImplementedError
+
+    # Calls that are late: once more, alone, where others may have made them late.
+
+    def _note_sent(self, items: Sequence[Item]) -> None:
+        """Take note of what else the system has to do when calls are sent."""
+        at_work, is_behind = self._slots.at_work, self._is_behind
+        for item in items:
+            item.in_flight = at_work
+            item.has_company = is_behind
+
+    def _note_failed(self, item: Item) -> None:
+        item.has_company |= item.in_flight > 1 or self._context.traffic.count > 1
+
+    @property
+    def _is_behind(self) -> bool:
+        """Whether calls that were given up may take the only place the system has."""
+        return self._is_overdue and self._caller.description.max_concurrency == 1
+
+    def _is_to_retry_alone(self, item: Item, error: CallFailed) -> bool:
+        is_late = error.failure.reason == LATE
+        return is_late and item.has_company and self._late_alone < _MAX_LATE_ALONE
+
+    async def _alone(self, item: Item, attempt: Callable[[], Awaitable[T]]) -> T:
+        """Make a late call again while no other is made; raises CallFailed if it fails again."""
+        if item.in_flight > 1:
+            self._slots.overloaded(item.called_at)
+        item.marks = (RETRIED_ALONE,)
+        tries = _MAX_BEHIND if self._is_behind else 1
+        # Behind its own earlier calls, a system that takes one at a time has no other company.
+        alone = nullcontext() if tries > 1 else self._context.traffic.alone(self._plan.row_timeout)
+        async with alone:
+            while True:
+                tries -= 1
+                item.attempts = attempts = item.attempts + 1
+                item.in_flight = 1
+                item.called_at = self._context.clock()
+                try:
+                    answer = await attempt()
+                except CallFailed as error:
+                    if error.failure.reason == LATE and tries and self._is_behind:
+                        continue
+                    self._late_alone += error.failure.reason == LATE
+                    raise CallFailed(replace(error.failure, attempts=item.attempts)) from error
+                self._late_alone = 0
+                item.attempts = max(item.attempts, attempts)
+                return answer
+
     # Failures.
 
     async def _failed_for_good(self, item: Item, error: CallFailed) -> None:
         self._check_hopeless(error)
+        self._is_overdue |= error.failure.reason == LATE
         seconds = self._context.clock() - item.called_at
         work = partial(self._rows.failed, item, error.failure, seconds)
         is_short = item.spooled.size <= LONG_TEXT
         row = work() if is_short else await self._loop.run_in_executor(COUNTING, work)
+        row.marks = marks_of_failure(error.failure)
         self._emit([row], item.size)
 
     def _check_hopeless(self, error: CallFailed) -> None:
@@ -173,27 +303,18 @@ class Lane:
 
     async def _read(self, reader: Reader, answer: Answer) -> None:
         item: Item = answer.call
-        example = item.spooled.example
-        question = example.get("question")
-        if item.talk is not None and example.get("asked_at"):
-            # Without a date "last week" means nothing.
-            question = f"(Asked at {example['asked_at']}) {question}"
-        started = time.perf_counter()
-
-        async def attempt(timeout: float) -> None:
-            nonlocal started
-            started = time.perf_counter()
-            reply = await reader.read(answer.processed["context"], question, timeout)
-            answer.processed = {**answer.processed, "response": reply.content}
-            answer.reader_usage = reply.usage
-
-        await self._reader_slots.take()
-        try:
-            _, attempts = await self._reader_retry.call(attempt)
-        finally:
-            self._reader_slots.give_back()
-        answer.reader_time = time.perf_counter() - started
-        item.attempts += attempts - 1
+        spooled = item.spooled
+        work = partial(reading, self._plan, spooled.dataset, spooled.example, answer.processed)
+        is_short = item.size + own_size(answer.processed, ()) <= LONG_TEXT
+        asked = work() if is_short else await self._loop.run_in_executor(COUNTING, work)
+        prompt = asked.prompt
+        settings = reader.model.settings(prompt.max_tokens, prompt.stop)
+        said = await reader.read(asked.messages, settings, self._plan.row_timeout, asked.tokens)
+        answer.processed = {**answer.processed, "response": said.content}
+        answer.reader_usage, answer.reader_time = said.usage, said.seconds
+        answer.finish_reason = said.finish_reason
+        answer.marks = (*answer.marks, *said.marks)
+        item.attempts += said.requests - 1
 
     # Scoring: answers become rows.
 
@@ -271,10 +392,7 @@ class Lane:
         item.size += size
 
 
-async def _always(timeout: float) -> bool:
-    return True
-
-
-def width_of(plan_limit: int | None, announced: int | None) -> int:
-    """How many calls a system gets at once: what the run says, else the system, else a few."""
-    return max(1, min(plan_limit or announced or DEFAULT_CONCURRENCY, MAX_CONCURRENCY))
+def width_of(plan_limit: int | None, caller: Caller) -> int:
+    """How many calls a system gets at most: what the run says, else its author, else a few."""
+    most = plan_limit or caller.description.max_concurrency or DEFAULT_CONCURRENCY
+    return max(1, min(most, caller.capacity or MAX_CONCURRENCY, MAX_CONCURRENCY))

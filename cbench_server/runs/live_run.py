@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cbench_server.errors import CbenchError, RunFailed, Unencodable
@@ -14,15 +14,24 @@ from cbench_server.registry import Registry
 from cbench_server.results import EvalRow, Failure
 from cbench_server.runs.answers import earlier_answers
 from cbench_server.runs.connections import Connections, Finder, check_systems, connect, wait_for
+from cbench_server.runs.controls import ControlCaller, control_notes, controls_of, wanted_controls
+from cbench_server.runs.judge_notes import Findings
+from cbench_server.runs.judging import CheckMemory, Checks
+from cbench_server.runs.model_notes import model_notes
 from cbench_server.runs.pipeline import Pipeline
 from cbench_server.runs.plan import Plan
 from cbench_server.runs.rescore import Rescoring
 from cbench_server.runs.resolution import Uploads, parse_failure_budget
+from cbench_server.runs.rows import unstorable_row
+from cbench_server.runs.run_judges import RunJudges
 from cbench_server.runs.spool import Spool
 from cbench_server.runs.store import RunStore
 from cbench_server.runs.summary import new_summarizer, read_back
+from cbench_server.runs.time_notes import time_notes
+from cbench_server.runs.turns import TIMED_ROWS
 from cbench_server.scoring.placement import Scoring
-from cbench_server.spec import Run, RunState
+from cbench_server.spec import Run, RunState, renewed
+from cbench_server.systems.caller import Caller
 from cbench_server.tokens import get_tokenizer
 
 log = logging.getLogger(__name__)
@@ -41,6 +50,8 @@ class Services:
     finder: Finder
     uploads: Uploads
     clock: Callable[[], float]
+    checks: Checks = field(default_factory=CheckMemory)
+    """What judges said of controls in earlier runs."""
     summarize_apart: Callable[[str], Awaitable[Summarized]] | None = None
     """Summarises a long stored run where it takes no memory of ours."""
 
@@ -66,11 +77,14 @@ class LiveRun:
         self._lock = lock
         self._connections = connections
         self._work: Pipeline | Rescoring | None = None
+        self._judges = RunJudges(services)
         self._is_cancelled = False
         self._is_draining = False
         # Takes rows as they are stored; None where rows must be read back.
         self._summarizer: Summarizer | None = None
         self._summarized = 0
+        self._timing: dict[str, float] = {}
+        """Of the systems, while their controls are at work."""
         self.task: asyncio.Task[None] | None = None
 
     def begin(self, turn: asyncio.Semaphore, ended: Callable[[], None]) -> None:
@@ -121,12 +135,14 @@ class LiveRun:
         await self._store.append(
             self._run.run_id, [StateChanged(RunState.RUNNING)], update={"state": RunState.RUNNING}
         )
+        self._run = await self._judges.admit(self._run, self._opened)
         spool: Spool | None = None
         if self._run.parent_run_id:
             self._work = self._rescoring()
         else:
             spool = self._spool()
             self._work = Pipeline(await self._plan(), spool, self._services.scoring)
+            spool.pause_until(self._work.timed)
         if self._run.completed_rows == 0:
             self._summarizer = new_summarizer(self._run, self._services.registry)
         try:
@@ -134,6 +150,9 @@ class LiveRun:
                 filling = group.create_task(spool.fill()) if spool is not None else None
                 watching = group.create_task(self._obey_cancel())
                 await self._consume(self._work)
+                if filling is not None and not self._is_draining:
+                    await filling
+                    await self._run_controls()
                 watching.cancel()
                 if self._is_draining and filling is not None:
                     filling.cancel()
@@ -141,6 +160,43 @@ class LiveRun:
             raise _first(errors) from None
         if not self._is_draining:
             await self.finish(RunState.SUCCEEDED)
+
+    async def _run_controls(self) -> None:
+        """Add matched controls, which go by what the systems have left, if they are wanted."""
+        stored = await self._store.get_run(self._run.run_id)
+        controls = controls_of(stored) or await wanted_controls(self._store, stored)
+        if not controls:
+            return
+        names = [control.name for control in controls]
+        changes: dict[str, Any] = {
+            "systems": (*(name for name in stored.systems if name not in names), *names),
+            "config": {
+                **stored.config,
+                "controls": [[control.leader, control.cut] for control in controls],
+                "repeats": {control.name: control.repeats(stored.spec) for control in controls},
+            },
+        }
+        await self._store.append(stored.run_id, [], update=changes)
+        self._run = replace(stored, **changes)
+        tokenizer = get_tokenizer(stored.spec.tokenizer or None)
+        callers: list[Caller] = [
+            ControlCaller(control, self._store, self._run, tokenizer) for control in controls
+        ]
+        plan = replace(
+            await self._plan(),
+            callers=callers,
+            repeats_of=self._run.config["repeats"],
+            answers=None,
+        )
+        spool = Spool(self._store, stored.run_id, [], len(callers))
+        await spool.fill()
+        self._timing = {**self._work.timing} if self._work is not None else {}
+        work = self._work = Pipeline(plan, spool, self._services.scoring)
+        try:
+            await self._consume(work)
+        finally:
+            for caller in callers:
+                await caller.close()
 
     # What it works with.
 
@@ -186,7 +242,10 @@ class LiveRun:
             reader=opened.reader,
             answers=await earlier_answers(self._store, run) if spec.reuse else None,
             query_budget=spec.query_budget,
+            prompts=opened.prompts,
             generation=len(run.config.get("resumptions", [])),
+            timed_rows=TIMED_ROWS if spec.timed_rows is None else spec.timed_rows,
+            seed=spec.seed,
         )
 
     def _spool(self) -> Spool:
@@ -217,6 +276,7 @@ class LiveRun:
     async def _consume(self, work: Pipeline | Rescoring) -> None:
         async for batch in work.events():
             update: dict[str, Any] = {}
+            self._judges.mark(batch)
             for event in batch:
                 if isinstance(event, StateChanged):
                     update = {"state": event.state, "waiting_reason": event.reason}
@@ -242,7 +302,7 @@ class LiveRun:
                     await self._store.append(run_id, [event], update=update or None)
                 except Unencodable as error:
                     assert isinstance(event, RowScored)
-                    stored[position] = RowScored(_unstorable(event.row, error))
+                    stored[position] = RowScored(unstorable_row(event.row, error))
                     await self._store.append(run_id, [stored[position]])
         return [event.row for event in stored if isinstance(event, RowScored)]
 
@@ -260,11 +320,19 @@ class LiveRun:
         """Summarise the run and store its end."""
         stored = await self._store.get_run(self._run.run_id)
         timing = dict(stored.timing)
-        for system, seconds in (self._work.timing if self._work else {}).items():
+        for system, seconds in {
+            **self._timing,
+            **(self._work.timing if self._work else {}),
+        }.items():
             timing[system] = timing.get(system, 0.0) + seconds
         summarized = Summarized({})
+        found = Findings()
         try:
             summarized = await self._summarize(stored)
+            summarised = replace(stored, summary=summarized.summary)
+            found = await self._judges.explain(summarised, self._connections)
+            for system, values in found.values.items():
+                summarized.summary.setdefault(system, {}).update(values)
         except Exception as error:
             log.exception("run %s cannot be summarised", stored.run_id)
             state = RunState.FAILED
@@ -277,10 +345,20 @@ class LiveRun:
             "summary": summarized.summary,
             "config": {
                 **stored.config,
+                **({"judging": found.facts} if found.facts else {}),
                 "headlines": {name: [*scores] for name, scores in summarized.headlines.items()},
                 "metric_failures": summarized.failures,
             },
             "timing": timing,
+            "notes": renewed(
+                stored.notes,
+                [
+                    *time_notes(summarized.summary, self._connections),
+                    *model_notes(stored, summarized.summary),
+                    *found.notes,
+                    *await control_notes(self._store, stored),
+                ],
+            ),
         }
         finished = replace(stored, **changes, last_seq=stored.last_seq + 1)
         await self._store.append(stored.run_id, [RunFinished(finished)], update=changes)
@@ -294,20 +372,6 @@ class LiveRun:
             summarizer = await read_back(self._store, run, self._services.registry)
         # Resampling a long run takes a second, in which others want to be served.
         return await asyncio.to_thread(summarizer.result)
-
-
-def _unstorable(row: EvalRow, error: Unencodable) -> EvalRow:
-    return replace(
-        row,
-        scores={},
-        metadata={},
-        usage=None,
-        details={},
-        evaluator_failures={},
-        processed=None,
-        primary_score="",
-        failure=Failure("system", error.reason, str(error), attempts=row.attempts),
-    )
 
 
 def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:

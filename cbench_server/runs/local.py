@@ -1,36 +1,39 @@
 """Local evaluations, without a store: examples in memory, one system at a time."""
 
 import asyncio
-import platform
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, TypeVar
 
 from cbench_server.comparison import compare_two
-from cbench_server.contract import info_of
-from cbench_server.datasets.record import DEFAULT_REFERENCE_FIELDS
-from cbench_server.errors import InvalidSpec, Unencodable
 from cbench_server.events import RowScored
 from cbench_server.metrics.summary import Summarized, Summarizer
 from cbench_server.results import EvalResult, EvalRow
-from cbench_server.runs.digests import canonical_digest
+from cbench_server.runs.judge_notes import explain
+from cbench_server.runs.judging import mark_rows
+from cbench_server.runs.local_cache import SystemCache
+from cbench_server.runs.local_judges import check_local_judges, described_judges
 from cbench_server.runs.pipeline import Pipeline
 from cbench_server.runs.plan import DatasetPlan, Plan
 from cbench_server.runs.progress import open_progress
-from cbench_server.runs.row_cache import RowCache, component_identity
-from cbench_server.runs.spool import prepare
+from cbench_server.runs.row_cache import RowCache
 from cbench_server.runs.store import SpooledExample
+from cbench_server.runs.turns import TIMED_ROWS
+from cbench_server.runs.verdicts import by_judge
 from cbench_server.scoring.placement import Scoring
 from cbench_server.scoring.workers import WorkerPool
+from cbench_server.spec import RunSpec
 from cbench_server.systems.caller import Caller
 from cbench_server.tokens import Tokenizer
-from cbench_server.types import Evaluator, Example, Metric
-from cbench_server.version import __version__
+from cbench_server.types import Metric
 
 _Result = TypeVar("_Result")
+
+Config = Callable[[Sequence[EvalRow]], dict[str, Any]]
+"""Records how rows were made."""
 
 
 @dataclass(frozen=True)
@@ -42,17 +45,19 @@ class Job:
     connect: Callable[[Any, int], Caller]
     """Makes what calls a system, with so many threads."""
     examples: list[SpooledExample]
-    evaluators: Sequence[Evaluator]
+    plans: Mapping[str, DatasetPlan]
+    """How the rows of each tag are scored."""
     tokenizer: Tokenizer
     text_fields: frozenset[str] | None
     max_workers: int
     cache: RowCache | None
-    blind: bool
     timeout: float
     progress: bool
     settings: str
+    """What an answer depends on beside its example and system."""
     kind: Literal["process", "memory"] = "process"
     query_budget: int | None = None
+    timed_rows: int = TIMED_ROWS
     content: Callable[[SpooledExample], str] = lambda entry: entry.digest
     """Names all that an answer to an example depends on, empty where that has no name."""
 
@@ -81,18 +86,21 @@ class Job:
         advance: Callable[[str, int, int], None],
     ) -> list[EvalRow]:
         system = self.systems[name]
-        keys = self._keys(system)
-        known = self._cached(keys)
+        answers, known = self._answers_of(system), dict[int, EvalRow]()
+        if answers is not None:
+            known = await answers.known(self.examples, scoring)
         advance(name, len(known), 0)
         caller = self.connect(system, self.max_workers)
         plan = Plan(
             run_id="evaluate",
             callers=[caller],
-            datasets={entry.dataset: self._dataset_plan() for entry in self.examples},
+            datasets=self.plans,
             tokenizer=self.tokenizer,
             text_fields=self.text_fields,
             row_timeout=self.timeout,
             max_concurrency=self.max_workers,
+            is_width_fixed=True,
+            timed_rows=self.timed_rows,
             kind=self.kind,
             query_budget=self.query_budget,
         )
@@ -102,50 +110,22 @@ class Job:
             async for batch in pipeline.events():
                 rows = [event.row for event in batch if isinstance(event, RowScored)]
                 made += rows
-                if keys:
+                if answers is not None:
                     for row in rows:
-                        self._remember(keys.get(row.ordinal), row)
+                        answers.keep(self.examples[row.ordinal], row)
                 failed = sum([row.failure is not None for row in rows])
                 advance(name, len(rows), failed)
         finally:
             await caller.close()
+        if answers is not None:
+            answers.warn_of_changes()
         return made
 
-    def _dataset_plan(self) -> DatasetPlan:
-        withheld = frozenset(DEFAULT_REFERENCE_FIELDS) if self.blind else frozenset[str]()
-        return DatasetPlan(self.evaluators, withheld, primary_score="f1")
-
-    def _keys(self, system: Any) -> dict[int, str]:
-        """Name each row to be made by what it depends on, before the system is called.
-
-        Systems change as they work; what counts is what they were.
-        """
-        identities = [component_identity(part) for part in (system, *self.evaluators)]
-        if self.cache is None or None in identities:
-            return {}
-        return {
-            entry.ordinal: "\n".join([content, self.settings, *map(str, identities)])
-            for entry in self.examples
-            if (content := self.content(entry))
-        }
-
-    def _cached(self, keys: Mapping[int, str]) -> dict[int, EvalRow]:
+    def _answers_of(self, system: Any) -> SystemCache | None:
+        """Look at a system before it is called: it may change as it works."""
         if self.cache is None:
-            return {}
-        known: dict[int, EvalRow] = {}
-        for entry in self.examples:
-            key = keys.get(entry.ordinal)
-            row = self.cache.get(key) if key else None
-            if row is not None:
-                known[entry.ordinal] = replace(
-                    row, ordinal=entry.ordinal, index=entry.index, reused=True
-                )
-        return known
-
-    def _remember(self, key: str | None, row: EvalRow) -> None:
-        if self.cache is None or key is None or row.failure is not None or row.evaluator_failures:
-            return
-        self.cache.put(key, row)
+            return None
+        return SystemCache(self.cache, system, self.settings, self.plans, self.content)
 
 
 class _ListSource:
@@ -164,107 +144,56 @@ class _ListSource:
         return {(ordinal, 0) for ordinal in range(start, stop) if ordinal in self._known}
 
 
-def load(
-    dataset: Iterable[Example],
-    max_examples: int | None,
-    tokenizer: Tokenizer,
-    text_fields: Sequence[str] | None,
-) -> list[SpooledExample]:
-    """Materialise the dataset, each example under the tag it carries."""
-    fields = frozenset(text_fields) if text_fields is not None else None
-    prepared: list[SpooledExample] = []
-    by_tag: dict[str, list[tuple[int, Example]]] = {}
-    for position, example in enumerate(dataset):
-        if max_examples is not None and position >= max_examples:
-            break
-        by_tag.setdefault(str(example.get("dataset", "")), []).append((position, example))
-    for tag, entries in by_tag.items():
-        # An example without an id gets its position in the whole dataset.
-        given = ({"id": position, **example} for position, example in entries)
-        spooled = prepare(
-            given,
-            label=tag,
-            first_ordinal=0,
-            tokenizer=tokenizer,
-            text_fields=fields,
-            digest=_digest_if_any,
-        )
-        for (position, example), entry in zip(entries, spooled, strict=True):
-            whole = entry.example if "dataset" in example else _without(entry.example, "dataset")
-            tokens = dict(entry.field_tokens)
-            if "dataset" not in example:
-                tokens.pop("dataset", None)
-            if "id" not in example:
-                tokens.pop("id", None)
-            prepared.append(replace(entry, ordinal=position, example=whole, field_tokens=tokens))
-    return sorted(prepared, key=lambda entry: entry.ordinal)
-
-
-def _digest_if_any(example: Example) -> str:
-    """Digest an example; one that holds objects has none, and is never cached."""
-    try:
-        return canonical_digest(example)
-    except Unencodable:
-        return ""
-
-
-def _without(example: Example, name: str) -> Example:
-    return {key: value for key, value in example.items() if key != name}
-
-
-def check_arguments(names: Sequence[str], max_workers: int | None) -> None:
-    """Refuse systems of one name, and fewer workers than one."""
-    if len(set(names)) != len(names):
-        raise InvalidSpec(f"systems must have different names; got {', '.join(names)}")
-    if max_workers is not None and max_workers < 1:
-        raise InvalidSpec(f"max_workers must be at least 1, not {max_workers}")
-
-
-def finish(job: Job, metrics: Sequence[Metric] | None, config: Mapping[str, Any]) -> EvalResult:
-    """Run a job and summarise it; `config` is recorded with it."""
+def finish(job: Job, metrics: Sequence[Metric], config: Config) -> EvalResult:
+    """Run a job and summarise it; `config` records how its rows, or a part of them, were made."""
     started = time.time()
+    judges = run_in_thread(check_local_judges(job.plans, job.examples))
     rows, timing = run_in_thread(job.run())
-    names, chosen = list(job.systems), list(metrics or [])
+    mark_rows(rows, judges)
+    findings = explain(by_judge(judges, iter(rows)), RunSpec((), ()), None)
+    times = {"started_at": started, "ended_at": time.time()}
+    name_score(rows)
+    names = list(job.systems)
+    scores = {name: score for plan in job.plans.values() for name, score in plan.scores.items()}
 
-    scores = {
-        score.name: score for evaluator in job.evaluators for score in info_of(evaluator).scores
-    }
-
-    def summarized(part: Sequence[EvalRow], systems: Sequence[str]) -> Summarized:
-        summarizer = Summarizer(chosen, systems, scores)
+    def summarized(part: Sequence[EvalRow]) -> Summarized:
+        present = {row.system for row in part}
+        systems = names if part is rows else [name for name in names if name in present]
+        summarizer = Summarizer(metrics, systems, scores)
         summarizer.extend(part)
         return summarizer.result()
 
-    def summarize_part(part: Sequence[EvalRow]) -> dict[str, dict[str, float | None]]:
-        present = [name for name in names if any(row.system == name for row in part)]
-        return summarized(part, present).summary
+    def described(part: Sequence[EvalRow], found: Summarized) -> dict[str, Any]:
+        return {
+            **config(part),
+            "metrics": [metric.name for metric in metrics],
+            "max_workers": job.max_workers,
+            "timed_rows": job.timed_rows,
+            **times,
+            "headlines": {name: [*used] for name, used in found.headlines.items()},
+            "metric_failures": found.failures,
+            **(described_judges(judges, findings) if judges else {}),
+        }
 
-    whole = summarized(rows, names)
+    whole = summarized(rows)
     return EvalResult(
         rows=rows,
         summary=whole.summary,
         timing=timing,
-        config={
-            "systems": names,
-            "evaluators": [evaluator.name for evaluator in job.evaluators],
-            "metrics": [metric.name for metric in chosen],
-            "max_workers": job.max_workers,
-            **config,
-            "system_versions": {
-                name: info_of(system).version for name, system in job.systems.items()
-            },
-            "evaluator_versions": {
-                evaluator.name: info_of(evaluator).version for evaluator in job.evaluators
-            },
-            "cbench_version": __version__,
-            "python_version": platform.python_version(),
-            "started_at": started,
-            "headlines": {name: [*used] for name, used in whole.headlines.items()},
-            "metric_failures": whole.failures,
-        },
-        summarize=summarize_part,
+        config=described(rows, whole),
+        summarize=lambda part: summarized(part).summary,
+        describe=lambda part: described(part, summarized(part)),
         comparer=partial(compare_two, scores=scores),
     )
+
+
+def name_score(rows: Sequence[EvalRow]) -> None:
+    """Name the score that counts where nothing says it: the first that the first scored row has."""
+    unnamed = [row for row in rows if not row.primary_score]
+    first = min((row for row in unnamed if row.scores), key=lambda row: row.ordinal, default=None)
+    if first is not None:
+        for row in unnamed:
+            row.primary_score = next(iter(first.scores))
 
 
 def tokenizer_name(tokenizer: str | Tokenizer | None) -> str:

@@ -9,13 +9,14 @@ from dataclasses import dataclass, replace
 
 from cbench_server.errors import AlreadyExists, LimitReached, ShuttingDown, WrongState
 from cbench_server.events import StateChanged
-from cbench_server.runs.config import describe_config
+from cbench_server.runs.config import describe_config, describe_prompts
 from cbench_server.runs.connections import Connections, connect
 from cbench_server.runs.digests import spec_digest
 from cbench_server.runs.live_run import LiveRun, Services
 from cbench_server.runs.rescore import describe_rescoring
 from cbench_server.runs.resolution import check_spec, resolve_metrics, with_registered_names
 from cbench_server.runs.store import RunStore
+from cbench_server.runs.wiring import check_score_field
 from cbench_server.spec import EvaluatorRef, Run, RunSpec, RunState, SystemProgress
 from cbench_server.tokens import get_tokenizer
 
@@ -64,9 +65,17 @@ class Orchestrator:
         get_tokenizer(spec.tokenizer or None)
         opened = await self._connect(spec, is_rescored=False)
         try:
+            check_score_field(spec.score_field, opened.plans.values())
             config = await asyncio.to_thread(
-                describe_config, spec, opened.callers, opened.datasets, opened.plans
+                describe_config,
+                spec,
+                opened.callers,
+                opened.datasets,
+                opened.plans,
+                opened.prompts,
             )
+            if opened.told:
+                config["prompts"] = describe_prompts(opened.prompts, opened.told)
             run = self._new_run(spec, request_id, opened.names)
             config["identities"] = opened.identities
             return await self._accept(replace(run, config=config), opened)
@@ -82,6 +91,9 @@ class Orchestrator:
         references_upload: str = "",
         labels: Mapping[str, str] | None = None,
         request_id: str = "",
+        allow_unqualified_judges: bool = False,
+        errata_upload: str = "",
+        labels_upload: str = "",
     ) -> Run:
         """Rescore a finished run as a new run.
 
@@ -94,7 +106,14 @@ class Orchestrator:
             raise WrongState(f'run "{run_id}" is {parent.state}; wait until it is over.')
         if not parent.completed_rows:
             raise WrongState(f'run "{run_id}" has no rows, so there is nothing to score.')
-        spec = replace(parent.spec, labels=dict(labels or {}), reuse=False)
+        spec = replace(
+            parent.spec,
+            labels=dict(labels or {}),
+            reuse=False,
+            allow_unqualified_judges=allow_unqualified_judges,
+            errata_upload=errata_upload or parent.spec.errata_upload,
+            labels_upload=labels_upload or parent.spec.labels_upload,
+        )
         if evaluators:
             # The score that counted may not be among those that others give.
             spec = replace(

@@ -6,6 +6,9 @@ batches: example_lane.py for systems that transform examples,
 conversation_lane.py for memory systems, which go from conversation to
 conversation. What both share is in lane.py.
 
+Lanes begin one after another: the first rows of each system are called one at a
+time while no other system is, which is where its latency comes from (turns.py).
+
 Asking for the next batch says that the last one is stored. Only then do its
 rows stop counting as unsettled, so a crash repeats at most a lane's window of
 calls (slots.py).
@@ -38,6 +41,7 @@ class Pipeline:
         self._context = RunContext(plan, source, scoring, clock)
         kind = ConversationLane if plan.kind == "memory" else ExampleLane
         self._lanes: list[Lane] = [kind(self._context, caller) for caller in plan.callers]
+        self._context.traffic.resumed = self._pump
 
     @property
     def timing(self) -> dict[str, float]:
@@ -62,12 +66,20 @@ class Pipeline:
                 yield batch
                 for lane, rows, size in owed:
                     lane.settle(rows, size)
-                for each in self._lanes:
-                    each.pump()
+                self._pump()
             await lanes
         finally:
             lanes.cancel()
             await asyncio.gather(lanes, return_exceptions=True)
+
+    @property
+    def timed(self) -> asyncio.Event:
+        """Set when every system has been timed alone."""
+        return self._context.turns.over
+
+    def _pump(self) -> None:
+        for lane in self._lanes:
+            lane.pump()
 
     def drain(self) -> None:
         """Start no more calls; `events` ends once those in flight are done."""

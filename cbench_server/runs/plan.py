@@ -6,10 +6,12 @@ from functools import cached_property
 from typing import Any, Literal, Protocol
 
 from cbench_server.contract import info_of
+from cbench_server.datasets.prompts.prompt import BARE, Asking
 from cbench_server.metrics.outcomes import worst_value
 from cbench_server.models.reader import Reader
 from cbench_server.runs.answers import EarlierAnswers
 from cbench_server.runs.store import SpooledExample
+from cbench_server.runs.turns import TIMED_ROWS
 from cbench_server.scoring.applicability import Applicability
 from cbench_server.systems.caller import Caller
 from cbench_server.tokens import Tokenizer
@@ -27,6 +29,8 @@ class DatasetPlan:
     reference_fields: frozenset[str] = frozenset()
     """Withheld from systems."""
     primary_score: str = ""
+    own_scores: tuple[str, ...] = ()
+    """Scores of the dataset's own evaluators, beside which others may have been added."""
     is_score_chosen: bool = False
     """Whether one score counts on every row, on questions without an answer as well."""
 
@@ -66,6 +70,7 @@ class DatasetPlan:
         """Record how rows are scored."""
         return {
             "primary_score": self.primary_score,
+            "own_scores": [*self.own_scores],
             "scores": {
                 name: {"higher_is_better": score.higher_is_better, "worst": score.worst}
                 for name, score in self.scores.items()
@@ -106,9 +111,13 @@ class Plan:
     tokenizer: Tokenizer
     text_fields: frozenset[str] | None = None
     repeats: int = 1
+    repeats_of: Mapping[str, int] = field(default_factory=dict)
+    """Of systems that differ from the others in this."""
     row_timeout: float = 60.0
     wait_timeout: float = 600.0
     max_concurrency: int | None = None
+    is_width_fixed: bool = False
+    """Whether that many calls are made at once instead of at most."""
     failure_budget: FailureBudget = field(default_factory=FailureBudget)
     already_failed: int = 0
     already_completed: int = 0
@@ -119,8 +128,18 @@ class Plan:
     """Where answers are looked for before a system is called."""
     query_budget: int | None = None
     """The most remembered tokens a memory system may hand to a model for one question."""
+    prompts: Mapping[str, Asking] = field(default_factory=dict)
+    """What models are told, by dataset; nothing where there is none."""
     generation: int = 0
     """How often the run was taken up again, so that scopes of memory are never used twice."""
+    timed_rows: int = TIMED_ROWS
+    """How many rows of each system to call one at a time, while no other system is called."""
+    seed: int = 0
+    """Chooses those rows."""
+
+    def asking(self, dataset: str) -> Asking:
+        """Return what models are told with the examples of a dataset."""
+        return self.prompts.get(dataset, BARE)
 
 
 class ExampleSource(Protocol):

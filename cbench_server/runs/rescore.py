@@ -3,8 +3,8 @@
 Three things go on at once: the next page is read, a page is scored, and the page
 before it is stored.
 
-No system is called. The examples are copied, with corrected references, so that
-the new run stands by itself.
+No system is called. The examples are shared with the parent, which may be
+deleted all the same; with corrected references the new run gets its own.
 """
 
 import asyncio
@@ -18,9 +18,9 @@ from cbench_server.events import RowScored, StoredEvent
 from cbench_server.results import EvalRow, Failure
 from cbench_server.runs.digests import canonical_digest
 from cbench_server.runs.plan import DatasetPlan
-from cbench_server.runs.rows import rescore, set_headline, set_scores
+from cbench_server.runs.rows import own_size, rescore, set_headline, set_scores
 from cbench_server.runs.store import RowPage, RowQuery, RunStore, SpooledExample
-from cbench_server.scoring.placement import Scoring
+from cbench_server.scoring.placement import InlineScoring, Scoring
 from cbench_server.sizes import LONG_TEXT, text_size
 from cbench_server.spec import Run
 from cbench_server.tokens import Tokenizer, count_fields_like
@@ -33,6 +33,7 @@ _SCORED_AT_ONCE = 32
 # Rows scored by the event loop before others get their turn.
 _BURST = 64
 _OWN_FIELDS = ("id", "dataset")
+_IDS_SHOWN = 10
 
 
 class References:
@@ -40,7 +41,7 @@ class References:
 
     def __init__(self, examples: Iterator[Example]) -> None:
         self._fields: dict[tuple[type, Any], Example] = {}
-        self._matched: set[tuple[type, Any]] = set()
+        self._matched: dict[tuple[type, Any], tuple[type, Any]] = {}
         for example in examples:
             if "id" not in example:
                 raise BadDataset("a reference has no id, so it corrects no example. Give it one.")
@@ -55,14 +56,27 @@ class References:
         """How many have corrected an example."""
         return len(self._matched)
 
+    @property
+    def unmatched(self) -> list[Any]:
+        """The ids that no example has."""
+        return [key[1] for key in self._fields if key not in self._matched]
+
     def apply(self, example: Example) -> Example:
-        """Return the example, corrected where there is something to correct."""
-        key = (type(example["id"]), example["id"])
-        fields = self._fields.get(key)
-        if fields is None:
+        """Return the example, corrected where there is something to correct.
+
+        A table has no numbers, so its "7" corrects an example whose id is 7.
+        """
+        own = (type(example["id"]), example["id"])
+        key = own if own in self._fields else (str, str(example["id"]))
+        if key not in self._fields:
             return example
-        self._matched.add(key)
-        return {**example, **fields}
+        if self._matched.setdefault(key, own) != own:
+            raise BadDataset(
+                f'the run has an example {example["id"]} and an example "{example["id"]}", so it '
+                f"cannot be told which one the reference {key[1]!r} corrects. Give the references "
+                "as JSON, where a number differs from a text."
+            )
+        return {**example, **self._fields[key]}
 
 
 class Rescoring:
@@ -85,6 +99,7 @@ class Rescoring:
         self._tokenizer = tokenizer
         self._read_references = read_references
         self._clock = clock
+        self._inline: dict[str, InlineScoring | None] = {}
         self._permits = asyncio.Semaphore(_SCORED_AT_ONCE)
         self._is_draining = False
         self.timing: dict[str, float] = {}
@@ -98,11 +113,11 @@ class Rescoring:
         """Yield the rows, in batches, until all are made. Raises RunFailed if some are gone."""
         references = await asyncio.to_thread(lambda: References(self._read_references()))
         try:
-            await self._copy_examples(references)
+            await self._take_examples(references)
             for system in self._run.systems:
                 started = self._clock()
-                async for rows in _ahead(self._rows(system, references)):
-                    yield [RowScored(row) for row in rows]
+                async for events in _ahead(self._events(system, references)):
+                    yield events
                 if self._is_draining:
                     return
                 self.timing[system] = self._clock() - started
@@ -118,12 +133,15 @@ class Rescoring:
 
     # Examples.
 
-    async def _copy_examples(self, references: References) -> None:
+    async def _take_examples(self, references: References) -> None:
         start, is_complete = await self._store.spooled(self._run.run_id)
         if is_complete:
             return
         parent, run_id = self._run.parent_run_id, self._run.run_id
         if not len(references):
+            if await self._store.share_examples(parent, run_id):
+                return
+            # The parent was stopped early, and may yet load more when it is resumed.
             while copied := await self._store.copy_examples(parent, run_id, start, _PAGE):
                 if self._is_draining:
                     return
@@ -142,9 +160,27 @@ class Rescoring:
         if not references.matched:
             raise BadDataset(
                 f"none of the {len(references)} references has the id of an example of run "
-                f'"{parent}". An id keeps its type: 1 and "1" differ.'
+                f'"{parent}". An id keeps its type: 1 and "1" differ, but for a table\'s.'
             )
+        await self._note_unmatched(references)
         await self._store.add_examples(run_id, [], complete=True)
+
+    async def _note_unmatched(self, references: References) -> None:
+        """Put on record which references correct nothing."""
+        unmatched = references.unmatched
+        if not unmatched:
+            return
+        some = ", ".join(str(each) for each in unmatched[:_IDS_SHOWN])
+        more = ", ..." if len(unmatched) > _IDS_SHOWN else ""
+        notice = (
+            f"{len(unmatched):,} of {len(references):,} references correct nothing, for no "
+            f"example has their id: {some}{more}"
+        )
+        config = (await self._store.get_run(self._run.run_id)).config
+        notices = [*config.get("notices", ()), notice]
+        await self._store.append(
+            self._run.run_id, [], update={"config": {**config, "notices": notices}}
+        )
 
     def _correct_all(
         self, page: list[SpooledExample], references: References, start: int
@@ -168,23 +204,20 @@ class Rescoring:
 
     # Rows.
 
-    async def _rows(
+    async def _events(
         self, system: str, references: References
-    ) -> AsyncGenerator[list[EvalRow], None]:
+    ) -> AsyncGenerator[list[StoredEvent], None]:
         async for page in _ahead(self._pages(system)):
             if self._is_draining:
                 return
             if page.rows:
                 done = await self._done(system, page.rows)
-                pairs = [
-                    (row, original)
-                    for row, original in zip(page.rows, page.originals or [], strict=True)
-                    if (row.ordinal, row.repeat) not in done
-                ]
-                yield await self._rescored(pairs, references)
+                stored = zip(page.rows, page.originals or [], page.packed or [], strict=True)
+                wanted = [each for each in stored if (each[0].ordinal, each[0].repeat) not in done]
+                yield await self._rescored(wanted, references)
 
     async def _pages(self, system: str) -> AsyncGenerator[RowPage, None]:
-        query = RowQuery(system=system, processed=True, original=True, limit=_PAGE)
+        query = RowQuery(system=system, processed=True, original=True, packed=True, limit=_PAGE)
         token: str | None = None
         while True:
             page = await self._store.read_rows(self._run.parent_run_id, query, token)
@@ -201,19 +234,24 @@ class Rescoring:
         return await self._store.completed(self._run.run_id, system, first, last + 1)
 
     async def _rescored(
-        self, pairs: list[tuple[EvalRow, Example]], references: References
-    ) -> list[EvalRow]:
+        self, stored: list[tuple[EvalRow, Example, bytes | None]], references: References
+    ) -> list[StoredEvent]:
         """Score the rows: at once what may run on the event loop, the rest a few at a time."""
         slow = []
-        for place, (row, original) in enumerate(pairs):
+        events: list[StoredEvent] = []
+        for place, (row, original, packed) in enumerate(stored):
             row.queue_time, row.reused = 0.0, True
-            example = references.apply(original)
-            if example is not original or not self._score_now(row, example):
+            example = references.apply(original) if len(references) else original
+            if example is original and self._score_now(row, example):
+                events.append(RowScored(row, packed))
+            else:
+                # What it has in common with the example is looked for again.
+                events.append(RowScored(row))
                 slow.append(self._score_slowly(row, example))
             if place % _BURST == _BURST - 1:
                 await asyncio.sleep(0)
         await asyncio.gather(*slow)
-        return [row for row, _ in pairs]
+        return events
 
     def _score_now(self, row: EvalRow, example: Example) -> bool:
         dataset = self._datasets[row.dataset]
@@ -222,8 +260,12 @@ class Rescoring:
                 return False
             set_headline(row, example, dataset)
             return True
-        inline = self._scoring.inline(dataset.evaluators)
-        if inline is None or text_size(example) + text_size(row.processed) > inline.limit:
+        if row.dataset not in self._inline:
+            self._inline[row.dataset] = self._scoring.inline(dataset.evaluators)
+        inline = self._inline[row.dataset]
+        if inline is None:
+            return False
+        if text_size(example) + own_size(row.processed, row.carried) > inline.limit:
             return False
         started = self._clock()
         scored = inline.score(example, row.processed)
@@ -256,7 +298,9 @@ def describe_rescoring(
         {**each, **plans[each["label"]].describe()} if each.get("label") in plans else each
         for each in parent.config.get("datasets", [])
     ]
-    config = {name: value for name, value in parent.config.items() if name != "resumptions"}
+    # Those of the parent are no longer true of what is rescored.
+    gone = {"resumptions", "judges", "judging", *(("notices",) if references_upload else ())}
+    config = {name: value for name, value in parent.config.items() if name not in gone}
     rescoring = {"of": parent.run_id, "references_upload": references_upload, "time": now}
     # A parent that was itself rescored has examples that were corrected then.
     if earlier := parent.config.get("rescoring"):

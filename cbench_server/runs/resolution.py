@@ -3,12 +3,13 @@
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, Protocol
 
 from cbench_server.contract import info_of
 from cbench_server.datasets.conversations import questions, transcripts
 from cbench_server.datasets.mapping import mapped
-from cbench_server.datasets.protocol import DatasetProtocol, uses
+from cbench_server.datasets.protocol import Axis, DatasetProtocol
 from cbench_server.datasets.published import as_examples
 from cbench_server.datasets.record import DEFAULT_REFERENCE_FIELDS, DatasetRecord
 from cbench_server.datasets.shuffle import shuffled
@@ -18,16 +19,16 @@ from cbench_server.runs.lane import MAX_CONCURRENCY
 from cbench_server.runs.plan import DatasetPlan, FailureBudget
 from cbench_server.runs.spool import prepare
 from cbench_server.runs.store import SpooledExample
+from cbench_server.runs.wiring import (
+    UNKNOWN_PROTOCOL,
+    announced_scores,
+    own_evaluators,
+    primary_score,
+)
 from cbench_server.spec import DatasetRef, EvaluatorRef, MetricRef, RunSpec
 from cbench_server.tokens import Tokenizer
 from cbench_server.types import Evaluator, Example, Metric
 
-DEFAULT_PROTOCOL = DatasetProtocol(
-    shown=(),
-    withheld=DEFAULT_REFERENCE_FIELDS,
-    evaluators=uses("answer-quality", "context-retention"),
-)
-"""What examples are measured by that come without a record."""
 DEFAULT_METRICS = [
     "mean-score",
     "every-score",
@@ -37,8 +38,8 @@ DEFAULT_METRICS = [
     "cost-of-pass",
     "latency",
 ]
+MODEL_METRIC = "model-usage"
 MEMORY_METRICS = ("per-qa-type", "token-efficiency")
-_ALWAYS = ("context-retention",)
 # Fields that we make of a source, and that give away where or whether an answer is.
 _TELLING = ("evidence", "is_abstention", "qa_pairs", "question_type")
 
@@ -77,13 +78,7 @@ class ResolvedDataset:
         """Read it from its start; in a memory run, question by question."""
         if self.is_memory:
             return prepare(
-                questions(
-                    self.examples(),
-                    label=self.ref.label,
-                    where=self.ref.where,
-                    question_types=self.question_types,
-                    max_conversations=self.ref.max_examples,
-                ),
+                self.originals(),
                 label=self.ref.label,
                 first_ordinal=first_ordinal,
                 tokenizer=tokenizer,
@@ -98,6 +93,24 @@ class ResolvedDataset:
             where=self.ref.where,
             max_examples=self.ref.max_examples,
         )
+
+    def originals(self) -> Iterator[Example]:
+        """Iterate what the rows will be about, unchecked: the examples or questions chosen."""
+        if self.is_memory:
+            return questions(
+                self.examples(),
+                label=self.ref.label,
+                where=self.ref.where,
+                question_types=self.question_types,
+                max_conversations=self.ref.max_examples,
+            )
+        where = self.ref.where.items()
+        chosen = (
+            example
+            for example in self.examples()
+            if all(str(example.get(name)) == value for name, value in where)
+        )
+        return islice(chosen, self.ref.max_examples)
 
     def examples(self) -> Iterator[Example]:
         """Iterate the examples in the order of the run, before filters and the cap."""
@@ -128,7 +141,7 @@ class ResolvedDataset:
     @property
     def protocol(self) -> DatasetProtocol:
         """What its config measures."""
-        return self.record.protocol_of(self.ref.config) if self.record else DEFAULT_PROTOCOL
+        return self.record.protocol_of(self.ref.config) if self.record else UNKNOWN_PROTOCOL
 
     def describe(self) -> dict[str, Any]:
         """Record what is needed to read the same examples again; asks the hub where it is read."""
@@ -148,8 +161,13 @@ class ResolvedDataset:
         config = record.config_of(ref.config)
         return described | record.hub.provenance(config, **self._options())
 
-    def followed(self, described: Mapping[str, Any], primary_score: str) -> DatasetProtocol:
-        """Return the protocol as the run follows it, which reads what is described."""
+    def followed(
+        self, described: Mapping[str, Any], primary_score: str, prompt: Axis | None = None
+    ) -> DatasetProtocol:
+        """Return the protocol as the run follows it, which reads what is described.
+
+        `prompt` is the axis of what models were told, None for what they usually are.
+        """
         ref = self.ref
         some = [f"at most {ref.max_examples:,}"] if ref.max_examples is not None else []
         some += [f"those with {name} {text}" for name, text in ref.where.items()]
@@ -157,6 +175,7 @@ class ResolvedDataset:
             split=str(described["split"]),
             part=f"Of the examples {', of '.join(some)} were asked for." if some else "",
             primary_score=primary_score,
+            prompt=prompt,
         )
 
     def reference_fields(self, spec: RunSpec) -> frozenset[str]:
@@ -190,6 +209,8 @@ def check_spec(spec: RunSpec) -> None:
         raise InvalidSpec(
             f"max_concurrency must be at most {MAX_CONCURRENCY}, not {spec.max_concurrency}."
         )
+    if (spec.timed_rows or 0) < 0:
+        raise InvalidSpec(f"timed_rows must be at least 0, not {spec.timed_rows}.")
     for name, seconds in {
         "row_timeout": spec.row_timeout,
         "wait_timeout": spec.wait_timeout,
@@ -199,8 +220,8 @@ def check_spec(spec: RunSpec) -> None:
     labels = [ref.label for ref in spec.datasets]
     if len(set(labels)) != len(labels):
         raise InvalidSpec(
-            f"each dataset can be named once; got {', '.join(labels)}. Give a file of the same "
-            "name another one: --dataset other=FILE."
+            f"each dataset can be named once; got {', '.join(labels)}. "
+            "Give a file another name: --dataset NAME=FILE"
         )
     parse_failure_budget(spec.max_failures)
 
@@ -216,6 +237,7 @@ def _check_kind(spec: RunSpec) -> None:
             "expose_reference_fields": spec.expose_reference_fields,
             "text_fields": spec.text_fields,
             "reuse": spec.reuse,
+            "matched_controls": spec.matched_controls,
         }
     for name, value in meaningless.items():
         if value:
@@ -300,26 +322,22 @@ async def resolve_evaluators(
 ) -> dict[str, DatasetPlan]:
     """Wire each dataset with its own evaluators, and those the spec adds."""
     named = [await find(ref) for ref in spec.evaluators]
+    taken = {evaluator.name for evaluator in named}
     plans: dict[str, DatasetPlan] = {}
     for dataset in datasets:
         own: list[Evaluator] = []
         if not spec.replace_evaluators:
-            refs = dataset.protocol.evaluators
-            wanted = dataset.protocol.evaluator_names
-            taken = {evaluator.name for evaluator in named}
-            always = ("abstention", *_ALWAYS) if spec.kind == "memory" else _ALWAYS
-            refs += uses(*(name for name in always if name not in wanted))
+            refs = own_evaluators(dataset.protocol, spec.kind)
             own = [await find(ref) for ref in refs]
             own = [each for each in own if each.name not in taken or not _is_covered(each, named)]
         if not own and not named:
             raise InvalidSpec("no evaluator is left: name one with --evaluator.")
-        primary = dataset.protocol.primary_score
-        if spec.replace_evaluators:
-            primary = _primary_of(named, primary)
+        replacing = named if spec.replace_evaluators else None
         plans[dataset.ref.label] = DatasetPlan(
             evaluators=[*own, *named],
             reference_fields=dataset.reference_fields(spec),
-            primary_score=spec.score_field or primary,
+            primary_score=spec.score_field or primary_score(dataset.protocol, replacing),
+            own_scores=announced_scores(own),
             is_score_chosen=bool(spec.score_field) or dataset.protocol.counts_abstentions,
         )
     return plans
@@ -334,13 +352,6 @@ def _is_covered(own: Evaluator, named: Sequence[Evaluator]) -> bool:
     return all(score.name in scores for score in info_of(own).scores)
 
 
-def _primary_of(evaluators: Sequence[Evaluator], wanted: str) -> str:
-    """Return the score that counts where only these evaluators score: the first, if none gives
-    the one that is wanted."""
-    announced = [score.name for each in evaluators for score in info_of(each).scores]
-    return wanted if wanted in announced or not announced else announced[0]
-
-
 def resolve_metrics(spec: RunSpec, registry: Registry) -> list[Metric]:
     """Build the metrics, with the spec's score field and threshold where they take them."""
     refs = list(spec.metrics) or [MetricRef(name) for name in DEFAULT_METRICS]
@@ -353,6 +364,10 @@ def resolve_metrics(spec: RunSpec, registry: Registry) -> list[Metric]:
         # What a memory costs is what it makes a model read.
         cost = {"cost_field": "mean_input_tokens"} if spec.kind == "memory" else {}
         refs.append(MetricRef("pareto-rank", cost))
+    # What a model was asked, and what was cut, belongs beside any figure it led to.
+    has_models = spec.reader is not None or any(ref.proxy for ref in spec.systems)
+    if has_models and all(ref.name != MODEL_METRIC for ref in refs):
+        refs.append(MetricRef(MODEL_METRIC))
     settings: dict[str, Any] = {"threshold": spec.threshold}
     return [
         registry.create_metric(ref.name, {**_accepted(registry, ref.name, settings), **ref.options})

@@ -1,39 +1,84 @@
-"""Rows kept between calls of `evaluate()`, keyed by content and never by names alone."""
+"""Row cache: answers kept between calls of `evaluate()`, with what evaluators said of them.
+
+An answer is known by all that can be known to decide it, never by names alone. A
+scoring is kept with the identities of the evaluators that made it, so that a new
+evaluator scores the stored answer, and nothing else is called.
+"""
 
 import hashlib
-import inspect
 import os
 import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from cbench_server.contract import info_of
+from cbench_server.errors import InvalidInput, Unencodable
 from cbench_server.results import EvalRow
+from cbench_server.runs.digests import require_plain
+from cbench_server.scoring.placement import ScoredRow
+from cbench_server.types import Scores
 
-_decoder = msgspec.msgpack.Decoder(EvalRow)
+
+@dataclass(frozen=True)
+class KeptScoring:
+    """What some evaluators said, without a failure among them."""
+
+    evaluators: list[str]
+    """Their identities, in order."""
+    scores: Scores
+    details: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class KeptAnswer:
+    """A row, and every scoring that was made of its answer."""
+
+    row: EvalRow
+    scorings: list[KeptScoring] = field(default_factory=list)
+
+    def scoring_for(self, evaluators: Sequence[str]) -> KeptScoring:
+        """Return the scoring that has most of the evaluators, and no others; maybe an empty one."""
+        fitting = [each for each in self.scorings if {*each.evaluators} <= {*evaluators}]
+        return max(fitting, key=lambda each: len(each.evaluators), default=KeptScoring([], {}))
+
+    def with_scoring(self, evaluators: Sequence[str], scored: ScoredRow) -> "KeptAnswer":
+        """Add a scoring, in place of an earlier one by the same evaluators."""
+        others = [each for each in self.scorings if each.evaluators != [*evaluators]]
+        new = KeptScoring([*evaluators], scored.scores, scored.details)
+        return KeptAnswer(self.row, [*others, new])
+
+
+_decoder = msgspec.msgpack.Decoder(KeptAnswer)
 
 
 class RowCache:
-    """One small file per row, put in place whole, so that processes may share a folder."""
+    """One small file per answer, put in place whole, so that processes may share a folder."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self._folder = Path(folder)
-        self._folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InvalidInput(
+                f"cache_dir {self._folder} is not a folder that can be used: {error.strerror}."
+            ) from error
 
-    def get(self, key: str) -> EvalRow | None:
-        """Return the row stored under `key`, or None; a damaged file counts as none."""
+    def get(self, key: str) -> KeptAnswer | None:
+        """Return what is stored under `key`, or None; a damaged file counts as none."""
         try:
             return _decoder.decode(self._path(key).read_bytes())
         except (FileNotFoundError, msgspec.DecodeError):
             return None
 
-    def put(self, key: str, row: EvalRow) -> None:
-        """Store a row; one that cannot be encoded is not kept."""
+    def put(self, key: str, answer: KeptAnswer) -> None:
+        """Store an answer; one that cannot be stored without loss is not kept."""
         try:
-            body = msgspec.msgpack.encode(row)
-        except (TypeError, OverflowError, UnicodeEncodeError):
+            require_plain(answer.row.processed or {})
+            body = msgspec.msgpack.encode(answer)
+        except (TypeError, OverflowError, UnicodeEncodeError, Unencodable):
             return
         path = self._path(key)
         path.parent.mkdir(exist_ok=True)
@@ -44,24 +89,4 @@ class RowCache:
 
     def _path(self, key: str) -> Path:
         digest = hashlib.sha256(key.encode()).hexdigest()
-        return self._folder / digest[:2] / f"{digest}.row"
-
-
-def component_identity(component: Any) -> str | None:
-    """Say what a component is: its name, and its version or else its source and settings.
-
-    None where neither can be had, so that nothing of it is ever reused by mistake.
-    """
-    name = f"{type(component).__qualname__}:{component.name}"
-    version = info_of(component).version
-    try:
-        source = version if version else inspect.getsource(type(component))
-        settings = msgspec.json.encode(
-            {key: value for key, value in vars(component).items() if not key.startswith("__")},
-            order="deterministic",
-        )
-    except (OSError, TypeError, OverflowError, UnicodeEncodeError):
-        if version:
-            return f"{name}:{version}"
-        return None
-    return f"{name}:{source}:{settings.decode()}"
+        return self._folder / digest[:2] / f"{digest}.answer"

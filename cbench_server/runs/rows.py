@@ -8,10 +8,12 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from cbench_server.datasets.catalog.memory import transcript
-from cbench_server.results import EvalRow, Failure
+from cbench_server.errors import Unencodable
+from cbench_server.results import INGESTED_ALONE, EvalRow, Failure
 from cbench_server.runs.plan import DatasetPlan, Plan
 from cbench_server.runs.store import SpooledExample
-from cbench_server.scoring.placement import ScoredRow, Scoring, is_context_only
+from cbench_server.scoring.assessment import is_context_only
+from cbench_server.scoring.placement import ScoredRow, Scoring
 from cbench_server.sizes import text_size
 from cbench_server.systems.caller import Answer, Call, Recall, texts_carried
 from cbench_server.tokens import count_fields_like
@@ -28,6 +30,8 @@ class Talk:
     tokens: int = 0
     """Of the conversation as it would read if all of it were handed to a model."""
     ingest_time: float = 0.0
+    ingested_alone: bool = False
+    """Whether nothing else was called meanwhile."""
     stored_bytes: int | None = None
 
 
@@ -42,6 +46,13 @@ class Item(Call):
     """Bytes held for it in memory."""
     called_at: float = 0.0
     attempts: int = 1
+    in_flight: int = 0
+    """Calls of its system when it was sent, itself included."""
+    is_alone: bool = False
+    """Whether it was timed while nothing else was called."""
+    has_company: bool = False
+    """Whether other calls may have made it late."""
+    marks: tuple[str, ...] = ()
     talk: Talk | None = None
     """The conversation it asks about, in a memory run."""
 
@@ -84,10 +95,12 @@ class RowBuilder:
         return Tokens(given, sum(counts.values()), known.get("context"), counts.get("context"))
 
     def _input_tokens(self, item: Item) -> int:
-        counts = item.spooled.field_tokens
-        total = sum(counts.values())
-        for name in self._plan.datasets[item.spooled.dataset].reference_fields:
-            total -= counts.get(name, 0)
+        withheld = self._plan.datasets[item.spooled.dataset].reference_fields
+        # There are fewer fields than names of references.
+        total = 0
+        for name, count in item.spooled.field_tokens.items():
+            if name not in withheld:
+                total += count
         return total
 
     def _memory_tokens(self, talk: Talk, answer: Answer) -> Tokens:
@@ -119,7 +132,8 @@ class RowBuilder:
         context_only = is_context_only(answer.processed)
         if headline not in scored.scores:
             charge_system(scored, headline, dataset)
-        # By position, which takes half the time that 31 names do.
+        # By position, which takes half the time that 36 names do.
+        marks = item.marks if talk is None else talk_marks(item, talk)
         return EvalRow(
             self._system,
             example["id"],
@@ -152,6 +166,11 @@ class RowBuilder:
             tuple(answer.carried),
             context_only,
             not_applicable(dataset, example, scored, context_only=context_only),
+            answer.handler_seconds,
+            item.in_flight,
+            item.is_alone,
+            answer.finish_reason,
+            marks + answer.marks if answer.marks else marks,
         )
 
     def failed(self, item: Item, failure: Failure, latency: float) -> EvalRow:
@@ -175,9 +194,27 @@ class RowBuilder:
             group=str(spooled.example.get("group") or ""),
             ingest_time=0.0 if talk is None else talk.ingest_time,
             stored_bytes=None if talk is None else talk.stored_bytes,
+            calls_in_flight=item.in_flight,
+            alone=item.is_alone,
+            marks=item.marks if talk is None else talk_marks(item, talk),
         )
         set_headline(row, spooled.example, self._plan.datasets[spooled.dataset])
         return row
+
+
+def unstorable_row(row: EvalRow, error: Unencodable) -> EvalRow:
+    """Make the row of an answer that cannot be written down."""
+    return replace(
+        row,
+        scores={},
+        metadata={},
+        usage=None,
+        details={},
+        evaluator_failures={},
+        processed=None,
+        primary_score="",
+        failure=Failure("system", error.reason, str(error), attempts=row.attempts),
+    )
 
 
 def recorded_row(recorded: EvalRow, spooled: SpooledExample) -> EvalRow:
@@ -298,6 +335,11 @@ def talk_metadata(
         metadata["reported_context_tokens"] = recall.context_tokens
     # Ours last: what a system says of itself must not pose as what was measured.
     return {**recall.metadata, **usage_metadata(answer.usage), **metadata}
+
+
+def talk_marks(item: Item, talk: Talk) -> tuple[str, ...]:
+    """Return the marks of a row about a conversation."""
+    return (*item.marks, INGESTED_ALONE) if talk.ingested_alone else item.marks
 
 
 def own_size(processed: Example, carried: Any) -> int:

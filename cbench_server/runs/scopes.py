@@ -107,6 +107,7 @@ class Scopes:
             conversation.scopes.append(scope)
             conversation.tries += 1
             conversation.ingest_time = 0.0
+            conversation.ingested_alone = False
             await self._reset(scope)
             era = self._era
             for number, turns in enumerate(self._batches(conversation.head)):
@@ -130,7 +131,13 @@ class Scopes:
                 await self._ingest_again(conversation)
             scope = conversation.scopes[-1]
             item.call_id = f"{scope}-{item.spooled.ordinal}"
-            item.work = Query(scope, example["question"], budget, example.get("asked_at", ""))
+            item.work = Query(
+                scope,
+                example["question"],
+                budget,
+                example.get("asked_at", ""),
+                self._plan.asking(item.spooled.dataset).prompt.told,
+            )
             answer = await self._call(item, timeout)
             conversation.tries = 0
             return answer

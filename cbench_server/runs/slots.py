@@ -9,6 +9,9 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
+from cbench_server.models.level import Climb
+from cbench_server.runs.turns import Traffic
+
 AHEAD_SECONDS = 0.025
 MAX_AHEAD = 512
 
@@ -41,49 +44,73 @@ class Slots:
     """The slots of one system.
 
     Args:
-        width: The most calls in flight; halved when the system says that it is
-            full, and regrown slowly.
+        width: The most calls in flight. It begins with one and finds by itself how
+            many pay, and steps back when the system is overloaded.
         ahead: Calls that the caller queues by itself, beyond those in flight.
         budget: Shared by all systems of a run.
+        traffic: Likewise.
+        is_fixed: Whether to begin with all of them.
     """
 
     def __init__(
-        self, width: int, ahead: int, budget: ByteBudget, clock: Callable[[], float]
+        self,
+        width: int,
+        ahead: int,
+        budget: ByteBudget,
+        clock: Callable[[], float],
+        traffic: Traffic | None = None,
+        *,
+        is_fixed: bool = False,
     ) -> None:
         self.width = width
-        self.limit = width
-        """Calls that may be in flight now."""
         self.active = 0
         self.budget = budget
+        self._traffic = traffic or Traffic()
         self.charges = False
         """Whether the system has said that its answers cost something."""
         self._ahead = ahead
         self._clock = clock
+        self._climb = Climb(start=width if is_fixed else 1, cap=width, clock=clock)
+        self._stepped_back_at = 0.0
         self._unsettled = 0
         self._least_window = width + ahead + max(8, width // 2)
         self._window = self._least_window
-        self._successes = 0
         self._counted = 0
         self._counted_since = clock()
-        self._waiters: deque[tuple[int, asyncio.Future[bool]]] = deque()
+        self._waiters: deque[asyncio.Future[bool]] = deque()
+        self._large_waiters: deque[tuple[int, asyncio.Future[bool]]] = deque()
         self._settled: asyncio.Future[None] | None = None
         self._is_closed = False
+
+    @property
+    def limit(self) -> int:
+        """Calls that may be at work now."""
+        return self._climb.limit
+
+    @property
+    def at_work(self) -> int:
+        """Calls the system has now, without those that its caller has queued."""
+        return min(self.active, self.limit) if self._ahead else self.active
 
     # Calls that are started at once.
 
     @property
     def room(self) -> int:
         """How many calls may start now, as far as bytes allow."""
+        if self._traffic.is_paused:
+            return 0
         return min(self.limit + self._ahead - self.active, self._window - self._unsettled)
 
     def start(self, calls: int, size: int) -> None:
         """Count calls as in flight, with a row each to come."""
         self.active += calls
+        self._traffic.count += calls
         self.begin_rows(calls, size)
 
     def end(self, calls: int = 1) -> None:
         """Count calls as over."""
         self.active -= calls
+        self._traffic.ended(calls)
 
     def begin_rows(self, rows: int, size: int) -> None:
         """Count rows as not yet stored."""
@@ -111,17 +138,15 @@ class Slots:
             self._counted, self._counted_since = 0, now
 
     def succeeded(self, calls: int) -> None:
-        """Count calls that went well; a whole round of them earns one more call in flight."""
-        if self.limit < self.width:
-            self._successes += calls
-            while self._successes >= self.limit < self.width:
-                self._successes -= self.limit
-                self.limit += 1
+        """Count calls that went well, before they are counted as over."""
+        self._climb.count(calls, is_full=self.active >= self.limit)
 
-    def exhausted(self) -> None:
-        """React to a system that is full."""
-        self.limit = max(1, self.limit // 2)
-        self._successes = 0
+    def overloaded(self, sent_at: float | None = None) -> None:
+        """Step back: a call that was sent then met a system that is full, or its deadline."""
+        # Calls that fell together say it once.
+        if sent_at is None or sent_at >= self._stepped_back_at:
+            self._stepped_back_at = self._clock()
+            self._climb.halve(self._climb.halvings)
 
     # Calls that wait for their turn.
 
@@ -134,7 +159,10 @@ class Slots:
         if self._is_closed:
             return False
         waiter: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._waiters.append((size, waiter))
+        if size:
+            self._large_waiters.append((size, waiter))
+        else:
+            self._waiters.append(waiter)
         self.pump()
         return await waiter
 
@@ -144,28 +172,36 @@ class Slots:
         self.pump()
 
     def pump(self) -> None:
-        """Give places to those who wait, in their order."""
-        for _ in range(len(self._waiters)):
-            if self.room <= 0:
+        """Give places to those who wait, in their order: questions, then conversations."""
+        while self._waiters and self.room > 0:
+            self._admit(self._waiters.popleft())
+        while self._large_waiters and self.room > 0:
+            if not self.budget.has_room(self._large_waiters[0][0]):
                 return
-            size, waiter = self._waiters.popleft()
-            if size and not self.budget.has_room(size):
-                # It must not hold up the questions of those whose end makes room.
-                self._waiters.append((size, waiter))
-            elif not waiter.done():
-                self.active += 1
-                waiter.set_result(True)
+            self._admit(self._large_waiters.popleft()[1])
+
+    def _admit(self, waiter: "asyncio.Future[bool]") -> None:
+        if not waiter.done():
+            self.active += 1
+            self._traffic.count += 1
+            waiter.set_result(True)
+
+    @property
+    def is_window_full(self) -> bool:
+        """Whether as many rows wait for the store as may."""
+        return self._unsettled >= self._window
 
     async def settled(self) -> None:
         """Wait until more rows may be made without a call."""
-        while self._unsettled >= self._window:
+        while self.is_window_full:
             self._settled = asyncio.get_running_loop().create_future()
             await self._settled
 
     def close(self) -> None:
         """Give no more places to those who wait."""
         self._is_closed = True
-        while self._waiters:
-            _, waiter = self._waiters.popleft()
+        for waiter in [*self._waiters, *[each[1] for each in self._large_waiters]]:
             if not waiter.done():
                 waiter.set_result(False)
+        self._waiters.clear()
+        self._large_waiters.clear()

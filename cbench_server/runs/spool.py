@@ -9,6 +9,7 @@ from cbench_server.datasets.validate import IdLedger, check_example
 from cbench_server.errors import BadDataset
 from cbench_server.runs.digests import canonical_digest
 from cbench_server.runs.store import RunStore, SpooledExample
+from cbench_server.runs.turns import CHOSEN_AMONG, CHOSEN_AMONG_BYTES
 from cbench_server.sizes import text_size
 from cbench_server.tokens import Tokenizer, count_fields
 from cbench_server.types import Example
@@ -123,6 +124,12 @@ class Spool:
         self._is_fresh = is_fresh
         self._fresh: dict[int, _Chunk] = {}
         self._kept_bytes = 0
+        self._may_go_on: asyncio.Event | None = None
+        self._is_awaited = asyncio.Event()
+
+    def pause_until(self, event: asyncio.Event) -> None:
+        """Load no more than the first examples before that, so that loading slows nothing down."""
+        self._may_go_on = event
 
     async def fill(self) -> None:
         """Load what is not yet in the store. Raises BadDataset when it meets a bad example."""
@@ -130,7 +137,7 @@ class Spool:
         await self._advance(stored, complete)
         if complete:
             return
-        ordinal = 0
+        ordinal = loaded = 0
         async with asyncio.TaskGroup() as group:
             writing: asyncio.Task[None] | None = None
             for source in self._sources:
@@ -146,10 +153,25 @@ class Spool:
                             await writing
                         writing = group.create_task(self._write(self._keep(chunk)))
                         await self._advance(ordinal, False)
+                    loaded += sum([spooled.size for spooled in chunk])
+                    if ordinal >= CHOSEN_AMONG or loaded >= CHOSEN_AMONG_BYTES:
+                        await self._go_on()
         if ordinal == 0:
             raise BadDataset("the datasets hold no examples; check -n, --where and the file")
         await self._store.add_examples(self._run_id, [], complete=True)
         await self._advance(ordinal, True)
+
+    async def _go_on(self) -> None:
+        """Wait until loading may go on, or a lane waits for more."""
+        if self._may_go_on is not None and not self._may_go_on.is_set():
+            waits = [self._may_go_on.wait(), self._is_awaited.wait()]
+            tasks = [asyncio.ensure_future(wait) for wait in waits]
+            try:
+                await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for task in tasks:
+                    task.cancel()
+            self._is_awaited.clear()
 
     def _load(self, examples: Iterator[SpooledExample], most: int) -> list[SpooledExample]:
         chunk = take_chunk(examples, most)
@@ -197,6 +219,7 @@ class Spool:
     async def page(self, start: int, limit: int) -> list[SpooledExample]:
         """Return examples from `start` on, waiting for the loader; empty at the end."""
         if start >= self._count and not self._complete:
+            self._is_awaited.set()
             async with self._changed:
                 await self._changed.wait_for(lambda: self._count > start or self._complete)
         if start >= self._count:

@@ -52,6 +52,8 @@ class RowQuery:
     """With what the systems returned."""
     original: bool = False
     """With the originals of the rows."""
+    packed: bool = False
+    """With what the systems returned as it is stored, too, for `RowScored.packed`."""
     limit: int = 500
     max_bytes: int = 8_000_000
 
@@ -67,6 +69,8 @@ class RowPage:
     next_token: str | None
     originals: list[dict[str, Any]] | None = None
     """The originals of the rows, where they were asked for."""
+    packed: list[bytes | None] | None = None
+    """What the systems returned as it is stored, where that was asked for."""
 
 
 class RunStore(Protocol):
@@ -153,6 +157,14 @@ class RunStore(Protocol):
         """
         ...
 
+    async def share_examples(self, source: str, run_id: str) -> bool:
+        """Let a run without examples have all those of another, which stores nothing twice.
+
+        False if the other has not got all of its own yet. They stay readable
+        when the other run is deleted.
+        """
+        ...
+
     async def copy_examples(self, source: str, run_id: str, start: int, limit: int) -> int:
         """Spool some examples of another run from an ordinal on; return how many, 0 at the end."""
         ...
@@ -193,7 +205,7 @@ class RunStore(Protocol):
         ...
 
     async def delete_run(self, run_id: str) -> None:
-        """Delete a run with all that belongs to it; does nothing if it is unknown.
+        """Delete a run with all that belongs to it alone; does nothing if it is unknown.
 
         Raises WrongState if another process holds the run.
         """

@@ -17,36 +17,13 @@ from typing import Any, cast
 from cbench_server.sandbox.assembly import assemble
 from cbench_server.sandbox.errors import decode_error, encode_error
 from cbench_server.sandbox.values import MUTABLE, decode, encode
-from cbench_server.sandbox.wire import Message, receive, send
+from cbench_server.sandbox.wire import CALCULATING, CONTAINING, ORDERING, Message, receive, send
 
 _OPERATIONS: dict[str, Callable[..., Any]] = {
     **{each.__name__: each for each in (len, str, repr, iter, hash, bool, reversed)},
     **{
         name: getattr(operator, f"__{name}__")
-        for name in [
-            "getitem",
-            "setitem",
-            "delitem",
-            "contains",
-            "lt",
-            "le",
-            "gt",
-            "ge",
-            "eq",
-            "add",
-            "sub",
-            "mul",
-            "matmul",
-            "truediv",
-            "floordiv",
-            "mod",
-            "pow",
-            "and",
-            "or",
-            "xor",
-            "neg",
-            "invert",
-        ]
+        for name in (*CONTAINING, "eq", *ORDERING, *CALCULATING)
     },
     "get": getattr,
     "set": setattr,

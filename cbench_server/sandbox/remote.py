@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from cbench_server.sandbox.values import MUTABLE
+from cbench_server.sandbox.wire import CALCULATING, ORDERING
 
 if TYPE_CHECKING:
     from cbench_server.sandbox.peer import Peer
@@ -204,23 +205,9 @@ def _arithmetic(name: str) -> Callable[..., Any]:
     return combine
 
 
-for _name in ("lt", "le", "gt", "ge"):
+for _name in ORDERING:
     setattr(Remote, f"__{_name}__", _ordering(_name))
-for _name in [
-    "add",
-    "sub",
-    "mul",
-    "matmul",
-    "truediv",
-    "floordiv",
-    "mod",
-    "pow",
-    "and",
-    "or",
-    "xor",
-    "neg",
-    "invert",
-]:
+for _name in CALCULATING:
     setattr(Remote, f"__{_name}__", _arithmetic(_name))
 # The candidate's, like any name that is not ours.
 setattr(Remote, "__doc__", property(lambda self: self.remote_peer.ask("get", self, "__doc__")))  # noqa: B010 # a property in place of a text

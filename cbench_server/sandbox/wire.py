@@ -9,6 +9,12 @@ MAX_FRAME = 64 << 20
 
 Message = dict[str, Any]
 
+# The operators that one side may ask the other to apply, by the names of the module `operator`.
+CONTAINING = ("getitem", "setitem", "delitem", "contains")
+ORDERING = ("lt", "le", "gt", "ge")
+_ARITHMETIC = ("add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "pow")
+CALCULATING = (*_ARITHMETIC, "and", "or", "xor", "neg", "invert")
+
 
 class Broken(Exception):
     """The other side ended, or did not keep to the protocol."""

@@ -37,6 +37,13 @@ def too_slow(evaluator: str, timeout: float) -> str:
     return f'evaluator "{evaluator}" did not finish within {timeout:g} s'
 
 
+def is_context_only(processed: Example) -> bool:
+    """Whether a system returned a context and left answering to others."""
+    if processed.get("response") is not None or processed.get("context") is None:
+        return False
+    return not processed.get("responses")
+
+
 def is_async(evaluator: Evaluator) -> bool:
     """Whether the evaluator's `assess` has to be awaited."""
     return inspect.iscoroutinefunction(optional_method(evaluator, "assess"))

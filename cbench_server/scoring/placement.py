@@ -20,6 +20,7 @@ from cbench_server.scoring.assessment import (
     assess_now,
     checked,
     is_async,
+    is_context_only,
     method_of,
     too_slow,
 )
@@ -107,6 +108,8 @@ class Scoring:
         self, evaluator: Evaluator, original: Example, processed: Example
     ) -> Assessment:
         """Apply one evaluator; raises EvaluatorBroken if its machinery fails twice."""
+        if not applicable([evaluator], processed):
+            return Assessment({})
         try:
             try:
                 return await self._attempt(evaluator, original, processed)
@@ -221,11 +224,6 @@ def _are_scores(said: Mapping[Any, Any]) -> bool:
     return True
 
 
-def is_context_only(processed: Example) -> bool:
-    """Whether a system returned a context and left answering to others."""
-    return processed.get("response") is None and processed.get("context") is not None
-
-
 def applicable(evaluators: Sequence[Evaluator], processed: Example) -> Sequence[Evaluator]:
     """Leave out those that read a response where a system returned only a context.
 
@@ -243,7 +241,9 @@ def _record(row: ScoredRow, evaluator: Evaluator, assessment: Assessment) -> Non
 
 
 def _failure(evaluator: Evaluator, error: Exception) -> Failure:
-    stack_trace = "".join(traceback.format_exception(error))[-_STACK_TRACE_LIMIT:]
+    stack_trace = ""
+    if not isinstance(error, CbenchError) or error.__cause__ is not None:
+        stack_trace = "".join(traceback.format_exception(error))[-_STACK_TRACE_LIMIT:]
     if isinstance(error, CbenchError):
         reason, message = error.reason, str(error)
     else:

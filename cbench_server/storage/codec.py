@@ -23,6 +23,7 @@ _COMPRESS_OVER = 4096
 _PLAIN, _ZLIB = b"\0", b"\1"
 _EVENT_KEY = struct.Struct("<qqBdqqqBBI")
 _EXAMPLE_KEY = struct.Struct("<qqq")
+_SHARED_KEY = struct.Struct("<qq")
 
 
 @dataclass(slots=True)
@@ -54,7 +55,7 @@ class EncodedEvent:
 def encode_event(event: StoredEvent) -> EncodedEvent:
     """Encode an event, or raise `Unencodable` naming the field that has no stored form."""
     if isinstance(event, RowScored):
-        return _encode_row(event.row)
+        return _encode_row(event.row, event.packed)
     if isinstance(event, StateChanged):
         return EncodedEvent(STATE, encode_fields(asdict(event)))
     kind = ACCEPTED if isinstance(event, RunAccepted) else FINISHED
@@ -85,7 +86,7 @@ _state_decoder = msgspec.msgpack.Decoder(StateChanged)
 _any_decoder = msgspec.msgpack.Decoder()
 
 
-def _encode_row(row: EvalRow) -> EncodedEvent:
+def _encode_row(row: EvalRow, packed: bytes | None) -> EncodedEvent:
     if row.metadata or row.details or row.usage or row.reader_usage:
         for name in _FREE_FIELDS:
             if value := getattr(row, name):
@@ -98,14 +99,14 @@ def _encode_row(row: EvalRow) -> EncodedEvent:
         raise blame(asdict(row), "", error) from error
     finally:
         row.processed = processed
-    body = None
-    if processed is not None:
+    body = packed
+    if packed is None and processed is not None:
         carried = row.carried
         own = {name: value for name, value in processed.items() if name not in carried}
         body = encode_fields(own, "processed.")
     failed = row.failure is not None
     return EncodedEvent(
-        ROW, head, body, False, row.system, row.ordinal, row.repeat, failed, row.reused
+        ROW, head, body, packed is not None, row.system, row.ordinal, row.repeat, failed, row.reused
     )
 
 
@@ -191,6 +192,11 @@ def example_sum(
     for part in (dataset.encode(), digest.encode(), tokens, body):
         total = zlib.crc32(part, total)
     return total
+
+
+def shared_sum(run: int, owner: int) -> int:
+    """Return the checksum of the note whose examples a run has."""
+    return zlib.crc32(_SHARED_KEY.pack(run, owner))
 
 
 def record_sum(run_id: str, record: bytes) -> int:

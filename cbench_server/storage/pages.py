@@ -54,25 +54,29 @@ def read_rows(
         if name in numbers and place is not None and place.last_seq == run.last_seq
     }
     rows: list[EvalRow] = []
-    originals: list[dict[str, Any]] = []
+    originals: list[dict[str, Any]] | None = [] if query.original else None
+    packed: list[bytes | None] | None = [] if query.packed else None
     size = 0
-    statement = sql.READ_ROWS[query.failed_only, query.processed]
+    statement = sql.READ_ROWS[query.failed_only, query.processed or query.packed]
     with (
         closing(_records(connection, run_id, statement, place, order, counts)) as records,
         closing(queries.Originals(connection, run_id, key)) as found,
     ):
         for record in records:
             if len(rows) >= query.limit or (rows and size >= query.max_bytes):
-                return RowPage(rows, _encode_token(place), originals if query.original else None)
+                return RowPage(rows, _encode_token(place), originals, packed)
             row, row_size = queries.checked_row(run_id, record)
             rows.append(row)
             size += row_size
-            if query.original or (row.processed is not None and row.carried):
+            if originals is not None or (row.processed is not None and row.carried):
                 example, example_size = found.read(row.ordinal)
                 queries.fill_carried(row, example)
-                originals.append(example)
                 size += example_size
-    return RowPage(rows, None, originals if query.original else None)
+                if originals is not None:
+                    originals.append(example)
+            if packed is not None:
+                packed.append(record[-1])
+    return RowPage(rows, None, originals, packed)
 
 
 def _records(

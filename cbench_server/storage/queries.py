@@ -93,7 +93,7 @@ def _run(connection: sqlite3.Connection, row: tuple[Any, ...]) -> Run:
     progress = {name: counted.pop(name, SystemProgress()) for name in run.systems} | counted
     total_rows = run.total_rows
     if total_rows is None and spool_complete:
-        total_rows = examples * len(run.systems or run.spec.systems) * run.spec.repeats
+        total_rows = examples * run.rows_per_example
     return replace(run, progress=progress, last_seq=last_seq, total_rows=total_rows)
 
 
@@ -221,7 +221,7 @@ def example_digests(connection: sqlite3.Connection, run_id: str, limit: int) -> 
     row = connection.execute(sql.FIND_RUN, {"run_id": run_id}).fetchone()
     if row is None:
         return []
-    parameters = {"run": row[0], "most": limit}
+    parameters = {"run": examples_owner(connection, run_id, row[0]), "most": limit}
     return [digest for (digest,) in connection.execute(sql.READ_DIGESTS, parameters).fetchall()]
 
 
@@ -241,6 +241,18 @@ def system_numbers(connection: sqlite3.Connection, key: int) -> dict[str, int]:
     return {name: number for number, name, *_ in rows}
 
 
+def examples_owner(connection: sqlite3.Connection, run_id: str, key: int) -> int:
+    """Return the key of the run for which a run's examples were stored, mostly its own."""
+    row = connection.execute(sql.FIND_OWNER, {"run": key}).fetchone()
+    if row is None:
+        return key
+    owner, total = row
+    if codec.shared_sum(key, owner) != total:
+        error = ValueError("its checksum differs")
+        raise _damaged(f'the note whose examples run "{run_id}" has', error)
+    return int(owner)
+
+
 def read_examples(
     connection: sqlite3.Connection, run_id: str, start: int, limit: int
 ) -> list[SpooledExample]:
@@ -249,7 +261,7 @@ def read_examples(
     spooled, is_complete, _ = read_flags(connection, run_id)
     found: list[SpooledExample] = []
     size = 0
-    parameters = {"run": key, "start": start}
+    parameters = {"run": examples_owner(connection, run_id, key), "start": start}
     with closing(connection.execute(sql.READ_EXAMPLES, parameters)) as cursor:
         for row in cursor:
             if len(found) >= limit or size >= _EXAMPLE_PAGE_BYTES:
@@ -299,6 +311,7 @@ class Originals:
         self._connection = connection
         self._run_id = run_id
         self._key = key
+        self._owner: int | None = None
         self._cursor: sqlite3.Cursor | None = None
         self._at = -1
         self._last: tuple[dict[str, Any], int] = ({}, 0)
@@ -309,7 +322,9 @@ class Originals:
             return self._last
         if self._cursor is None or not self._at < ordinal <= self._at + _SKIPPED:
             self.close()
-            parameters = {"run": self._key, "start": ordinal}
+            if self._owner is None:
+                self._owner = examples_owner(self._connection, self._run_id, self._key)
+            parameters = {"run": self._owner, "start": ordinal}
             self._cursor = self._connection.execute(sql.READ_EXAMPLES, parameters)
         for row in self._cursor:
             if row[1] >= ordinal:

@@ -17,7 +17,7 @@ from sqlalchemy import (
     Text,
 )
 
-HEAD_REVISION = "0001"
+HEAD_REVISION = "0002"
 """The newest migration, which this version reads and writes."""
 
 metadata = MetaData()
@@ -113,3 +113,14 @@ examples = Table(
     Column("sum", BigInteger, nullable=False),
     Column("body", LargeBinary, nullable=False),
 )
+
+# A rescored run has the examples of another, whose own they are.
+shared_examples = Table(
+    "shared_examples",
+    metadata,
+    Column("run", ForeignKey("runs.id"), primary_key=True),
+    Column("owner", ForeignKey("runs.id"), nullable=False),
+    Column("sum", BigInteger, nullable=False),
+)
+
+Index("examples_owner", shared_examples.c.owner)

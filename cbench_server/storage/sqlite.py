@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
@@ -26,7 +27,7 @@ from cbench_server.storage.database import Readers, connect, explained
 from cbench_server.storage.locks import RunLocks, is_run_id
 from cbench_server.storage.migrate import migrate
 from cbench_server.storage.tail import Tails
-from cbench_server.storage.transaction import UPDATABLE
+from cbench_server.storage.transaction import UPDATABLE, Transaction
 from cbench_server.storage.wakeups import Watchers
 from cbench_server.storage.writer import Writer
 
@@ -179,6 +180,9 @@ class SqliteStore:
         for example in examples:
             example.packed = b""
 
+    async def share_examples(self, source: str, run_id: str) -> bool:
+        return await self._writer.write(lambda write: write.share_examples(source, run_id))
+
     async def copy_examples(self, source: str, run_id: str, start: int, limit: int) -> int:
         return await self._writer.write(
             lambda write: write.copy_examples(source, run_id, start, limit)
@@ -236,8 +240,9 @@ class SqliteStore:
         self._tails.forget(run_id)
         key = await self._writer.write(lambda write: write.mark_deleted(run_id))
         if key is not None:
-            while await self._writer.write(lambda write: write.delete_some(key)):
-                pass
+            left: int | None = key
+            while left is not None:
+                left = await self._writer.write(partial(_delete_some, left))
             while await self._writer.write(lambda write: write.vacuum_some(_VACUUM_PAGES)):
                 pass
         self._locks.remove(run_id)
@@ -277,6 +282,10 @@ class SqliteStore:
         if self._is_closed:
             raise StoreError(f"the store {self._path} is closed.")
         return await asyncio.get_running_loop().run_in_executor(self._readers.pool, work)
+
+
+def _delete_some(key: int, write: Transaction) -> int | None:
+    return write.delete_some(key)
 
 
 if TYPE_CHECKING:

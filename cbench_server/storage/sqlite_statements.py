@@ -3,7 +3,7 @@
 Generated from statements.py by scripts/gen_statements.py: do not edit.
 """
 
-HEAD_REVISION = "0001"
+HEAD_REVISION = "0002"
 EVENT_COLUMNS = 12
 EXAMPLE_COLUMNS = 8
 INSERT_RUN = "INSERT INTO runs (run_id, request_id, spec_digest, state, create_time, end_time, last_seq, examples, spool_complete, cancel_requested, deleted, record_sum, record) VALUES (:run_id, :request_id, :spec_digest, :state, :create_time, :end_time, :last_seq, :examples, :spool_complete, :cancel_requested, :deleted, :record_sum, :record)"
@@ -13,7 +13,7 @@ FIND_REQUEST = "SELECT runs.run_id, runs.spec_digest FROM runs WHERE runs.reques
 VISIBLE_RUNS = "SELECT runs.id, runs.run_id, runs.record_sum, runs.record, runs.last_seq, runs.examples, runs.spool_complete FROM runs WHERE runs.deleted IS 0"
 READ_RUN = "SELECT runs.id, runs.run_id, runs.record_sum, runs.record, runs.last_seq, runs.examples, runs.spool_complete FROM runs WHERE runs.deleted IS 0 AND runs.run_id = :run_id"
 READ_FLAGS = "SELECT runs.examples, runs.spool_complete, runs.cancel_requested FROM runs WHERE runs.run_id = :run_id AND runs.deleted IS 0"
-EXPIRED_RUNS = "SELECT runs.run_id FROM runs WHERE runs.deleted = 1 OR runs.state IN ('succeeded', 'failed', 'cancelled') AND coalesce(runs.end_time, runs.create_time) < :before ORDER BY runs.run_id"
+EXPIRED_RUNS = "SELECT runs.run_id FROM runs WHERE runs.deleted = 1 AND (NOT (EXISTS (SELECT * FROM shared_examples WHERE shared_examples.owner = runs.id)) OR (EXISTS (SELECT * FROM events WHERE events.run = runs.id))) OR runs.state IN ('succeeded', 'failed', 'cancelled') AND coalesce(runs.end_time, runs.create_time) < :before AND runs.deleted IS 0 ORDER BY runs.run_id"
 SET_RECORD = "UPDATE runs SET state=:new_state, end_time=:new_end_time, record_sum=:new_sum, record=:new_record WHERE runs.id = :run"
 SET_LAST_SEQ = "UPDATE runs SET last_seq=:new_last_seq WHERE runs.id = :run"
 SET_SPOOLED = "UPDATE runs SET examples=:new_examples, spool_complete=(runs.spool_complete = 1 OR :complete) WHERE runs.id = :run"
@@ -34,15 +34,22 @@ READ_ROWS = {
 READ_ROW = "SELECT events.run, events.seq, events.kind, events.time, events.system, events.ordinal, events.repeat, events.failed, events.head_sum, events.body_sum, events.head, events.body FROM events WHERE events.run = :run AND events.system = :system AND events.ordinal = :ordinal AND events.repeat = :repeat"
 READ_EXAMPLES = "SELECT examples.run, examples.ordinal, examples.dataset, examples.idx, examples.digest, examples.tokens, examples.sum, examples.body FROM examples WHERE examples.run = :run AND examples.ordinal >= :start ORDER BY examples.ordinal"
 READ_DIGESTS = "SELECT examples.digest FROM examples WHERE examples.run = :run AND examples.ordinal < :most ORDER BY examples.ordinal"
+INSERT_SHARED = "INSERT INTO shared_examples (run, owner, sum) VALUES (:run, :owner, :sum)"
+FIND_OWNER = "SELECT shared_examples.owner, shared_examples.sum FROM shared_examples WHERE shared_examples.run = :run"
 FIND_RUN_TO_DELETE = "SELECT runs.id FROM runs WHERE runs.run_id = :run_id"
 MARK_DELETED = "UPDATE runs SET request_id=NULL, deleted=1 WHERE runs.id = :run"
 EVENT_SIZES = "SELECT events.seq, length(events.head) + coalesce(length(events.body), 0) AS anon_1 FROM events WHERE events.run = :run ORDER BY events.seq"
 EXAMPLE_SIZES = "SELECT examples.ordinal, length(examples.body) AS length_1 FROM examples WHERE examples.run = :run ORDER BY examples.ordinal"
 DELETE_EVENTS = "DELETE FROM events WHERE events.run = :run AND events.seq <= :last"
 DELETE_EXAMPLES = "DELETE FROM examples WHERE examples.run = :run AND examples.ordinal <= :last"
-DELETE_REST = (
+IS_SHARED = "SELECT EXISTS (SELECT * FROM shared_examples WHERE shared_examples.owner = :run) AS anon_1"
+IS_DELETED = "SELECT runs.deleted FROM runs WHERE runs.id = :run"
+DELETE_PARTS = (
     "DELETE FROM run_systems WHERE run_systems.run = :run",
     "DELETE FROM run_labels WHERE run_labels.run = :run",
+)
+DELETE_RUN = (
+    "DELETE FROM shared_examples WHERE shared_examples.run = :run",
     "DELETE FROM runs WHERE runs.id = :run",
 )
 CREATE = (
@@ -52,10 +59,12 @@ CREATE = (
     "CREATE TABLE run_systems ( run INTEGER NOT NULL, number INTEGER NOT NULL, name TEXT NOT NULL, completed BIGINT NOT NULL, failed BIGINT NOT NULL, reused BIGINT NOT NULL, PRIMARY KEY (run, number), FOREIGN KEY(run) REFERENCES runs (id) )",
     "CREATE TABLE events ( run INTEGER NOT NULL, seq BIGINT NOT NULL, kind INTEGER NOT NULL, time FLOAT NOT NULL, system INTEGER, ordinal BIGINT, repeat INTEGER, failed BOOLEAN NOT NULL, head_sum BIGINT NOT NULL, body_sum BIGINT NOT NULL, head BLOB NOT NULL, body BLOB, PRIMARY KEY (run, seq), FOREIGN KEY(run) REFERENCES runs (id) )",
     "CREATE TABLE examples ( run INTEGER NOT NULL, ordinal BIGINT NOT NULL, dataset TEXT NOT NULL, idx BIGINT NOT NULL, digest TEXT NOT NULL, tokens BLOB NOT NULL, sum BIGINT NOT NULL, body BLOB NOT NULL, PRIMARY KEY (run, ordinal), FOREIGN KEY(run) REFERENCES runs (id) )",
+    "CREATE TABLE shared_examples ( run INTEGER NOT NULL, owner INTEGER NOT NULL, sum BIGINT NOT NULL, PRIMARY KEY (run), FOREIGN KEY(run) REFERENCES runs (id), FOREIGN KEY(owner) REFERENCES runs (id) )",
     "CREATE INDEX events_but_rows ON events (run, seq) WHERE system IS NULL",
+    "CREATE INDEX examples_owner ON shared_examples (owner)",
     "CREATE INDEX failed_rows ON events (failed, run, system, ordinal, repeat) WHERE failed",
     "CREATE UNIQUE INDEX row_key ON events (run, system, ordinal, repeat) WHERE system IS NOT NULL",
-    "INSERT INTO alembic_version (version_num) VALUES ('0001')",
+    "INSERT INTO alembic_version (version_num) VALUES ('0002')",
 )
 INSERT_EVENT_IF_NEW = "INSERT INTO events (run, seq, kind, time, system, ordinal, repeat, failed, head_sum, body_sum, head, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (run, system, ordinal, repeat) WHERE system IS NOT NULL DO NOTHING"
 INSERT_EVENTS = {count: "INSERT INTO events (run, seq, kind, time, system, ordinal, repeat, failed, head_sum, body_sum, head, body) VALUES " + ", ".join(["(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"] * count) + "" for count in (64, 8, 1)}

@@ -18,6 +18,7 @@ from sqlalchemy import (
     Table,
     bindparam,
     delete,
+    exists,
     func,
     insert,
     literal_column,
@@ -42,6 +43,7 @@ from cbench_server.storage.schema import (
     run_labels,
     run_systems,
     runs,
+    shared_examples,
 )
 
 Source = ClauseElement | Mapping[Any, ClauseElement] | tuple[ClauseElement, ...]
@@ -86,6 +88,9 @@ _visible_runs = select(
 ).where(_is_visible)
 _is_final = runs.c.state.in_([literal_column(f"'{state}'") for state in RunState if state.is_final])
 _ended = func.coalesce(runs.c.end_time, runs.c.create_time)
+# A deleted run whose examples others share stays, hidden, with its examples alone.
+_has_sharers = exists().where(shared_examples.c.owner == runs.c.id)
+_has_events = exists().where(events.c.run == runs.c.id)
 
 OF_RUNS: Mapping[str, Source] = {
     "INSERT_RUN": insert(runs).values({c.name: bindparam(c.name) for c in _run_columns}),
@@ -101,7 +106,10 @@ OF_RUNS: Mapping[str, Source] = {
         _is_named, _is_visible
     ),
     "EXPIRED_RUNS": select(runs.c.run_id)
-    .where(runs.c.deleted | (_is_final & (_ended < bindparam("before"))))
+    .where(
+        (runs.c.deleted & (~_has_sharers | _has_events))
+        | (_is_final & (_ended < bindparam("before")) & _is_visible)
+    )
     .order_by(runs.c.run_id),
     "SET_RECORD": update(runs)
     .where(_this_run)
@@ -187,6 +195,10 @@ OF_EXAMPLES: Mapping[str, Source] = {
     "READ_DIGESTS": select(examples.c.digest)
     .where(_of_run(examples.c.run), examples.c.ordinal < bindparam("most"))
     .order_by(examples.c.ordinal),
+    "INSERT_SHARED": insert(shared_examples),
+    "FIND_OWNER": select(shared_examples.c.owner, shared_examples.c.sum).where(
+        _of_run(shared_examples.c.run)
+    ),
 }
 
 _body_size = func.coalesce(func.length(events.c.body), literal_column("0"))
@@ -204,9 +216,14 @@ OF_DELETION: Mapping[str, Source] = {
     "DELETE_EXAMPLES": delete(examples).where(
         _of_run(examples.c.run), examples.c.ordinal <= bindparam("last")
     ),
-    "DELETE_REST": (
+    "IS_SHARED": select(exists().where(shared_examples.c.owner == bindparam("run"))),
+    "IS_DELETED": select(runs.c.deleted).where(_this_run),
+    "DELETE_PARTS": (
         delete(run_systems).where(_of_run(run_systems.c.run)),
         delete(run_labels).where(_of_run(run_labels.c.run)),
+    ),
+    "DELETE_RUN": (
+        delete(shared_examples).where(_of_run(shared_examples.c.run)),
         delete(runs).where(_this_run),
     ),
 }
@@ -219,12 +236,14 @@ _revisions = Table(
     PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
 )
 
+_indexes = [index for table in metadata.tables.values() for index in table.indexes]
+
 OF_NEW_FILES: Mapping[str, Source] = {
     # What makes an empty file one of the newest revision.
     "CREATE": (
         CreateTable(_revisions),
         *map(CreateTable, metadata.tables.values()),
-        *(CreateIndex(index) for index in sorted(events.indexes, key=lambda each: str(each.name))),
+        *map(CreateIndex, sorted(_indexes, key=lambda each: str(each.name))),
         insert(_revisions).values(version_num=literal_column(f"'{HEAD_REVISION}'")).inline(),
     ),
 }

@@ -13,7 +13,12 @@ from cbench_server.spec import Run
 from cbench_server.storage import codec
 from cbench_server.storage import sqlite_statements as sql
 from cbench_server.storage.codec import EncodedEvent
-from cbench_server.storage.queries import check_example, checked_record, missing_example
+from cbench_server.storage.queries import (
+    check_example,
+    checked_record,
+    examples_owner,
+    missing_example,
+)
 
 _DELETE_ROWS, _DELETE_BYTES = 500, 8_000_000
 _COPY_BYTES = 8_000_000
@@ -163,10 +168,26 @@ class Transaction:
         ]
         self._insert_examples(self._run(run_id), columns, complete=complete)
 
+    def share_examples(self, source: str, run_id: str) -> bool:
+        """Let a run have the examples of another; False if that has not got them all."""
+        origin, run = self._run(source), self._run(run_id)
+        examples, is_complete, _ = self._execute(sql.READ_FLAGS, run_id=source).fetchone()
+        if not is_complete or run.examples:
+            return False
+        owner = self._owner(source, origin)
+        total = codec.shared_sum(run.key, owner)
+        self._execute(sql.INSERT_SHARED, run=run.key, owner=owner, sum=total)
+        run.examples = examples
+        self._execute(sql.SET_SPOOLED, run=run.key, new_examples=examples, complete=True)
+        return True
+
+    def _owner(self, run_id: str, run: _OpenRun) -> int:
+        return examples_owner(self._connection, run_id, run.key)
+
     def copy_examples(self, source: str, run_id: str, start: int, limit: int) -> int:
         """Spool some examples of another run, as they are stored; return how many."""
         origin = self._run(source)
-        parameters = {"run": origin.key, "start": start}
+        parameters = {"run": self._owner(source, origin), "start": start}
         columns: list[tuple[Any, ...]] = []
         size = 0
         with closing(self._connection.execute(sql.READ_EXAMPLES, parameters)) as cursor:
@@ -207,12 +228,16 @@ class Transaction:
         self._runs.pop(run_id, None)
         return int(row[0])
 
-    def delete_some(self, key: int) -> bool:
-        """Delete a bounded part of a hidden run; False once all of it is gone."""
-        for sizes, deletion in (
-            (sql.EVENT_SIZES, sql.DELETE_EVENTS),
-            (sql.EXAMPLE_SIZES, sql.DELETE_EXAMPLES),
-        ):
+    def delete_some(self, key: int) -> int | None:
+        """Delete a bounded part of a hidden run; return the run to go on with, None at the end.
+
+        Examples that other runs share stay until the last of those is deleted.
+        """
+        is_shared = self._is_shared(key)
+        parts = [(sql.EVENT_SIZES, sql.DELETE_EVENTS)]
+        if not is_shared:
+            parts.append((sql.EXAMPLE_SIZES, sql.DELETE_EXAMPLES))
+        for sizes, deletion in parts:
             chosen: list[int] = []
             total = 0
             with closing(self._execute(sizes, run=key)) as cursor:
@@ -223,10 +248,23 @@ class Transaction:
                         break
             if chosen:
                 self._execute(deletion, run=key, last=chosen[-1])
-                return True
-        for statement in sql.DELETE_REST:
+                return key
+        for statement in sql.DELETE_PARTS:
             self._execute(statement, run=key)
-        return False
+        if is_shared:
+            return None
+        owner = self._execute(sql.FIND_OWNER, run=key).fetchone()
+        for statement in sql.DELETE_RUN:
+            self._execute(statement, run=key)
+        return owner[0] if owner and self._is_left_over(owner[0]) else None
+
+    def _is_shared(self, key: int) -> bool:
+        return bool(self._execute(sql.IS_SHARED, run=key).fetchone()[0])
+
+    def _is_left_over(self, key: int) -> bool:
+        """Whether a run was kept for the sake of others only, and they are gone."""
+        found = self._execute(sql.IS_DELETED, run=key).fetchone()
+        return bool(found and found[0]) and not self._is_shared(key)
 
     def vacuum_some(self, pages: int) -> bool:
         """Give free pages back to the file system; False once none is left."""

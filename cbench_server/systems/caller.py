@@ -9,6 +9,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
+from cbench_server.datasets.prompts.prompt import BARE, Asking
 from cbench_server.errors import CallFailed
 from cbench_server.types import Example
 
@@ -28,6 +29,14 @@ class SystemDescription:
     """Where it was found: `builtin`, `attached`, `in-process`, a target or a URL."""
     sdk: str = ""
 
+    @property
+    def is_on_this_machine(self) -> bool:
+        """Whether it takes its time from the same processors as we do, as far as is known."""
+        if self.location in ("builtin", "in-process"):
+            return True
+        address = self.location.rpartition("://")[2]
+        return address.startswith(("127.", "localhost", "[::1]", "unix:", "ipv4:127."))
+
 
 @dataclass(slots=True)
 class Process:
@@ -35,6 +44,10 @@ class Process:
 
     example: Example
     withheld: frozenset[str] = frozenset()
+    asking: Asking = BARE
+    """What a model that is asked directly is told with it."""
+    instruction: str = ""
+    """What a system that answers is told: the task and the form of an answer."""
 
     @property
     def visible(self) -> Example:
@@ -67,6 +80,8 @@ class Query:
     budget: int | None = None
     """The most tokens of remembered text to hand to a model."""
     asked_at: str = ""
+    instruction: str = ""
+    """What the dataset asks of whoever answers."""
 
 
 Work = Process | Reset | Ingest | Query
@@ -102,9 +117,15 @@ class Answer:
     usage: dict[str, Any] | None = None
     carried: Sequence[str] = ()
     """Texts of `processed` that are the example's own."""
+    handler_seconds: float | None = None
+    """What the system's own code took, where that is known."""
     recall: Recall | None = None
     reader_time: float = 0.0
     reader_usage: dict[str, Any] | None = None
+    finish_reason: str = ""
+    """Why the model stopped, in its server's words."""
+    marks: tuple[str, ...] = ()
+    """What a reader of the row should know."""
 
 
 Answered = Callable[[list[Answer]], None]
@@ -125,6 +146,11 @@ class Caller(Protocol):
         ...
 
     @property
+    def capacity(self) -> int | None:
+        """The most calls in flight that the way to it carries, where that has a limit."""
+        ...
+
+    @property
     def ahead(self) -> int:
         """Calls it takes beyond those that may be at work, since it queues them by itself."""
         ...
@@ -136,6 +162,10 @@ class Caller(Protocol):
 
         Neither function is called before this one returns.
         """
+        ...
+
+    def widen(self, calls: int) -> None:
+        """Work on at most so many calls at once, of those it queues by itself."""
         ...
 
     def give_up(self, call: Call) -> None:

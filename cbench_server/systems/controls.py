@@ -85,7 +85,7 @@ class RandomDrop:
         self.seed = seed
 
     def process(self, example: Example) -> Example:
-        generator = _generator(example.get("id"), self.seed)
+        generator = random_for(example.get("id"), self.seed)
         return _with_context(example, keep_at_random(_context_of(example), self.ratio, generator))
 
 
@@ -139,11 +139,17 @@ def _sample(
                 return
 
 
-def _generator(example_id: object, seed: int) -> random.Random:
+def random_for(example_id: object, seed: int) -> random.Random:
+    """Return the same random numbers whenever the id and the seed are the same."""
     # The id's type is part of it: 1 and "1" are different examples.
     key = repr((type(example_id).__name__, example_id, seed))
     digest = blake2b(key.encode("utf-8", "surrogatepass"), digest_size=16).digest()
     return random.Random(int.from_bytes(digest))
+
+
+def count_words(text: str) -> int:
+    """Count what the controls keep or drop: words, or characters where there is no space."""
+    return _count(_WORD, text) if _SPACE.search(text) else len(text)
 
 
 def _count(pattern: re.Pattern[str], text: str) -> int:

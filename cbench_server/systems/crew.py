@@ -70,6 +70,15 @@ class Crew:
             self._add_thread()
         self._watch(timeout)
 
+    def resize(self, size: int) -> None:
+        """Have at most so many threads at work, once those beyond have done what is queued."""
+        self._size = size
+        while self._threads > size:
+            self._threads -= 1
+            self._queue.put(_STOP)
+        while self._loop is not None and self._threads < min(size, self._unfinished):
+            self._add_thread()
+
     def close(self) -> None:
         """Let the threads end once they are idle."""
         if self._timer is not None:
@@ -139,7 +148,7 @@ class Crew:
         for entry in late:
             self._left += 1
             self._threads -= 1
-            if self._left < MAX_LEFT:
+            if self._left < MAX_LEFT and self._threads < self._size:
                 self._add_thread()
             self._fail(entry, f"did not answer within {entry.timeout:g}s")
         if self._threads <= 0 and self._left >= MAX_LEFT:

@@ -32,6 +32,7 @@ from cbench_server.types import Example, System
 
 # Calls queued for the threads of a crew, beyond those they work on.
 AHEAD = 64
+INSTRUCTION = "instruction"
 _MAX_MESSAGE = 1000
 _MAX_TRACE = 8000
 _ATOMS = frozenset({str, int, float, bool, bytes, type(None)})
@@ -58,6 +59,7 @@ class ObjectCaller:
     era = ""
     """Always the same: the object lives as long as the run."""
     ahead = AHEAD
+    capacity: int | None = None
 
     def __init__(
         self, description: SystemDescription, *, workers: int, inline: bool = False
@@ -113,6 +115,10 @@ class ObjectCaller:
         if answers:
             answered(answers)
 
+    def widen(self, calls: int) -> None:
+        """See Caller."""
+        self._crew.resize(calls)
+
     def give_up(self, call: Call) -> None:
         """Forget a call; a thread that is at work on it ends when the call returns."""
         if not self._tasks.give_up(call):
@@ -153,6 +159,17 @@ class InProcessCaller(ObjectCaller):
         self._system = system
         self._process, self._is_async = _method(system, "process")
         self._converse, self._converses_async = _method(system, "process_conversation")
+        if self._is_async:
+            # A coroutine runs as soon as it is started: the crew, which queues, has no part in it.
+            self.ahead = 0
+        self._told = {
+            method for method in (self._process, self._converse) if takes(method, INSTRUCTION)
+        }
+
+    @property
+    def takes_instruction(self) -> bool:
+        """Whether the system is told what the dataset asks of whoever answers."""
+        return bool(self._told)
 
     def attempt(self, call: Call) -> Attempt:
         """See ObjectCaller."""
@@ -165,13 +182,14 @@ class InProcessCaller(ObjectCaller):
 
     def _attempt(self, call: Call, method: Any, is_async: bool, *, is_talk: bool) -> Attempt:
         work: Any = call.work
+        told = {INSTRUCTION: work.instruction} if method in self._told else {}
 
         def run() -> Answer:
             visible = copy_plain(work.visible)
             given = visible["turns"] if is_talk else visible
             started = time.perf_counter()
             with exceptions_as_failures():
-                returned = method(given)
+                returned = method(given, **told)
             return _answer(call, is_talk, returned, time.perf_counter() - started)
 
         async def arun() -> Answer:
@@ -179,7 +197,7 @@ class InProcessCaller(ObjectCaller):
             given = visible["turns"] if is_talk else visible
             started = time.perf_counter()
             with exceptions_as_failures():
-                returned = await method(given)
+                returned = await method(given, **told)
             return _answer(call, is_talk, returned, time.perf_counter() - started)
 
         return Attempt(arun if is_async else run, is_async)
@@ -197,6 +215,16 @@ def _method(system: Any, name: str) -> tuple[Callable[..., Any] | None, bool]:
     twin = getattr(system, f"a{name}", None)
     method = twin or getattr(system, name, None)
     return method, twin is not None or inspect.iscoroutinefunction(method)
+
+
+def takes(method: Callable[..., Any] | None, name: str) -> bool:
+    """Whether a method has a parameter of that name."""
+    if method is None:
+        return False
+    try:
+        return name in inspect.signature(method).parameters
+    except (TypeError, ValueError):
+        return False
 
 
 def _is_short(call: Call) -> bool:
@@ -225,7 +253,8 @@ def _answer(call: Call, is_talk: bool, returned: Any, latency: float) -> Answer:
         raise CallFailed(Failure("system", "BAD_RETURN", message))
     usage = returned.get("api_usage")
     usage = usage if isinstance(usage, dict) and usage else None
-    return Answer(call, returned, latency, usage, texts_carried(returned, work.example))
+    carried = texts_carried(returned, work.example)
+    return Answer(call, returned, latency, usage, carried, handler_seconds=latency)
 
 
 def conversation_result(example: Example, replies: Any) -> Example:

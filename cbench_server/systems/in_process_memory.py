@@ -27,10 +27,12 @@ from cbench_server.systems.caller import (
     SystemDescription,
 )
 from cbench_server.systems.in_process import (
+    INSTRUCTION,
     Attempt,
     ObjectCaller,
     copy_plain,
     exceptions_as_failures,
+    takes,
 )
 from cbench_server.types import MemorySystem
 
@@ -69,6 +71,8 @@ class InProcessMemoryCaller(ObjectCaller):
             location=location,
         )
         super().__init__(description, workers=workers)
+        self.takes_instruction = takes(_method(sample, "query"), INSTRUCTION)
+        """Whether it is told what the dataset asks of whoever answers."""
 
     def _is_shareable(self, sample: Any) -> bool:
         if self._makes_objects or hasattr(sample, "with_scope"):
@@ -89,7 +93,11 @@ class InProcessMemoryCaller(ObjectCaller):
             return self._attempt(call, "ingest", work.scope, turns, {}, _ingested)
         assert isinstance(work, Query)
         # These go to a method that names them.
-        offered = {"budget": work.budget, "asked_at": work.asked_at or None}
+        offered = {
+            "budget": work.budget,
+            "asked_at": work.asked_at or None,
+            INSTRUCTION: work.instruction,
+        }
         return self._attempt(call, "query", work.scope, (work.question,), offered, _answered)
 
     async def close(self) -> None:
@@ -166,12 +174,13 @@ def _keywords(method: Callable[..., Any] | None) -> frozenset[str]:
 
 
 def _nothing(call: Call, owner: Any, returned: Any, seconds: float) -> Answer:
-    return Answer(call, {}, seconds)
+    return Answer(call, {}, seconds, handler_seconds=seconds)
 
 
 def _ingested(call: Call, owner: Any, returned: Any, seconds: float) -> Answer:
     recall = Recall(stored_bytes=_count(_part(returned, "stored_bytes")))
-    return Answer(call, {}, seconds, _plain_dict(_part(returned, "usage")), recall=recall)
+    usage = _plain_dict(_part(returned, "usage"))
+    return Answer(call, {}, seconds, usage, recall=recall, handler_seconds=seconds)
 
 
 def _answered(call: Call, owner: Any, returned: Any, seconds: float) -> Answer:
@@ -192,6 +201,7 @@ def _answered(call: Call, owner: Any, returned: Any, seconds: float) -> Answer:
         query_output(None if response == "" and context is not None else response, context),
         seconds,
         _plain_dict(_part(said, "usage") or _part(said, "api_usage")),
+        handler_seconds=seconds,
         recall=Recall(
             stored_bytes=_count(_part(said, "stored_bytes")),
             context_tokens=_count(_part(said, "context_tokens")),

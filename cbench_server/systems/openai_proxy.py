@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any
 
+from cbench_server.datasets.prompts.prompt import turn_message, turn_messages
 from cbench_server.models.blocking import run_blocking
 from cbench_server.models.chat import ChatClient
 from cbench_server.models.chat_answer import add_usage
-from cbench_server.models.messages import Message, messages_for, opening
+from cbench_server.models.messages import Message, opening
 from cbench_server.types import Example
 
 
@@ -21,7 +22,7 @@ class OpenAIProxy:
     such as a notebook's.
 
     Args:
-        base_url: The root; `/v1/chat/completions` is added.
+        base_url: The root; what is missing of `/v1/chat/completions` is added.
         api_key: None means `OPENAI_API_KEY` from the environment, "" means no key.
         build_messages: Makes the messages of an example, in place of all else.
         timeout: Seconds for one attempt.
@@ -45,7 +46,7 @@ class OpenAIProxy:
         max_retries: int = 3,
         retry_base_delay: float = 1.0,
     ) -> None:
-        self._client = ChatClient(
+        self.client = ChatClient(
             base_url,
             model,
             api_key=os.environ.get("OPENAI_API_KEY") if api_key is None else api_key,
@@ -54,7 +55,7 @@ class OpenAIProxy:
             max_retries=max_retries,
             retry_base_delay=retry_base_delay,
         )
-        self.name = name or f"openai_proxy_{self._client.host}"
+        self.name = name or f"openai_proxy_{self.client.host}"
         self._system_prompt = system_prompt
         self._build_messages = build_messages
 
@@ -63,7 +64,7 @@ class OpenAIProxy:
         """What decides the answers, in short; empty where `build_messages` does, unknowably."""
         if self._build_messages is not None:
             return ""
-        client = self._client
+        client = self.client
         settings = [client.endpoint, client.model, self._system_prompt, client.extra_body]
         text = json.dumps(settings, sort_keys=True, default=repr)
         return blake2b(text.encode(), digest_size=8).hexdigest()
@@ -78,7 +79,7 @@ class OpenAIProxy:
             messages = self._build_messages(example)
         else:
             messages = messages_for(example, self._system_prompt)
-        reply = await self._client.complete(messages)
+        reply = await self.client.complete(messages)
         processed = {**example, "response": reply.content}
         if reply.usage:
             processed["api_usage"] = reply.usage
@@ -97,10 +98,10 @@ class OpenAIProxy:
         replies: list[Message] = []
         usage: dict[str, Any] = {}
         for turn in turns:
-            history.append(dict(turn))
+            history.append(turn_message(turn))
             if turn.get("role") != "user":
                 continue
-            reply = await self._client.complete(history)
+            reply = await self.client.complete(history)
             history.append({"role": "assistant", "content": reply.content})
             replies.append({"role": "assistant", "content": reply.content})
             usage = add_usage(usage, reply.usage or {})
@@ -110,8 +111,35 @@ class OpenAIProxy:
 
     def close(self) -> None:
         """Close the connections of the synchronous methods; a later call opens new ones."""
-        run_blocking(self._client.close_connections())
+        run_blocking(self.client.close_connections())
+
+    async def probe(self) -> None:
+        """Make sure that the model's server is there; raise ChatFailed if not."""
+        await self.client.probe()
 
     async def close_connections(self) -> None:
         """Close the connections of the running loop; a later call opens new ones."""
-        await self._client.close_connections()
+        await self.client.close_connections()
+
+
+def messages_for(example: Example, system_prompt: str | None = None) -> list[Message]:
+    """Make the messages for an example without a prompt: turns, else context and question.
+
+    A question that is the context is sent once.
+    """
+    messages = opening(system_prompt)
+    if "turns" in example:
+        return [*messages, *turn_messages(example)]
+    context = _text(example.get("context"))
+    question = example.get("question")
+    if question is None or (question and _text(question) == context):
+        return [*messages, {"role": "user", "content": context}]
+    return [
+        *messages,
+        {"role": "system", "content": context},
+        {"role": "user", "content": _text(question)},
+    ]
+
+
+def _text(value: object) -> str:
+    return "" if value is None else str(value)

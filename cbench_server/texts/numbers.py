@@ -58,6 +58,13 @@ def seconds(value: float | None) -> str:
     return f"{minutes // 60} h {minutes % 60:02d} min"
 
 
+def of_metric(key: str, value: float | None) -> str:
+    """A value of a metric: a count without decimals, anything else with four."""
+    if key.startswith("num_") or key == "pareto_rank":
+        return count(value)
+    return MISSING if value is None or is_missing(value) else f"{value:.4f}"
+
+
 def plain(value: float | None) -> str:
     """Four decimals, or none where the number is whole and large: `0.8125`, `1234`."""
     if value is None or is_missing(value):

@@ -8,6 +8,9 @@ type Call struct {
 	ID string
 	// Options are the settings of this run, such as a target compression rate.
 	Options map[string]any
+	// Instruction is what the dataset asks of whoever answers: the task, its labels and the
+	// form of an answer. It may be empty, and counts in no token ratio.
+	Instruction string
 }
 
 type callKey struct{}
@@ -18,6 +21,6 @@ func CallOf(ctx context.Context) Call {
 	return call
 }
 
-func withCall(ctx context.Context, id string, options map[string]any) context.Context {
-	return context.WithValue(ctx, callKey{}, Call{ID: id, Options: options})
+func withCall(ctx context.Context, call Call) context.Context {
+	return context.WithValue(ctx, callKey{}, call)
 }

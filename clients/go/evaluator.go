@@ -107,7 +107,7 @@ func (e *servedEvaluator) score(ctx context.Context, callID string, request *pb.
 		names := strings.Join(slices.Sorted(maps.Keys(options)), ", ")
 		return nil, invalid(fmt.Errorf("evaluator %q takes no options, and got: %s", e.evaluator.Name, names), OriginEvaluator)
 	}
-	assessment, err := e.evaluator.Score(withCall(ctx, callID, options), original, processed)
+	assessment, err := e.evaluator.Score(withCall(ctx, Call{ID: callID, Options: options}), original, processed)
 	if err != nil {
 		return nil, err
 	}

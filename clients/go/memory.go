@@ -166,7 +166,7 @@ func (m *servedMemory) reset(ctx context.Context, request *pb.ResetRequest) (pro
 		return nil, err
 	}
 	defer leave()
-	ctx = withCall(ctx, "", nil)
+	ctx = withCall(ctx, Call{})
 	memory, err := m.memoryOf(ctx, request.GetScope(), entered)
 	if err != nil {
 		return nil, err
@@ -193,16 +193,20 @@ func (m *servedMemory) ingest(ctx context.Context, request *pb.IngestRequest) (p
 	if earlier := entered.ingested[id]; earlier != nil {
 		return earlier, nil
 	}
-	ctx = withCall(ctx, id, nil)
+	ctx = withCall(ctx, Call{ID: id})
 	memory, err := m.memoryOf(ctx, request.GetScope(), entered)
 	if err != nil {
 		return nil, err
 	}
+	started := time.Now()
 	ingested, err := memory.Ingest(ctx, turns)
+	taken := durationpb.New(time.Since(started))
 	if err != nil {
 		return nil, err
 	}
-	response := &pb.IngestResponse{Usage: ingested.Usage.message(), StoredBytes: ingested.StoredBytes}
+	response := &pb.IngestResponse{
+		Usage: ingested.Usage.message(), StoredBytes: ingested.StoredBytes, HandlerTime: taken,
+	}
 	if id != "" {
 		entered.ingested[id] = response
 	}
@@ -215,13 +219,15 @@ func (m *servedMemory) query(ctx context.Context, request *pb.QueryRequest) (pro
 		return nil, err
 	}
 	defer leave()
-	ctx = withCall(ctx, request.GetCallId(), nil)
+	ctx = withCall(ctx, Call{ID: request.GetCallId(), Instruction: request.GetInstruction()})
 	memory, err := m.memoryOf(ctx, request.GetScope(), entered)
 	if err != nil {
 		return nil, err
 	}
 	query := Query{Question: request.GetQuestion(), Budget: request.Budget, AskedAt: request.GetAskedAt()}
+	started := time.Now()
 	answer, err := memory.Query(ctx, query)
+	taken := time.Since(started)
 	if err != nil {
 		return nil, err
 	}
@@ -229,6 +235,7 @@ func (m *servedMemory) query(ctx context.Context, request *pb.QueryRequest) (pro
 	if err != nil {
 		return nil, unencodable(err, "Query", OriginSystem)
 	}
+	response.HandlerTime = durationpb.New(taken)
 	return response, nil
 }
 

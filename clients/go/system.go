@@ -3,8 +3,10 @@ package cbench
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	pb "github.com/cbench/cbench-server/clients/go/cbenchpb"
 )
@@ -62,7 +64,10 @@ func (s *servedSystem) process(ctx context.Context, request *pb.ProcessRequest) 
 	if err != nil {
 		return nil, invalid(err, OriginSystem)
 	}
-	processed, err := s.system.Process(withCall(ctx, request.GetCallId(), options), example)
+	call := Call{ID: request.GetCallId(), Options: options, Instruction: request.GetInstruction()}
+	started := time.Now()
+	processed, err := s.system.Process(withCall(ctx, call), example)
+	taken := time.Since(started)
 	if err != nil {
 		return nil, err
 	}
@@ -74,6 +79,7 @@ func (s *servedSystem) process(ctx context.Context, request *pb.ProcessRequest) 
 	if err != nil {
 		return nil, unencodable(err, "Process", OriginSystem)
 	}
+	response.HandlerTime = durationpb.New(taken)
 	return response, nil
 }
 
@@ -94,7 +100,10 @@ func (s *servedSystem) converse(ctx context.Context, request *pb.ProcessConversa
 	if err != nil {
 		return nil, invalid(err, OriginSystem)
 	}
-	replies, err := s.system.ProcessConversation(withCall(ctx, request.GetCallId(), options), turns, example)
+	call := Call{ID: request.GetCallId(), Options: options, Instruction: request.GetInstruction()}
+	started := time.Now()
+	replies, err := s.system.ProcessConversation(withCall(ctx, call), turns, example)
+	taken := time.Since(started)
 	if err != nil {
 		return nil, err
 	}
@@ -107,5 +116,5 @@ func (s *servedSystem) converse(ctx context.Context, request *pb.ProcessConversa
 	if err != nil {
 		return nil, unencodable(err, "ProcessConversation", OriginSystem)
 	}
-	return &pb.ProcessConversationResponse{Replies: messages}, nil
+	return &pb.ProcessConversationResponse{Replies: messages, HandlerTime: durationpb.New(taken)}, nil
 }

@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-import subprocess
 import xml.etree.ElementTree as ElementTree
 from functools import partial
 from pathlib import Path
@@ -12,6 +11,7 @@ import pyarrow.parquet
 import pytest
 
 from tests.cli.conftest import CBENCH, Cbench, complaint, strict
+from tests.fixtures import preloaded
 
 
 @pytest.fixture
@@ -121,8 +121,8 @@ def test_a_run_can_end_in_every_format_of_export(
 ) -> None:
     path = tmp_path / "output"
     with path.open("wb") as stdout:
-        done = subprocess.run(
-            [CBENCH, *_RUN, "--output", name],
+        done = preloaded.run(
+            [str(CBENCH), *_RUN, "--output", name],
             stdout=stdout,
             env=environment,
             check=False,

@@ -78,3 +78,20 @@ def test_what_cannot_be_checked_is_said_in_one_line(cbench: Cbench, run: str) ->
         finished = cbench("gate", run, *words)
         assert finished.returncode == 2, words
         assert said in complaint(finished), words
+
+
+def test_junit_is_written_also_where_a_policy_cannot_be_measured(
+    cbench: Cbench, run: str, tmp_path: Path
+) -> None:
+    report = tmp_path / "gate.xml"
+    finished = cbench(
+        *("gate", run, "--system", "identity", "--junit", report),
+        *("--policy", "f7 at least 0", "--policy", "failures at most 0"),
+    )
+    assert finished.returncode == 2
+    assert 'no row has "f7"' in complaint(finished)
+    assert "not measured: f7 at least 0" in finished.stdout
+    assert "passed: failures at most 0" in finished.stdout
+    suite = ElementTree.fromstring(report.read_bytes())
+    suite = suite if suite.tag == "testsuite" else suite[0]
+    assert (suite.get("tests"), suite.get("errors"), suite.get("failures")) == ("2", "1", "0")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import CBENCH, SYSTEM, Cbench, Serve, strict
+from tests.fixtures import preloaded
 from tests.fixtures.ports import held_port
 
 
@@ -24,7 +25,7 @@ def _wait_until_stuck(process: "subprocess.Popen[str]", folder: Path) -> None:
 def _interrupt_when_stuck(
     words: list[str], folder: Path, environment: dict[str, str], times: int = 1
 ) -> tuple[int, str]:
-    process = subprocess.Popen(
+    process = preloaded.Popen(
         [str(CBENCH), "run", *words, "--dataset", "mini-qa"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -81,7 +82,7 @@ def test_a_system_that_goes_away_is_waited_for_and_given_up(
 ) -> None:
     """The person sees why nothing moves, and in the end why the run failed."""
     target = f"127.0.0.1:{held_port()}"
-    with subprocess.Popen(
+    with preloaded.Popen(
         [sys.executable, str(SYSTEM), "stuck", str(tmp_path), target],
         stdout=subprocess.PIPE,
         text=True,
@@ -90,7 +91,7 @@ def test_a_system_that_goes_away_is_waited_for_and_given_up(
         assert system.stdout is not None
         assert system.stdout.readline().strip().rpartition("|")[2] == target
         words = ["--system", target, "--dataset", "mini-qa", "--wait", "1s"]
-        with subprocess.Popen(
+        with preloaded.Popen(
             [str(CBENCH), "run", *words],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -115,3 +116,41 @@ def test_more_interrupts_end_it_at_once(
     assert code == 130
     assert "Traceback" not in stderr
     (tmp_path / "released").touch()
+
+
+_NEVER_RETURNS = """
+import time
+from pathlib import Path
+from cbench_server.registry import register_system
+
+class Stuck:
+    name = "never-returns"
+
+    def process(self, example):
+        Path("stuck").touch()
+        time.sleep(1000)
+
+register_system("never-returns", Stuck)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_command_ends_whatever_it_waits_for(
+    tmp_path: Path, environment: dict[str, str], number: signal.Signals
+) -> None:
+    """Its code runs in a thread of ours, which nothing can stop."""
+    (tmp_path / "never_returns.py").write_text(_NEVER_RETURNS)
+    words = ["--import", "never_returns", "--builtin", "never-returns", "--dataset", "mini-qa"]
+    with preloaded.Popen(
+        [str(CBENCH), "run", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+        env=environment,
+    ) as process:
+        _wait_until_stuck(process, tmp_path)
+        process.send_signal(number)
+        _, stderr = process.communicate(timeout=30)
+    assert process.returncode == 128 + number
+    assert "Traceback" not in stderr

@@ -1,6 +1,7 @@
 """`--launch`: systems started for one run, and what becomes of bad ones."""
 
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -10,7 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import CBENCH, SYSTEM, Cbench, complaint
+from cbench_server.cli import launch
+from cbench_server.cli.launched_output import Output, Voice
+from tests.cli.conftest import CBENCH, SYSTEM, Cbench, complaint, strict
+from tests.fixtures import preloaded
+from tests.fixtures.waiting import wait_until
 
 _RUN = ("run", "--dataset", "mini-qa", "-n", "2")
 
@@ -41,7 +46,7 @@ def test_a_launched_system_is_used_and_stopped_with_its_children(
 
 def test_ending_cbench_ends_what_it_launched(tmp_path: Path, environment: dict[str, str]) -> None:
     system = shlex.join([sys.executable, str(SYSTEM), "stuck", str(tmp_path)])
-    process = subprocess.Popen(
+    process = preloaded.Popen(
         [str(CBENCH), *_RUN[:3], "--launch", system], stderr=subprocess.PIPE, env=environment
     )
     with process:
@@ -61,24 +66,119 @@ def test_ending_cbench_ends_what_it_launched(tmp_path: Path, environment: dict[s
     [
         (
             "import sys; print('bad luck', file=sys.stderr); sys.exit(3)",
-            "ended with exit code 3 before it said where it listens. "
-            "The end of its stderr: bad luck",
+            "ended with exit code 3 before it said where it listens. Its last lines: bad luck",
         ),
         (
             "import time; print('hello', flush=True); time.sleep(60)",
-            'said "hello" on its stdout instead of cbench|1|tcp|HOST:PORT',
+            "did not say where it listens within 0.5s: it must print cbench|1|tcp|HOST:PORT. If it "
+            "needs longer to start, pass --launch-timeout. Its last lines: hello",
         ),
         (
             "import time; print('cbench|2|tcp|x:1', flush=True); time.sleep(60)",
             "speaks protocol 2, this cbench speaks 1",
         ),
     ],
-    ids=["ends", "chats", "other-protocol"],
+    ids=["ends", "says-nothing-of-use", "other-protocol"],
 )
 def test_a_process_that_is_no_system_is_reported(cbench: Cbench, code: str, expected: str) -> None:
-    finished = cbench(*_RUN, "--launch", _python(code))
+    # Only the second one is waited for in vain.
+    patience = "500ms" if "hello" in code else "1m"
+    finished = cbench(*_RUN, "--launch", _python(code), "--launch-timeout", patience)
     assert finished.returncode == 1
     assert expected in complaint(finished)
+
+
+@pytest.mark.parametrize("place", ["inside", "daemon"])
+def test_a_launched_system_that_dies_is_heard_and_started_again(
+    cbench: Cbench, place: str, request: pytest.FixtureRequest, home: Path
+) -> None:
+    server = ["--server", request.getfixturevalue("daemon_address")] if place == "daemon" else []
+    words = ["--launch", shlex.join([sys.executable, str(SYSTEM), "mortal"]), "--name", "my-system"]
+    finished = cbench("run", "--dataset", "mini-qa", "-n", "4", *words, *server, "--output", "json")
+    assert finished.returncode == 0, finished.stderr
+    run = strict(finished.stdout)
+    failures = {row["example_id"]: row["failure"] for row in run["rows"] if row.get("failure")}
+    assert list(failures) == ["mini-qa-002"]
+    assert "the system died twice with this row" in failures["mini-qa-002"]["message"]
+    told = finished.stderr.splitlines()
+    assert told[0] == "my-system: loading the weights"
+    assert "my-system: answered mini-qa-001" in told
+    deaths = [line for line in told if line.startswith("my-system ended with exit code 3;")]
+    assert len(deaths) == 2
+    assert all(line.endswith(" / cannot bear this one") for line in deaths)
+    [system] = run["config"]["systems"]
+    log = Path(system["log"])
+    assert log.parent == home / "launched"
+    assert log.read_text().count("cannot bear this one") == 2
+    # There is nothing left to resume.
+    assert list(log.parent.iterdir()) == [log]
+
+
+def test_a_resumed_run_launches_its_system_again(
+    cbench: Cbench, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    folder = tmp_path / "where it was run"
+    folder.mkdir()
+    (folder / "mine.py").write_text(SYSTEM.read_text())
+    launch = shlex.join([sys.executable, "mine.py", "stuck", str(tmp_path)])
+    with preloaded.Popen(
+        [str(CBENCH), *_RUN[:3], "--launch", launch, "--quiet"],
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=folder,
+        env=environment,
+    ) as process:
+        wait_until((tmp_path / "stuck").exists)
+        process.send_signal(signal.SIGINT)
+        _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert re.match(r"kept \d rows; resume with: cbench resume 2", stderr.splitlines()[-1])
+    assert not _is_running(int((tmp_path / "stuck").read_text()))
+    (tmp_path / "released").touch()
+    resumed = cbench("resume", "last", "--output", "json")
+    assert resumed.returncode == 0, resumed.stderr
+    run = strict(resumed.stdout)
+    assert (run["completed_rows"], run["failed_rows"]) == (48, 0)
+
+
+def test_a_system_that_keeps_dying_is_not_started_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launch, "_FIRST_PAUSE_S", 0.001)
+    said: list[str] = []
+    voice = Voice()
+    voice.through = said.append
+    output = Output("mayfly", tmp_path / "log", voice)
+    system = launch.Launched(
+        "sh -c 'echo \"cbench|1|tcp|127.0.0.1:1\"; echo so short >&2; kill -9 $$'",
+        tmp_path,
+        output,
+        voice,
+    )
+    assert system.wait() == "127.0.0.1:1"
+    wait_until(lambda: any("is not started again" in line for line in said))
+    system.stop()
+    deaths = [line for line in said if "was killed by signal 9 (SIGKILL)" in line]
+    assert len(deaths) == launch.MAX_RESTARTS + 1
+    assert "the run waits for it at 127.0.0.1:1" in deaths[-1]
+    assert deaths[-1].endswith("Its last lines: so short")
+
+
+def test_what_a_system_prints_does_not_flood_the_terminal(tmp_path: Path) -> None:
+    said: list[str] = []
+    voice = Voice()
+    voice.through = said.append
+    output = Output("talker", tmp_path / "log", voice)
+    with subprocess.Popen(
+        ["sh", "-c", "seq 100000; printf 'bar 1\\rbar 2\\r'"], stdout=subprocess.PIPE
+    ) as process:
+        output.read(process.stdout).join()
+    output.close()
+    assert said[0] == "talker: 1"
+    assert len(said) < 5000
+    assert any("all of it is in" in line for line in said)
+    assert output.last_words.endswith("100000 / bar 1 / bar 2")
+    assert (tmp_path / "log").read_bytes().endswith(b"100000\nbar 1\rbar 2\r")
 
 
 def test_a_command_that_does_not_exist_is_reported(cbench: Cbench) -> None:

@@ -75,8 +75,8 @@ def test_a_reader_answers_from_the_context_and_is_told_the_date(
     assert rows["c1_0"]["reader_usage"]["prompt_tokens"] == 7
     assert rows["c1_2"]["scores"] == {"abstention": 0.0}
     asked = [request["messages"] for request in server.requests]
-    dated = [messages[-1]["content"] for messages in asked if "2024-06-02" in str(messages)]
-    assert dated == ["(Asked at 2024-06-02) When did I move?"]
+    (dated,) = [messages[-1]["content"] for messages in asked if "2024-06-02" in str(messages)]
+    assert "(Asked at 2024-06-02)\nWhen did I move?" in dated
     assert any("I moved to Oslo." in messages[0]["content"] for messages in asked)
 
 
@@ -89,7 +89,7 @@ def test_a_judge_is_the_memory_judge(
     server.say("YES\nbecause it is so")
     finished = cbench(
         "memory", "run", "--system", start(sys.executable, _SYSTEMS, "notes", "0"), "--dataset",
-        given, "--judge-url", server.url, "--output", "json", NO_PROXY="*",
+        given, "--judge-url", server.url, "--judge-unqualified", "--output", "json", NO_PROXY="*",
     )  # fmt: skip
     assert finished.returncode == 0, finished.stderr
     rows = strict(finished.stdout)["rows"]
@@ -123,3 +123,35 @@ def test_a_mistake_is_one_line_with_the_way_out(
     finished = cbench("memory", "run", "--dataset", given, *words)
     assert finished.returncode != 0
     assert expected in complaint(finished)
+
+
+def test_a_relay_answers_and_judges_as_context_bench_has_it(
+    cbench: Cbench,
+    given: Path,
+    server: ModelServer,  # noqa: F811
+) -> None:
+    server.say("YES, to Oslo")
+    words = ["--system", "bm25", "--system", "naive", "--relay", f"{server.url}/v1"]
+    finished = cbench("memory", *words, "--dataset", given, "--api-key", "sk-1", "--model", "m")
+    assert finished.returncode == 0, finished.stderr
+    header, _, *lines = finished.stdout.splitlines()
+    assert "memory_judge" in header
+    assert [line.split()[0] for line in lines[:2]] == ["bm25", "naive"]
+    judged = {line.split()[0]: line for line in lines[:2]}
+    assert "1.000" in judged["naive"]
+    assert {each["model"] for each in server.requests} == {"m"}
+    assert {each.get("authorization") for each in server.headers} == {"Bearer sk-1"}
+    assert set(server.paths) == {"/v1/models", "/v1/chat/completions"}
+
+
+def test_a_key_is_not_sent_through_a_daemon(cbench: Cbench) -> None:
+    words = ["--system", "naive", "--relay", "http://127.0.0.1:1", "--api-key", "k"]
+    finished = cbench("memory", *words, "--server", "127.0.0.1:1")
+    assert finished.returncode == 2
+    assert "--api-key only works without --server" in complaint(finished)
+
+
+def test_a_memory_system_of_another_project_is_no_name_here(cbench: Cbench) -> None:
+    finished = cbench("memory", "--system", "mem0", "--dataset", "mini-memory")
+    assert finished.returncode == 2
+    assert 'no memory system "mem0". Known: bm25, full-history, last-n.' in complaint(finished)

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import CBENCH, Cbench, complaint
+from tests.fixtures import preloaded
 
 
 @pytest.fixture
@@ -110,7 +111,7 @@ def _at_a_terminal(environment: dict[str, str], folder: Path, *words: str) -> tu
     """Run `cbench` with a terminal for its stdout; return exit code, stdout and stderr."""
     terminal, stdout = pty.openpty()
     command = [str(CBENCH), *words]
-    done = subprocess.run(
+    done = preloaded.run(
         command, stdout=stdout, stderr=subprocess.PIPE, cwd=folder, env=environment, check=False
     )
     # Little enough to wait in the terminal's own buffer.
@@ -181,15 +182,15 @@ def judge() -> Iterator[str]:
 
 
 def test_the_judges_words_are_in_the_report(cbench: Cbench, judge: str) -> None:
-    _run(cbench, "--proxy", judge, "--judge-url", judge)
+    _run(cbench, "--proxy", judge, "--judge-url", judge, "--judge-unqualified")
     written = cbench("report", "last", "-o", "-")
     assert written.returncode == 0, written.stderr
     said = _parts(written.stdout)["row-0"][0]["details"]["llm-judge"]
     assert "The place is named. Rating: 4" in json.dumps(said)
 
 
-def test_a_judge_that_is_away_is_named_below_the_table(cbench: Cbench, judge: str) -> None:
+def test_a_judge_that_is_away_is_found_before_the_first_row(cbench: Cbench, judge: str) -> None:
     _run(cbench, "--proxy", judge, "-n", "1")
     rescored = cbench("rescore", "last", "--judge-url", "http://127.0.0.1:1", "--quiet")
-    assert rescored.returncode == 0, rescored.stderr
-    assert "llm-judge failed on rows that now lack its scores: " in rescored.stdout
+    assert rescored.returncode == 1
+    assert "the judge at http://127.0.0.1:1" in rescored.stderr

@@ -24,7 +24,12 @@ def test_runs_are_listed_filtered_and_deleted(cbench: Cbench) -> None:
     second = _make(cbench, "--builtin", "truncate-tail", "--label", "a=2")
     table = cbench("runs").stdout.splitlines()
     assert [line.split()[0] for line in table[2:]] == [second, first]
-    assert table[2].split()[1:4] == ["succeeded", "2", "0"]
+    assert table[0].split() == [
+        *("Run", "Started", "State", "Rows", "Failed", "Score", "Datasets", "Labels")
+    ]
+    assert table[2].split()[1].count("-") == 2
+    assert table[2].split()[3:6] == ["succeeded", "2", "0"]
+    assert "answer_retained: truncate-tail " in table[2]
     listed = strict(cbench("runs", "list", "--label", "a=1", "--output", "json").stdout)
     assert [run["run_id"] for run in listed] == [first]
     assert strict(cbench("runs", "--state", "failed", "--output", "json").stdout) == []
@@ -51,13 +56,37 @@ def test_an_unknown_run_is_refused_and_nothing_is_deleted(cbench: Cbench) -> Non
     assert strict(cbench("show", "last", "--output", "json").stdout)["run_id"] == kept
 
 
+def test_every_score_has_its_mean_and_those_of_added_evaluators_are_shown(
+    cbench: Cbench, serve: Serve
+) -> None:
+    made = cbench(
+        *("run", "--system", serve("both"), "--dataset", "mini-qa", "-n", "4"),
+        *("--evaluator", "subspan-em"),
+    )
+    assert made.returncode == 0, made.stderr
+    headline, _, rest = made.stdout.partition("Other scores\n")
+    assert headline.split()[1] == "f1"
+    assert "subspan_em" in rest
+    assert "recall" not in rest.partition("\n\n")[0]
+    every = cbench("show", "last", "--scores").stdout
+    lines = [line.split() for line in every.splitlines()[2:]]
+    assert {line[1] for line in lines} >= {"f1", "exact_match", "recall", "contains", "subspan_em"}
+    assert lines[0][1] == "f1"
+    plain = strict(cbench("show", "last", "--scores", "--output", "json").stdout)
+    values = next(iter(plain.values()))
+    assert values["num_scored:subspan_em"] > 0
+    run = strict(cbench("show", "last", "--output", "json").stdout)
+    assert run["summary"]["answering"]["mean_score:f1"] is not None
+    assert "mean_score:subspan_em" in cbench("export", "last", "--format", "markdown").stdout
+
+
 def test_a_run_its_rows_and_one_example_are_shown(cbench: Cbench, serve: Serve) -> None:
     run_id = _make(cbench, "--system", serve("both"))
     assert "answering" in cbench("show", run_id).stdout
     rows = cbench("show", "last", "--rows", "3").stdout.splitlines()
     assert len(rows) == 5
     failed = cbench("show", "last", "--failed").stdout
-    assert failed.count("EXCEPTION: ") == 2
+    assert "2  mini-qa-001, mini-qa-002  EXCEPTION: ValueError: no luck" in failed
     assert "answering" not in failed
     one = cbench("show", "last", "--example", "mini-qa-002").stdout
     assert "  answer: 1794" in one

@@ -8,16 +8,16 @@ import pytest
 
 from cbench_server.cli.exits import UsageError
 from cbench_server.cli.parser import build_parser
-from cbench_server.cli.spec import build_spec, check_systems, is_file, registered_dataset
-from cbench_server.cli.uploads import dataset_name
+from cbench_server.cli.spec import build_spec, check_systems, registered_dataset
+from cbench_server.cli.uploads import named_file
 from cbench_server.cli.values import duration, label, option, positive_int
-from cbench_server.datasets.readers.files import FILE_SUFFIXES
+from cbench_server.datasets.readers.files import is_file_name
 
 
-def _spec(*words: str, targets: dict[int, str] | None = None) -> dict[str, Any]:
+def _spec(*words: str, launched: dict[int, tuple[str, str]] | None = None) -> dict[str, Any]:
     args = build_parser().parse_args(["run", *words])
     check_systems(args)
-    return build_spec(args, targets or {}, [], None)
+    return build_spec(args, launched or {}, {}, [], None)
 
 
 def test_names_go_to_systems_in_the_order_of_the_command_line() -> None:
@@ -42,7 +42,8 @@ def test_a_target_may_name_one_of_its_systems() -> None:
 
 def test_launched_systems_get_the_targets_they_announced() -> None:
     words = ["--builtin", "identity", "--launch", "cmd"]
-    assert _spec(*words, targets={1: "127.0.0.1:9"})["systems"][1]["target"] == "127.0.0.1:9"
+    launched = _spec(*words, launched={1: ("127.0.0.1:9", "its.log")})["systems"][1]
+    assert (launched["target"], launched["log"]) == ("127.0.0.1:9", "its.log")
 
 
 def test_an_option_goes_to_every_system_or_to_the_one_it_names() -> None:
@@ -88,7 +89,7 @@ def test_what_is_not_given_is_left_to_the_daemon() -> None:
     [("a.jsonl", True), ("A.CSV", True), ("./x", True), ("hotpotqa", False), ("bbh:x", False)],
 )
 def test_a_file_is_told_from_a_name(text: str, expected: bool) -> None:
-    assert is_file(text, FILE_SUFFIXES) is expected
+    assert is_file_name(text) is expected
 
 
 def test_a_config_follows_a_colon() -> None:
@@ -102,8 +103,15 @@ def test_a_config_follows_a_colon() -> None:
 
 
 def test_a_file_is_named_by_its_stem() -> None:
-    assert dataset_name(Path("/a/my.set.jsonl.gz")) == "my.set"
-    assert dataset_name(Path("qa.csv")) == "qa"
+    assert named_file("/a/my.set.jsonl.gz") == ("my.set", Path("/a/my.set.jsonl.gz"))
+    assert named_file("qa.csv") == ("qa", Path("qa.csv"))
+
+
+def test_a_file_may_be_given_another_name(tmp_path: Path) -> None:
+    assert named_file("new=old/qa.csv") == ("new", Path("old/qa.csv"))
+    assert named_file("a/b=c.csv") == ("b=c", Path("a/b=c.csv"))
+    (tmp_path / "n=1.csv").touch()
+    assert named_file(str(tmp_path / "n=1.csv"))[0] == "n=1"
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import threading
 
 from cbench_server.runs.progress import open_progress
 from tests.cli.conftest import CBENCH, strict
+from tests.fixtures import preloaded
 
 _RUN = [str(CBENCH), "run", "--builtin", "identity", "--dataset", "mini-qa"]
 
@@ -42,7 +43,7 @@ def test_a_table_on_a_terminal_says_the_same(environment: dict[str, str]) -> Non
     seen = bytearray()
     reader = threading.Thread(target=_read_to_end, args=(terminal, seen))
     reader.start()
-    with subprocess.Popen(
+    with preloaded.Popen(
         [*_RUN, "--quiet"],
         stdout=stdout,
         stderr=subprocess.PIPE,
@@ -58,7 +59,7 @@ def test_a_table_on_a_terminal_says_the_same(environment: dict[str, str]) -> Non
 
 
 def test_a_reader_that_has_seen_enough_is_no_error(environment: dict[str, str]) -> None:
-    with subprocess.Popen(
+    with preloaded.Popen(
         [*_RUN, "--dataset", "long-notes", "--repeats", "50", "--output", "jsonl", "--quiet"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

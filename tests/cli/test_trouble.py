@@ -1,6 +1,7 @@
 """Bad input and broken surroundings: one clear line, no traceback, the right exit code."""
 
 import os
+import subprocess
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -8,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Cbench, complaint
+from tests.cli.conftest import CBENCH, Cbench, complaint
+from tests.fixtures import preloaded
 from tests.fixtures.ports import held_port
 
 
@@ -145,3 +147,32 @@ def test_a_filter_that_leaves_nothing_is_explained(
     run = cbench("run", "--builtin", "identity", "--dataset", "mini-qa", "--where", condition)
     assert run.returncode == 1
     assert reason in run.stdout
+
+
+def test_what_resuming_cannot_mend_is_said_once_and_without_that_advice(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    (tmp_path / "odd.jsonl").write_text('{"passage": "a", "query": "b"}\n')
+    words = ["run", "--builtin", "identity", "--dataset", "odd.jsonl", "--quiet"]
+    finished = preloaded.run(
+        [str(CBENCH), *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=100,
+        cwd=tmp_path,
+        env=environment,
+    )
+    assert finished.returncode in (1, 2)
+    assert finished.stdout.count('"context" is missing') == 1, finished.stdout
+    assert "resume" not in finished.stdout
+
+
+def test_a_hub_out_of_reach_is_named_at_once(cbench: Cbench) -> None:
+    """The libraries below would try again for half a minute."""
+    hub = f"http://127.0.0.1:{held_port()}"
+    words = ["--dataset", "hotpotqa", "-n", "1", "--quiet"]
+    finished = cbench("run", "--builtin", "identity", *words, HF_ENDPOINT=hub, HF_HUB_OFFLINE="0")
+    assert finished.returncode == 1
+    assert f"cannot reach {hub}: Connection refused" in complaint(finished)
+    assert "cbench resume" in finished.stdout

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy import stats
+import scipy
 
 from cbench_server.comparison import Comparison, compare, compare_two
 from cbench_server.errors import InvalidInput
@@ -90,7 +90,7 @@ def test_the_difference_equals_scipys_paired_interval(make_rows: MakeRows) -> No
     draw = np.random.default_rng(3)
     a, b = draw.random(50), draw.random(50)
     [pair] = both(make_rows("a", a), make_rows("b", b)).pairs
-    interval = stats.ttest_rel(a, b).confidence_interval(0.95)
+    interval = scipy.stats.ttest_rel(a, b).confidence_interval(0.95)
     assert (pair.difference.low, pair.difference.high) == pytest.approx(
         (interval.low, interval.high)
     )
@@ -156,7 +156,7 @@ def test_zeros_and_ones_are_compared_by_mcnemar(make_rows: MakeRows) -> None:
     [pair] = both(make_rows("a", a), make_rows("b", b)).pairs
     assert pair.test == "mid-p McNemar"
     assert (pair.flipped_to_a, pair.flipped_to_b, pair.ties) == (15, 5, 20)
-    expected = 2 * stats.binom.cdf(5, 20, 0.5) - stats.binom.pmf(5, 20, 0.5)
+    expected = 2 * scipy.stats.binom.cdf(5, 20, 0.5) - scipy.stats.binom.pmf(5, 20, 0.5)
     assert pair.p == pytest.approx(expected)
 
 

@@ -154,6 +154,24 @@ def test_no_failure_among_few_rows_does_not_show_that_there_are_none(make_rows: 
     assert 'end the policy with "as measured"' in bound.explanation
 
 
+@pytest.mark.parametrize(
+    ("text", "good", "bad"),
+    [
+        ("failures at most 0", [0.5] * 40, [0.5] * 39 + [None]),
+        ("failures at most 0%", [0.5] * 40, [0.5] * 39 + [None]),
+        ("pass rate at least 100%", [0.9] * 40, [0.9] * 39 + [0.1]),
+        ("f1 at least 1", [1.0] * 40, [1.0] * 39 + [0.9]),
+        ("score at least 1", [1.0] * 40, [1.0] * 39 + [0.9]),
+    ],
+)
+def test_where_only_the_best_will_do_the_measured_value_decides(
+    make_rows: MakeRows, text: str, good: list[float | None], bad: list[float | None]
+) -> None:
+    [passed], [failed] = (verdicts(Measures(make_rows("a", each)), text) for each in (good, bad))
+    assert (passed.verdict, failed.verdict) == ("passed", "failed")
+    assert "the measured value must be" in passed.explanation
+
+
 def test_a_percentile_whose_interval_is_open_is_not_shown(make_rows: MakeRows) -> None:
     measures = Measures(make_rows("a", [0.5] * 20, latency=0.1))
     [found] = verdicts(measures, "p99 latency at most 1 s")

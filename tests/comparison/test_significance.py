@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from scipy import stats
+import scipy
 
 from cbench_server.comparison.significance import holm, mcnemar_p, sign_flip_p
 
@@ -26,7 +26,7 @@ def test_few_differences_are_flipped_in_every_way(count: int) -> None:
 
 def test_many_differences_give_scipys_permutation_p() -> None:
     differences = np.random.default_rng(2).normal(0.2, 1.0, 60)
-    theirs = stats.permutation_test(
+    theirs = scipy.stats.permutation_test(
         (differences, np.zeros(60)),
         lambda a, b, axis: (a - b).mean(axis=axis),
         permutation_type="samples",
@@ -43,7 +43,7 @@ def test_very_many_differences_give_what_random_flips_give() -> None:
     randomly, _ = sign_flip_p(differences[:4_999], flips=2000)
     assert how.endswith("normal limit")
     z = differences[:4_999].sum() / np.sqrt(np.square(differences[:4_999]).sum())
-    assert randomly == pytest.approx(2 * stats.norm.sf(abs(z)), abs=0.03)
+    assert randomly == pytest.approx(2 * scipy.stats.norm.sf(abs(z)), abs=0.03)
     assert 0.0 <= p <= 1.0
 
 
@@ -55,8 +55,8 @@ def test_no_difference_at_all_is_no_evidence() -> None:
 @pytest.mark.parametrize(("wins", "losses"), [(1, 0), (3, 9), (40, 22), (500, 430), (7000, 6800)])
 def test_mcnemars_mid_p_follows_from_the_binomial(wins: int, losses: int) -> None:
     fewer, total = min(wins, losses), wins + losses
-    exact = 2 * stats.binom.cdf(fewer, total, 0.5)
-    expected = min(exact - stats.binom.pmf(fewer, total, 0.5), 1.0)
+    exact = 2 * scipy.stats.binom.cdf(fewer, total, 0.5)
+    expected = min(exact - scipy.stats.binom.pmf(fewer, total, 0.5), 1.0)
     assert mcnemar_p(wins, losses) == pytest.approx(expected, rel=1e-6)
     assert mcnemar_p(losses, wins) == mcnemar_p(wins, losses)
 

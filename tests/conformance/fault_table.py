@@ -3,6 +3,12 @@
 from fnmatch import fnmatchcase
 
 TABLE: dict[str, tuple[str, ...]] = {
+    "nobody-looks-at-the-clock": (
+        "system/*/call/handler-time",
+        "system/*/conversation/handler-time",
+        "memory/*/handler-time",
+    ),
+    "waiting-counts-as-work": ("system/*/call/handler-time-without-waiting",),
     "numbers-like-javascript": (
         "system/*/values/*int64*",
         "system/*/values/beyond-double-precision",
@@ -27,6 +33,11 @@ TABLE: dict[str, tuple[str, ...]] = {
     "nothing-is-carried": ("system/*/values/unchanged-text-is-carried",),
     "results-of-any-size": ("system/*/large/result-beyond-a-message",),
     "messages-are-small": ("system/*/large/130-mb-*",),
+    "instructions-are-lost": (
+        "system/*/call/instruction",
+        "system/*/conversation/instruction",
+        "memory/*/query/instruction",
+    ),
     "systems-lie": (
         "system/*/values/*",
         "system/*/large/*",

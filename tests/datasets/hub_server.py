@@ -14,7 +14,24 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 # What `datasets` imports, two seconds of it; by itself it reads settings, which tests decide.
-BEHIND_DATASETS = ("pandas", "pyarrow.dataset", "pyarrow.parquet", "requests", "fsspec", "dill")
+BEHIND_DATASETS = (
+    "dill",
+    "filelock",
+    "fsspec",
+    "httpcore2",
+    "httpx2",
+    "multiprocess.pool",
+    "pandas",
+    "pyarrow.dataset",
+    "pyarrow.parquet",
+    "requests",
+    "tqdm.auto",
+    "trio",
+    "unittest.mock",
+    "xml.dom.minidom",
+    "xxhash",
+    "yaml",
+)
 COMMIT = "c0ffee" + "0" * 34
 _RESOLVE = re.compile(r"/datasets/([^/]+/[^/]+)/resolve/[^/]+/(.+)")
 _REVISION = re.compile(r"/api/datasets/([^/]+/[^/]+)(?:/revision/[^/]+)?")

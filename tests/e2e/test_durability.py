@@ -107,6 +107,25 @@ def test_a_run_whose_system_is_gone_waits_says_why_and_goes_on(
     assert (seen.state, len(seen.rows), seen.failures) == ("SUCCEEDED", 300, {})
 
 
+def test_a_row_that_takes_its_system_down_twice_is_failed_and_no_other(
+    client: BenchClient,
+) -> None:
+    port = held_port()
+    with start_system("poison", port=port) as first:
+        run_id = client.start(_spec(client, first, 40))
+        first.process.wait(30)
+    wait_until(lambda: client.get(run_id).state == 6)
+    with start_system("poison", port=port) as second:
+        second.process.wait(30)
+    wait_until(lambda: client.get(run_id).state == 6)
+    with start_system("poison", port=port):
+        seen = follow(client.watch(run_id))
+    assert (seen.state, seen.failures, len(seen.rows)) == ("SUCCEEDED", {"e5": "UNAVAILABLE"}, 40)
+    failed = next(client.rows(run_id, failed_only=True))
+    assert "the system died twice with this row" in failed.failure.message
+    assert failed.failure.attempts == 2
+
+
 def test_a_system_that_stays_away_fails_the_run_which_can_be_resumed(client: BenchClient) -> None:
     port = held_port()
     with start_system("echo", "", "0.01", port=port) as system:

@@ -117,16 +117,20 @@ def test_conversations_run_side_by_side_each_in_a_scope_of_its_own(
     client: BenchClient, tmp_path: Path
 ) -> None:
     log = tmp_path / "calls"
-    with start("notes", log, "0.05") as system:
-        spec = spec_for(client, {"target": system.address}, conversations(8, 2))
+    with start("notes", log, "0.02") as system:
+        given = conversations(32, 1)
+        spec = spec_for(client, {"target": system.address}, given, timed_rows=0)
         seen = follow(client.evaluate(spec))
-        wait_until(lambda: len(calls(log, "reset")) == 16)
-    assert [row.scores["contains"] for row in seen.rows] == [1.0] * 16
-    lines = [line.split() for line in log.read_text().splitlines()]
-    first_query = next(place for place, line in enumerate(lines) if line[0] == "query")
-    assert sum(line[0] == "ingest" for line in lines[:first_query]) > 1
+        wait_until(lambda: len(calls(log, "reset")) == 64)
+    assert [row.scores["contains"] for row in seen.rows] == [1.0] * 32
+    held, most = set(), 0
+    for kind, scope, *_ in [line.split() for line in log.read_text().splitlines()]:
+        held = held | {scope} if kind == "ingest" else held - {scope} if kind == "reset" else held
+        most = max(most, len(held))
+    # How many is found out on the way, beginning with one.
+    assert most > 1
     scopes = Counter(scope for scope, *_ in calls(log, "ingest"))
-    assert len(scopes) == 8
+    assert len(scopes) == 32
     # Before it is used, and when it is no longer needed.
     assert Counter(scope for (scope,) in calls(log, "reset")) == dict.fromkeys(scopes, 2)
 
@@ -261,6 +265,7 @@ def test_a_system_that_restarts_between_two_questions_is_fed_again(
         try:
             spec = spec_for(client, {"target": systems[0].address}, conversations(1, 3))
             spec["reader"] = {"base_url": model.url}
+            spec["timed_rows"] = 0
             seen = follow(client.evaluate(spec))
         finally:
             systems[-1].kill()
@@ -341,8 +346,12 @@ def test_options_for_a_remote_memory_are_refused(client: BenchClient) -> None:
 def test_a_process_without_memory_systems_is_recognised(client: BenchClient) -> None:
     from .processes import start_system
 
-    with start_system("echo") as system, pytest.raises(Refused, match="MemorySystem"):
+    with start_system("echo") as system, pytest.raises(Refused) as caught:
         client.start(spec_for(client, {"target": system.address}, conversations(1)))
+    assert str(caught.value) == (
+        f"{system.address} serves no memory system but systems that transform examples: echo. "
+        "Evaluate them with: cbench run"
+    )
 
 
 def test_a_dataset_without_conversations_fails_the_run_and_says_what_it_needs(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cbench_client import BenchClient
+from cbench_client import BenchClient, Refused
 from tests.fixtures.ports import held_port
 
 from .following import run
@@ -118,10 +118,40 @@ def test_a_reader_answers_for_compressors_and_its_cost_is_kept_apart(
     assert len(model.requests) == 20
 
 
-def test_a_reader_that_is_down_is_the_readers_failure(client: BenchClient, model: Model) -> None:
-    url = model.url
-    model.shutdown()
-    model.server_close()
-    spec = {"systems": [{"builtin": "identity"}], "reader": {"base_url": url}, "row_timeout": 1.0}
+def test_a_reader_that_gives_no_answers_is_the_readers_failure(
+    client: BenchClient, model: Model
+) -> None:
+    model.fail_every = 1
+    reader = {"base_url": model.url}
+    spec = {"systems": [{"builtin": "identity"}], "reader": reader, "row_timeout": 1.0}
     seen = run(client, spec, examples(2))
     assert {row.failure.origin for row in seen.rows} == {6}
+
+
+@pytest.mark.parametrize(
+    ("what", "spec"),
+    [
+        ("proxy", {"systems": [{"proxy": {"base_url": "URL"}}]}),
+        ("reader", {"systems": [{"builtin": "identity"}], "reader": {"base_url": "URL"}}),
+        (
+            "judge",
+            {
+                "systems": [{"builtin": "identity"}],
+                "evaluators": [{"name": "llm-judge", "options": {"base_url": "URL"}}],
+            },
+        ),
+    ],
+    ids=["proxy", "reader", "judge"],
+)
+def test_a_model_that_is_not_there_is_found_before_the_first_row(
+    client: BenchClient, what: str, spec: dict[str, Any]
+) -> None:
+    url = f"http://127.0.0.1:{held_port()}/v1"
+    spec = json.loads(json.dumps(spec).replace("URL", url))
+    with pytest.raises(Refused) as caught:
+        run(client, spec, examples(2))
+    assert caught.value.reason == "SYSTEM_UNREACHABLE"
+    assert str(caught.value) == (
+        f"the {what} at {url}/models cannot be reached: Connection refused. Check its URL."
+    )
+    assert list(client.list()) == []

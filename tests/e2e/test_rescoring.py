@@ -45,6 +45,22 @@ def test_a_rescored_run_gives_the_same_scores_and_asks_no_system(
     assert row_to_dict(stored[0])["processed"]["response"] == "Paris 0"
 
 
+def test_a_rescored_run_outlives_its_parent_and_is_rescored_in_its_turn(
+    client: BenchClient,
+) -> None:
+    with start_system("echo") as system:
+        first = run(client, {"systems": [{"target": system.address}]}, examples(5))
+    again = _rescored(client, first.finished.run_id)
+    client.delete(first.finished.run_id)
+    third = _rescored(client, again.finished.run_id, "summarization-quality")
+    client.delete(again.finished.run_id)
+    assert third.state == "SUCCEEDED"
+    stored = client.rows(third.finished.run_id, include_processed=True, include_original=True)
+    rows = [row_to_dict(row) for row in stored]
+    assert [row["original"]["id"] for row in rows] == [row["example_id"] for row in rows]
+    assert [row["processed"]["response"] for row in rows] == [f"Paris {n}" for n in range(5)]
+
+
 def test_other_evaluators_replace_those_of_the_run(client: BenchClient) -> None:
     with start_system("echo") as system:
         first = run(client, {"systems": [{"target": system.address}]}, examples(5))

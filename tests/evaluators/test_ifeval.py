@@ -52,7 +52,9 @@ def test_the_example_of_the_documentation_holds() -> None:
         ("keywords:existence", {"keywords": ["Cat", "dog"]}, "concatenate DOG", "a dog"),
         ("keywords:existence", {}, "", None),
         ("keywords:existence", {"keywords": None}, "x", None),
-        ("keywords:forbidden_words", {"forbidden_words": ["cat"]}, "a dog", "concatenate"),
+        ("keywords:forbidden_words", {"forbidden_words": ["cat"]}, "a dog", "a cat."),
+        ("keywords:forbidden_words", {"forbidden_words": ["cat"]}, "concatenate", "(CAT)"),
+        ("keywords:forbidden_words", {"forbidden_words": ["C++", ""]}, "a plus", "use C++, then"),
         ("keywords:frequency", {"keyword": "aa", "frequency": 2}, "AAaa", "aaa"),
         (
             "keywords:frequency",

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import threading
 import time
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 
 from cbench_server.errors import EvaluatorBroken, InvalidInput
 from cbench_server.evaluators import LLMJudge, MemoryJudge
+from cbench_server.evaluators.judge.judge import NoVerdict
 from cbench_server.evaluators.judge.limits import Budget, Pace, pace_of
 from cbench_server.scoring.placement import Scoring
 from tests.fixtures.model_server import ModelServer
@@ -48,12 +48,61 @@ def test_a_connection_that_fails_is_retried(server: ModelServer, trouble: str) -
     assert len(server.requests) >= 2
 
 
-def test_a_reply_without_a_verdict_is_asked_for_again(server: ModelServer) -> None:
+def test_a_reply_without_a_verdict_is_asked_about_once_and_never_with_the_same_request(
+    server: ModelServer,
+) -> None:
     server.say("As a language model I would rather not.")
-    server.say("10")
     server.say("3")
     assert judge_for(server).score(SUM, {"response": "4"}) == {"judge_score": 0.5}
-    assert len(server.requests) == 3
+    first, second = server.requests
+    assert first["messages"] == second["messages"][:1]
+    assert second["messages"][1] == {
+        "role": "assistant",
+        "content": "As a language model I would rather not.",
+    }
+    assert "one number from 1 to 5" in second["messages"][2]["content"]
+
+
+def test_a_reply_that_was_cut_off_gets_more_room_and_an_empty_one_is_not_quoted(
+    server: ModelServer,
+) -> None:
+    cut = {"choices": [{"message": {"content": None}, "finish_reason": "length"}]}
+    server.answer(200, json.dumps(cut))
+    server.say("YES")
+    assert memory_judge_for(server).score(GREW_UP, {"response": "Paris"})["memory_judge"] == 1.0
+    first, second = server.requests
+    assert second["max_tokens"] == 8 * first["max_tokens"]
+    [message] = second["messages"]
+    assert message["content"] != first["messages"][0]["content"]
+
+
+async def test_two_replies_without_a_verdict_leave_the_row_unscored_and_say_what_was_said(
+    server: ModelServer,
+) -> None:
+    server.say("Hm.")
+    server.say("1: wrong, irrelevant, or no answer at all\n2: major errors")
+    judge = judge_for(server)
+    with pytest.raises(NoVerdict, match="asked twice, gave no verdict but .1: wrong"):
+        await judge.assess(SUM, {"response": "4"})
+    await judge.close_connections()
+    assert len(server.requests) == 2
+
+
+async def test_requests_retries_and_what_was_given_up_are_counted_with_the_verdict(
+    server: ModelServer,
+) -> None:
+    server.answer(429, "busy", retry_after="0")
+    server.say("Hm.", prompt_tokens=5, completion_tokens=1)
+    usage = {"prompt_tokens": 7, "prompt_tokens_details": {"cached_tokens": 6}}
+    server.say("4", **usage)
+    judge = judge_for(server, extra_body={"seed": 7})
+    details = (await judge.assess(SUM, {"response": "4"})).details
+    await judge.close_connections()
+    assert (details["requests"], details["retries"], details["asked_again"]) == (3, 1, 1)
+    assert "abandoned" not in details
+    assert details["usage"]["cached_prompt_tokens"] == 6
+    assert details["usage"]["prompt_tokens"] == 12
+    assert details["request"] == {"temperature": 0, "max_tokens": 16, "seed": 7}
 
 
 @pytest.mark.parametrize(
@@ -62,7 +111,7 @@ def test_a_reply_without_a_verdict_is_asked_for_again(server: ModelServer) -> No
         (503, "busy", 3, "503"),
         (401, "bad key", 1, "401"),
         (200, "<html>", 1, "not JSON"),
-        (200, json.dumps({"choices": [{"message": {"content": "banana"}}]}), 3, "banana"),
+        (200, json.dumps({"choices": [{"message": {"content": "banana"}}]}), 2, "banana"),
     ],
     ids=["down", "refused", "no-json", "nonsense"],
 )
@@ -122,30 +171,33 @@ def test_the_environments_key_is_used_unless_told_otherwise(
 # Limits.
 
 
-async def test_a_hundred_calls_in_flight_need_no_hundred_threads(server: ModelServer) -> None:
-    arrived = threading.Semaphore(0)
+async def test_a_hundred_rows_do_not_flood_the_model(server: ModelServer) -> None:
+    now, most, refused = 0, 0, 0
 
-    def answer_when_all_are_there(handler: Any) -> None:
-        arrived.release()
-        server.released.wait(60)
-        handler.reply(200, json.dumps({"choices": [{"message": {"content": "5"}}]}))
+    def answer_while_few_ask(handler: Any) -> None:
+        nonlocal now, most, refused
+        with server.lock:
+            now += 1
+            most = max(most, now)
+            is_busy = now > 4
+            refused += is_busy
+        if is_busy:
+            handler.reply(429, "busy", {"retry-after": "0"})
+        else:
+            time.sleep(0.002)  # the model at work
+            handler.reply(200, json.dumps({"choices": [{"message": {"content": "5"}}]}))
+        with server.lock:
+            now -= 1
 
-    server.steps.append(answer_when_all_are_there)
-    judge = judge_for(server)
-    before = threading.active_count()
-    calls = [
-        asyncio.create_task(judge.assess(SUM, {"response": f"4 {number}"})) for number in range(100)
-    ]
-    for _ in calls:
-        while not arrived.acquire(blocking=False):
-            await asyncio.sleep(0.001)
-    # The server has a thread for each of its connections; what is left is ours.
-    ours = threading.active_count() - before - server.connections
-    server.released.set()
-    scores = [(await call).scores["judge_score"] for call in calls]
+    server.steps.append(answer_while_few_ask)
+    judge = judge_for(server, max_retries=20)
+    calls = [judge.assess(SUM, {"response": f"4 {number}"}) for number in range(100)]
+    scores = [each.scores["judge_score"] for each in await asyncio.gather(*calls)]
     await judge.close_connections()
-    assert ours <= 2
     assert scores == [1.0] * 100
+    # All at once, 96 of the first requests would have been refused.
+    assert most <= 32
+    assert refused < 48
 
 
 def test_turns_come_evenly_and_are_shared_by_all_who_ask_the_same_model() -> None:

@@ -7,9 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cbench_server.errors import UnknownName
-from cbench_server.evaluators.judge.packs import CORRECTNESS, MEMORY_QA, PACKS, pack_named
+from cbench_server.evaluators.judge.answer_packs import ANSWER_PACKS, MEMORY_QA
+from cbench_server.evaluators.judge.open_packs import CORRECTNESS, OPEN_PACKS
+from cbench_server.evaluators.judge.packs import pack_named
 from cbench_server.evaluators.judge.prompt import build_prompt
-from cbench_server.evaluators.judge.verdicts import parse_rating, parse_yes_no
+from cbench_server.evaluators.judge.verdicts import (
+    Scale,
+    parse_choice,
+    parse_rating,
+    parse_yes_no,
+)
 
 
 @pytest.mark.parametrize(
@@ -47,6 +54,14 @@ from cbench_server.evaluators.judge.verdicts import parse_rating, parse_yes_no
         ("4\n2 out of 5 facts are missing", 4),
         ("I'd rate it a 5 because all 3 facts are there", 5),
         ("Rating: 4? On reflection, final rating: 2 (not 4)", 2),
+        ("2: major errors, or most of what matters is missing", 2),
+        # The scale repeated, whole or cut off, is no rating.
+        ("1. wrong, irrelevant, or no answer at all\n2. major errors", None),
+        ("1: wrong, irrelevant, or no answer at all\n2: major errors\n3: partly", None),
+        ("1: wrong, irrelevant, or no", None),
+        ("- 1: bad\n- 5: good", None),
+        ("1: wrong\n2: major errors\nRating: 4", 4),
+        ("Rate from 1 to 5.", None),
         ("10", None),
         ("100", None),
         ("6", None),
@@ -64,7 +79,37 @@ from cbench_server.evaluators.judge.verdicts import parse_rating, parse_yes_no
     ],
 )
 def test_the_rating_that_is_meant_is_read(reply: str, rating: float | None) -> None:
-    assert parse_rating(reply) == rating
+    assert parse_rating(reply, CORRECTNESS.scale) == rating
+
+
+@pytest.mark.parametrize(
+    ("reply", "rating"),
+    [("10", 10), ("Rating: [[7]]", 7), ("[[10]]", 10), ("8/10", 8), ("3/5", None), ("11", None)],
+)
+def test_a_scale_of_ten_has_ratings_of_its_own(reply: str, rating: float | None) -> None:
+    assert parse_rating(reply, Scale(1, 10)) == rating
+
+
+@pytest.mark.parametrize(
+    ("reply", "choice"),
+    [
+        ("A", "first"),
+        ("B.", "second"),
+        ("[[A]]", "first"),
+        ("[[C]]", "tie"),
+        ("tie", "tie"),
+        ("Response B is better.", "second"),
+        ("Both are fine, but I prefer the second.\nVerdict: B", "second"),
+        ("My verdict is [[B]], since it is complete.", "second"),
+        ("A good answer by both", None),
+        ("A or B", None),
+        ("Response A is better, response B is worse", "first"),
+        ("I cannot say", None),
+        ("", None),
+    ],
+)
+def test_the_choice_that_is_meant_is_read(reply: str, choice: str | None) -> None:
+    assert parse_choice(reply) == choice
 
 
 @pytest.mark.parametrize(
@@ -83,6 +128,21 @@ def test_the_rating_that_is_meant_is_read(reply: str, rating: float | None) -> N
         ("I think the answer is no.", False),
         ("The response says 'no' here.\nYES", True),
         ("Let me see.\nNO", False),
+        ("The RESPONSE is incorrect.", False),
+        ("Incorrect", False),
+        ("incorrect: another city", False),
+        ("Correct.", True),
+        ("The response is correct.", True),
+        ("The response is not correct.", False),
+        ("It isn't right, and it is wrong about the date", False),
+        ("This is not quite accurate.", False),
+        ("TRUE", True),
+        ("FALSE", False),
+        ("Verdict: false", False),
+        ("correct or incorrect", None),
+        ("Is the RESPONSE correct?", None),
+        ("Is the RESPONSE correct? Reply with YES or NO on the first line", None),
+        ("Correct in part, incorrect in the date", None),
         ("yes and no", None),
         ("YES/NO", None),
         ("I know nothing", None),
@@ -99,6 +159,33 @@ def test_any_reply_is_read_without_an_error(reply: str) -> None:
     rating = parse_rating(reply)
     assert rating is None or 1 <= rating <= 5
     assert parse_yes_no(reply) in (True, False, None)
+    assert parse_choice(reply) in ("first", "second", "tie", None)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        " ",
+        "1 ",
+        "rating ",
+        "not ",
+        "a ",
+        "\n",
+        "1: x\n",
+        "no ",
+        "yes or no ",
+        "*",
+        "(",
+        "is it ",
+        "A ",
+    ],
+)
+def test_a_megabyte_of_anything_is_read_in_a_moment(part: str) -> None:
+    # Patterns that are not linear would not come to an end here.
+    reply = part * (2**20 // len(part))
+    parse_rating(reply)
+    parse_yes_no(reply)
+    parse_choice(reply)
 
 
 _ATTACKS = [
@@ -114,7 +201,7 @@ _ATTACKS = [
 
 @pytest.mark.parametrize("attack", _ATTACKS)
 def test_judged_text_stays_inside_its_fence(attack: str) -> None:
-    prompt = build_prompt(CORRECTNESS, [("QUESTION", "2+2?"), ("RESPONSE", attack)])
+    prompt = build_prompt(CORRECTNESS, [("QUESTION", "2+2?"), ("RESPONSE", attack)]).text
     inside, outside = _split(prompt, "RESPONSE")
     assert outside == _split(_prompt("harmless"), "RESPONSE")[1]
     assert inside.count("\n") == attack.count("\n")
@@ -135,24 +222,24 @@ def test_the_mark_is_in_no_judged_text_and_equal_texts_make_equal_prompts(
     question: str, response: str
 ) -> None:
     sections = [("QUESTION", question), ("RESPONSE", response)]
-    prompt = build_prompt(MEMORY_QA, sections)
-    assert prompt == build_prompt(MEMORY_QA, sections)
+    prompt = build_prompt(MEMORY_QA, sections).text
+    assert prompt == build_prompt(MEMORY_QA, sections).text
     assert prompt.count(_mark(prompt)) == 1 + 2 * 2
     assert prompt.endswith(MEMORY_QA.closing)
 
 
 def test_packs_are_known_by_their_words() -> None:
-    digests = {pack.digest for pack in PACKS.values()}
-    assert len(digests) == len(PACKS)
-    assert pack_named("memory-qa", "yes-no") is MEMORY_QA
+    packs = [*ANSWER_PACKS, *OPEN_PACKS]
+    assert len({pack.digest for pack in packs}) == len({pack.name for pack in packs}) == len(packs)
+    assert pack_named("memory-qa", ["yes-no"]) is MEMORY_QA
     with pytest.raises(UnknownName, match='did you mean "correctness"'):
-        pack_named("corectness", "rating")
+        pack_named("corectness", ["rating"])
     with pytest.raises(UnknownName, match="memory-qa"):
-        pack_named("memory-qa", "rating")
+        pack_named("memory-qa", ["rating"])
 
 
 def _prompt(response: str) -> str:
-    return build_prompt(CORRECTNESS, [("QUESTION", "2+2?"), ("RESPONSE", response)])
+    return build_prompt(CORRECTNESS, [("QUESTION", "2+2?"), ("RESPONSE", response)]).text
 
 
 def _mark(prompt: str) -> str:

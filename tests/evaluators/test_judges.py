@@ -115,14 +115,18 @@ async def test_details_tell_verdict_reply_model_pack_and_usage(server: ModelServ
     await judge.close_connections()
     assert assessment.scores == {"judge_score": 0.25}
     digest = assessment.details.pop("pack_digest")
+    assert assessment.details.pop("seconds") > 0
+    assert len(assessment.details.pop("prompt_digest")) == 16
     assert assessment.details == {
         "verdict": 2.0,
         "reply": "Rating: 2",
         "model": "m",
         "pack": "correctness",
+        "request": {"temperature": 0, "max_tokens": 16},
+        "requests": 1,
         "usage": {"prompt_tokens": 90, "completion_tokens": 3},
     }
-    assert judge.version == f"1+correctness.{digest}"
+    assert judge.version == f"2+correctness.{digest}"
 
 
 async def test_repeats_give_the_median_and_how_far_they_agree(server: ModelServer) -> None:

@@ -15,7 +15,8 @@ from cbench_server.evaluators import LLMJudge
 from tests.e2e.following import follow, run
 from tests.e2e.processes import DaemonProcess, examples, start_system
 from tests.fixtures import preloaded
-from tests.fixtures.model_server import ModelServer
+from tests.fixtures.model_server import Handler, ModelServer
+from tests.fixtures.scripted_judges import sections_of
 
 OURS, ALLOWED = "sk-the-daemons-own", "sk-for-the-judge"
 PAIR = ({"question": "What is 2+2?", "answer": "4"}, {"response": "It is 4."})
@@ -91,13 +92,20 @@ def test_what_a_judge_may_not_be_told_is_refused_in_a_call_and_in_a_run(
 def test_a_run_keeps_verdicts_apart_from_outages_and_the_pack_in_its_config(
     client: BenchClient, server: ModelServer
 ) -> None:
-    server.answer(401, "no credit")
-    server.say("5")
+    def answer(handler: Handler) -> None:
+        judged = sections_of(handler.request_body["messages"][0]["content"])["RESPONSE"]
+        if judged == "Paris 1":
+            handler.reply(401, "no credit")
+        else:
+            handler.reply(200, json.dumps({"choices": [{"message": {"content": "5"}}]}))
+
+    server.steps.append(answer)
     options = {"base_url": server.url, "model": "m", "credential": "judge"}
     with start_system("echo") as system:
         spec = {
             "systems": [{"target": system.address}],
             "evaluators": [{"name": "llm-judge", "options": options}],
+            "allow_unqualified_judges": True,
         }
         seen = run(client, spec, examples(3))
     assert seen.state == "SUCCEEDED"
@@ -126,7 +134,16 @@ def test_the_command_line_adds_a_judge_with_the_users_own_key(
         *(Path(sys.executable).parent / "cbench", "run", "--proxy", server.url),
         *("--dataset", file, "--judge-url", server.url, "--judge-model", "judge-model"),
         *("--judge-repeats", "2", "--judge-rpm", "60000", "--judge-pack", "helpfulness"),
-        *("--judge-price", "1,2", "--max-cost", "1", "--output", "jsonl", "--quiet"),
+        *(
+            "--judge-price",
+            "1,2",
+            "--max-cost",
+            "1",
+            "--output",
+            "jsonl",
+            "--quiet",
+            "--judge-unqualified",
+        ),
     ]
     environment = {**os.environ, "CBENCH_HOME": str(tmp_path / "home"), "OPENAI_API_KEY": OURS}
     finished = preloaded.run(

@@ -8,22 +8,19 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rouge_score.rouge_scorer import RougeScorer
 
 from cbench_server.evaluators import EVALUATORS, SummarizationQuality
 from cbench_server.scoring.recipe import build, recipe_of
 from cbench_server.types import Evaluator
-
-PLAIN = RougeScorer(["rougeL"])
-STEMMING = RougeScorer(["rougeL"], use_stemmer=True)
+from tests.fixtures.rouge_package import TEXTS, by_package
 
 
 def scores(precision: float, recall: float, f1: float) -> dict[str, float]:
     return {"rouge_l_precision": precision, "rouge_l_recall": recall, "rouge_l_f1": f1}
 
 
-def by_package(scorer: RougeScorer, references: list[str], response: str) -> dict[str, float]:
-    best = scorer.score_multi(references, response)["rougeL"]
+def expected_of(references: list[str], response: str, *, stemmed: bool = False) -> dict[str, float]:
+    best = by_package(["rougeL"], references, response, stemmed=stemmed)["rougeL"]
     return scores(best.precision, best.recall, best.fmeasure)
 
 
@@ -66,7 +63,7 @@ def test_the_stemmer_is_an_option_that_a_worker_is_told_of() -> None:
 def test_all_three_scores_come_from_the_reference_with_the_best_f1() -> None:
     original = {"answers": ["one two three four five six", "one nine", "one two three"]}
     found = SummarizationQuality().score(original, {"response": "one two three seven"})
-    assert found == pytest.approx(by_package(PLAIN, original["answers"], "one two three seven"))
+    assert found == pytest.approx(expected_of(original["answers"], "one two three seven"))
     assert found["rouge_l_recall"] == 1.0
 
 
@@ -76,23 +73,13 @@ def test_thinking_is_left_out_unless_it_is_asked_for() -> None:
     assert SummarizationQuality(strip_thinking=False).score(*pair)["rouge_l_f1"] < 1.0
 
 
-_WORDS = st.lists(
-    st.sampled_from(
-        ["the", "cat", "Cats", "sat", "running", "RUNS", "x1", "l'été", "İ", "ß", "naïve", "東京"]
-        + ["—", "...", "a_b", "\n", "٣", "²", "\x00", "\u2028", "flies", "ﬁne", "K"]
-    ),
-    max_size=40,
-)
-_TEXTS = st.one_of(st.text(max_size=60), _WORDS.map(" ".join), _WORDS.map("".join))
-
-
-@given(st.lists(_TEXTS, min_size=1, max_size=3), _TEXTS)
+@given(st.lists(TEXTS, min_size=1, max_size=3), TEXTS)
 def test_it_equals_the_package(references: list[str], response: str) -> None:
     kept = [reference for reference in references if reference.strip()]
     original, processed = {"answers": references}, {"response": response}
-    for scorer, stemmed in ((PLAIN, False), (STEMMING, True)):
+    for stemmed in (False, True):
         evaluator = SummarizationQuality(use_stemmer=stemmed, strip_thinking=False)
-        expected = by_package(scorer, kept, response) if kept else {}
+        expected = expected_of(kept, response, stemmed=stemmed) if kept else {}
         assert evaluator.score(original, processed) == pytest.approx(expected, abs=1e-9, rel=0)
 
 
@@ -103,7 +90,7 @@ def test_long_texts_equal_the_package_too(size: int) -> None:
     gold = " ".join(chance.choices(words, k=size))
     response = " ".join(chance.choices(words, k=size + chance.randrange(40)))
     found = SummarizationQuality().score({"answer": gold}, {"response": response})
-    assert found == pytest.approx(by_package(PLAIN, [gold], response), abs=1e-9, rel=0)
+    assert found == pytest.approx(expected_of([gold], response), abs=1e-9, rel=0)
 
 
 _VALUES = st.recursive(

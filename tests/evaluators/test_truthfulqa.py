@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rouge_score.rouge_scorer import RougeScorer
 
 from cbench_server.evaluators import TruthfulQA
 from cbench_server.evaluators.truthfulqa.bleu import tokens_of
-from cbench_server.evaluators.truthfulqa.rouge import RougeText, rouge_1, rouge_2, rouge_lsum
+from cbench_server.evaluators.truthfulqa.evaluator import truth_scores
 from cbench_server.types import Evaluator
+from tests.fixtures.rouge_package import by_package
 
 ROW = {
     "correct_answers": [
@@ -94,12 +94,13 @@ _WORDS = st.lists(st.sampled_from(["a", "b", "c", "d", "\n", ".", " . "]), max_s
 
 @given(_WORDS.map(" ".join), _WORDS.map(" ".join))
 def test_rouge_is_that_of_the_rouge_score_package(response: str, reference: str) -> None:
-    scorer = RougeScorer(["rouge1", "rouge2", "rougeLsum"])
-    official = scorer.score(*(text.replace(" . ", ".\n") for text in (reference, response)))
-    texts = RougeText(response), RougeText(reference)
-    assert rouge_1(*texts) == pytest.approx(official["rouge1"].fmeasure)
-    assert rouge_2(*texts) == pytest.approx(official["rouge2"].fmeasure)
-    assert rouge_lsum(*texts) == pytest.approx(official["rougeLsum"].fmeasure)
+    reference_lines, response_lines = (text.replace(" . ", ".\n") for text in (reference, response))
+    kinds = ("rouge1", "rouge2", "rougeLsum")
+    official = by_package(kinds, [reference_lines], response_lines)
+    scores = truth_scores(response, [reference], ["no"])
+    assert scores["truthfulqa_rouge_1_max"] == pytest.approx(official["rouge1"].fmeasure)
+    assert scores["truthfulqa_rouge_2_max"] == pytest.approx(official["rouge2"].fmeasure)
+    assert scores["truthfulqa_rouge_l_max"] == pytest.approx(official["rougeLsum"].fmeasure)
 
 
 @given(st.text() | st.none() | st.integers(), st.lists(st.text(), max_size=3))

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+import scipy
 from numpy.typing import NDArray
-from scipy import stats
 
 from cbench_server.metrics.stats.bootstrap import bootstrap, resample, sums_by_cluster
 from cbench_server.metrics.stats.estimate import Estimate
@@ -30,7 +30,7 @@ def test_the_same_rows_give_the_same_interval() -> None:
 
 def test_a_ratio_equals_scipys_bootstrap() -> None:
     columns = pairs(np.random.default_rng(2), 400)
-    theirs = stats.bootstrap(
+    theirs = scipy.stats.bootstrap(
         (columns[:, 0], columns[:, 1]),
         lambda a, b, axis: a.sum(axis=axis) / b.sum(axis=axis),
         paired=True,

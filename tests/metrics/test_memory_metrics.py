@@ -78,8 +78,26 @@ def test_efficiency_is_the_score_less_for_every_token() -> None:
             "mean_ingest_latency": 3.0,
             "mean_query_latency": 1.0,
             "mean_stored_bytes": 10.0,
+            "ingest_per_turn_median": None,
+            "ingest_per_turn_p95": None,
+            "num_conversations_timed": 0.0,
         }
     )
+
+
+def test_the_time_to_ingest_a_turn_counts_each_conversation_once_and_those_put_in_alone() -> None:
+    def asked(number: int, talk: str, seconds: float, *marks: str) -> EvalRow:
+        about = row(number, 1.0, group=talk, ingest_time=seconds)
+        about.metadata["turn_count"] = 10
+        about.marks = marks
+        return about
+
+    crowded = [asked(0, "a", 5.0), asked(1, "a", 5.0), asked(2, "b", 7.0)]
+    values = TokenEfficiency("f1").compute(crowded)
+    assert (values["ingest_per_turn_median"], values["ingest_per_turn_p95"]) == (0.5, 0.7)
+    assert values["num_conversations_timed"] == 2.0
+    values = TokenEfficiency("f1").compute([*crowded, asked(3, "c", 2.0, "INGESTED_ALONE")])
+    assert (values["ingest_per_turn_median"], values["num_conversations_timed"]) == (0.2, 1.0)
 
 
 def test_failed_rows_say_nothing_about_tokens_and_times() -> None:
@@ -90,6 +108,6 @@ def test_failed_rows_say_nothing_about_tokens_and_times() -> None:
 
 
 def test_nothing_is_none_and_no_tokens_are_no_efficiency() -> None:
-    assert set(TokenEfficiency("f1").compute([]).values()) == {None}
+    assert set(TokenEfficiency("f1").compute([]).values()) == {None, 0.0}
     values = TokenEfficiency("f1").compute([row(0, 1.0, input_tokens=0)])
     assert (values["token_efficiency"], values["token_efficiency_raw"]) == (0.0, None)

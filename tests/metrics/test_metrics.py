@@ -259,6 +259,22 @@ def test_a_call_that_ran_out_of_time_counts_with_the_time_it_had() -> None:
     assert (values["latency_max"], values["num_timed_out"]) == (60.0, 10.0)
 
 
+def test_latency_is_that_of_rows_timed_alone_and_the_others_are_under_load() -> None:
+    timed = [row(latency=0.1, alone=True, handler_seconds=0.09) for _ in range(3)]
+    loaded = [row(latency=9.0, handler_seconds=8.0, calls_in_flight=32) for _ in range(50)]
+    retried = row(latency=0.2, marks=("RETRIED_ALONE",))
+    values = Latency().compute([*loaded, *timed, retried])
+    assert (values["latency_median"], values["latency_p95"]) == (0.1, 0.1)
+    assert (values["num_timed_alone"], values["num_retried_alone"]) == (3.0, 1.0)
+    assert values["handler_median"] == pytest.approx(0.09)
+    assert (values["latency_under_load_median"], values["handler_under_load_p95"]) == (9.0, 8.0)
+
+
+def test_a_run_without_rows_timed_alone_has_the_latency_of_all() -> None:
+    values = Latency().compute([row(latency=2.0), row(latency=2.0)])
+    assert (values["latency_median"], values["num_timed_alone"]) == (2.0, 0.0)
+
+
 def test_a_readers_timeout_is_not_the_systems_latency() -> None:
     late = Failure("reader", "DEADLINE_EXCEEDED", "no answer within 60s.")
     assert Latency().compute([row(latency=60.0, failure=late)])["latency_max"] is None

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cbench_server.errors import CallFailed, InvalidInput
-from cbench_server.models.chat import ChatClient, ChatFailed, pause
+from cbench_server.models.chat import ChatClient, ChatFailed, endpoint_of, pause
 from tests.fixtures.ports import held_port
 
 KEY = "sk-very-secret-123"
@@ -35,6 +35,48 @@ async def test_a_request_carries_model_messages_key_and_extra_keys(server: Any) 
     assert server.paths == ["/v1/chat/completions"]
     assert server.requests == [{"model": "m", "messages": QUESTION, "temperature": 0}]
     assert server.headers[0]["authorization"] == f"Bearer {KEY}"
+
+
+@pytest.mark.parametrize(
+    ("given", "endpoint"),
+    [
+        ("http://h", "http://h/v1/chat/completions"),
+        ("http://h/", "http://h/v1/chat/completions"),
+        ("http://h/v1", "http://h/v1/chat/completions"),
+        ("http://h/v1/", "http://h/v1/chat/completions"),
+        ("http://h/openai/v1", "http://h/openai/v1/chat/completions"),
+        ("http://h/v1/chat/completions", "http://h/v1/chat/completions"),
+        ("http://h/api/v4/chat/completions/", "http://h/api/v4/chat/completions"),
+    ],
+)
+def test_what_a_url_has_of_the_path_is_not_added_again(given: str, endpoint: str) -> None:
+    assert endpoint_of(given) == endpoint
+
+
+@pytest.mark.parametrize("status", [200, 403, 404, 405, 500, 503])
+async def test_a_server_that_answers_anything_is_there(server: Any, status: int) -> None:
+    server.listing = status
+    client = ChatClient(f"{server.url}/v1", "m", api_key=KEY)
+    await client.probe()
+    await client.close_connections()
+    assert server.paths == ["/v1/models"]
+    assert server.headers[0]["authorization"] == f"Bearer {KEY}"
+
+
+async def test_a_probe_tells_who_does_not_listen_and_who_wants_a_key(server: Any) -> None:
+    server.listing = 401
+    dead = f"http://127.0.0.1:{held_port()}"
+    told = {}
+    for url in (server.url, dead, "http://no-such-host.invalid"):
+        client = ChatClient(url, "m")
+        with pytest.raises(ChatFailed) as caught:
+            await client.probe()
+        await client.close_connections()
+        told[url] = caught.value.failure
+    assert told[server.url].reason == "UNAUTHENTICATED"
+    assert told[server.url].message.startswith(f"{server.url}/v1/models answered 401 Unauthorized")
+    assert told[dead].message == f"{dead}/v1/models cannot be reached: Connection refused"
+    assert "cannot be reached" in told["http://no-such-host.invalid"].message
 
 
 async def test_without_a_key_there_is_no_authorization_header(server: Any) -> None:

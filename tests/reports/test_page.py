@@ -13,6 +13,7 @@ _SECTIONS = [
     "Summary",
     "Which is better",
     "Quality against cost",
+    "Every score",
     "By dataset",
     "Scores",
     "Time",

@@ -4,6 +4,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from cbench_server.rpc.specs import spec_from_proto, spec_to_proto
+from cbench_server.runs.digests import spec_digest
 from cbench_server.spec import (
     DatasetRef,
     EvaluatorRef,
@@ -39,6 +40,7 @@ FULL = RunSpec(
             credential="c",
             role="control",
             swept_option="x",
+            log="l",
         ),
         SystemRef(attached="b"),
         SystemRef(builtin="identity", role="anchor"),
@@ -108,3 +110,9 @@ def test_a_spec_comes_back_as_it_was() -> None:
 def test_what_is_unset_stays_unset() -> None:
     least = RunSpec(systems=(SystemRef(target="h:1"),), datasets=(DatasetRef("d"),))
     assert spec_from_proto(spec_to_proto(least)) == least
+
+
+def test_where_a_system_is_logged_is_in_no_digest() -> None:
+    least = RunSpec(systems=(SystemRef(target="h:1"),), datasets=(DatasetRef("d"),))
+    logged = RunSpec(systems=(SystemRef(target="h:1", log="l"),), datasets=(DatasetRef("d"),))
+    assert spec_digest(logged) == spec_digest(least)

@@ -9,7 +9,7 @@ import pytest
 
 from cbench_client import RemoteMemorySystem, Server
 from cbench_server import evaluate_memory
-from cbench_server.errors import InvalidInput, InvalidSpec
+from cbench_server.errors import BadDataset, InvalidInput, InvalidSpec
 from cbench_server.evaluators import Abstention, AnswerQuality, ContextRetention
 from cbench_server.metrics import MeanScore, PerQAType, TokenEfficiency
 from cbench_server.results import EvalResult
@@ -123,7 +123,7 @@ def test_a_class_gets_an_object_for_each_conversation_and_they_run_at_once() -> 
             together.wait()
             super().ingest(turns)
 
-    result = run(Meets, max_workers=2)
+    result = run(Meets, max_workers=2, timed_rows=0)
     assert [row.failure for row in result.rows] == [None] * 4
     assert [row.scores["contains"] for row in result.rows] == [1.0] * 4
 
@@ -273,7 +273,22 @@ def test_max_examples_counts_conversations() -> None:
 def test_what_cannot_be_meant_is_refused() -> None:
     with pytest.raises(InvalidSpec, match="different names; got recalls, recalls"):
         run(Recalls(), Recalls())
-    with pytest.raises(InvalidSpec, match="budget must be at least 1 token, not 0"):
+    with pytest.raises(InvalidSpec, match="budget must be at least 1, not 0"):
         run(Recalls(), budget=0)
-    with pytest.raises(InvalidInput, match="object is not a memory system: it has no name"):
+    with pytest.raises(InvalidInput, match="object is not a memory system: it has no `name`"):
         run(object())
+
+
+def test_a_type_of_question_that_there_is_not_is_named() -> None:
+    with pytest.raises(BadDataset, match="no questions of type nonsense; it has: multi, single"):
+        run(Recalls(), question_types=["single", "nonsense"])
+    with pytest.raises(BadDataset, match="no questions of type nonsense"):
+        run(Recalls(), question_types=["nonsense"])
+
+
+def test_types_of_questions_may_be_written_either_way() -> None:
+    talks = conversations()
+    talks[0]["qa_pairs"][0]["type"] = "single_hop"
+    talks[1]["qa_pairs"][1]["type"] = "Single-hop"
+    result = run(Recalls(), dataset=talks, question_types=["single-hop"])
+    assert [row.example_id for row in result.rows] == ["0_0", "1_1"]

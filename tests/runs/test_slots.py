@@ -1,5 +1,6 @@
 """How many rows may wait for the store: by time, and few for a system that charges."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from cbench_server.runs.plan import DatasetPlan, Plan
 from cbench_server.runs.retry import Retry
 from cbench_server.runs.slots import ByteBudget, Slots
 from cbench_server.runs.store import SpooledExample
+from cbench_server.runs.turns import Traffic
 from cbench_server.scoring.placement import Scoring
 from cbench_server.systems.in_process_memory import InProcessMemoryCaller
 from cbench_server.tokens import get_tokenizer
@@ -27,7 +29,7 @@ class Clock:
 def rows_ahead(answers: int, seconds: float, *, charges: bool = False) -> int:
     """Return how many answered rows may wait, after so many answers in so many seconds."""
     clock = Clock()
-    slots = Slots(16, 0, ByteBudget(), clock)
+    slots = Slots(16, 0, ByteBudget(), clock, is_fixed=True)
     slots.charges = charges
     clock.now = seconds
     slots.answered(answers)
@@ -55,7 +57,7 @@ def test_rows_wait_by_time_within_bounds(answers: int, charges: bool, ahead: int
 
 async def test_calls_that_make_no_row_let_no_more_rows_wait() -> None:
     clock = Clock()
-    slots = Slots(16, 0, ByteBudget(), clock)
+    slots = Slots(16, 0, ByteBudget(), clock, is_fixed=True)
     plan = Plan("r", [], {}, get_tokenizer("whitespace"))
 
     async def connected(timeout: float) -> bool:
@@ -70,14 +72,52 @@ async def test_calls_that_make_no_row_let_no_more_rows_wait() -> None:
     assert room_ahead(slots) == 8
 
 
-def test_a_full_system_gets_half_and_grows_back() -> None:
-    slots = Slots(8, 0, ByteBudget(), Clock())
-    slots.exhausted()
-    assert slots.limit == 4
-    slots.succeeded(4)
-    assert slots.limit == 5
-    slots.succeeded(100)
+def climb(slots: Slots, clock: Clock, rounds: int, round_seconds: float = 0.1) -> None:
+    """Have as many calls as may be answered together, so many times."""
+    for _ in range(rounds):
+        calls = slots.room
+        slots.start(calls, 0)
+        clock.now += round_seconds
+        slots.succeeded(calls)
+        slots.end(calls)
+        slots.settle(calls, 0)
+
+
+def test_calls_in_flight_double_while_that_pays() -> None:
+    clock = Clock()
+    slots = Slots(8, 0, ByteBudget(), clock)
+    assert slots.limit == 1
+    climb(slots, clock, 30)
     assert slots.limit == 8
+
+
+def test_calls_that_met_an_overloaded_system_together_halve_their_number_once() -> None:
+    clock = Clock()
+    slots = Slots(8, 0, ByteBudget(), clock)
+    climb(slots, clock, 30)
+    sent_at, clock.now = clock.now, clock.now + 1
+    for _ in range(8):
+        slots.overloaded(sent_at)
+    assert slots.limit == 4
+    slots.overloaded(clock.now)
+    assert slots.limit == 2
+    climb(slots, clock, 100)
+    assert slots.limit == 8
+
+
+async def test_while_one_call_is_made_alone_no_other_is_started() -> None:
+    traffic, clock = Traffic(), Clock()
+    slots, others = (Slots(4, 0, ByteBudget(), clock, traffic, is_fixed=True) for _ in range(2))
+    slots.start(1, 0)
+    others.start(1, 0)
+    alone = traffic.alone(60.0)
+    waiting = asyncio.create_task(alone.__aenter__())
+    await asyncio.sleep(0)
+    assert (slots.room, others.room, waiting.done()) == (0, 0, False)
+    others.end()
+    await waiting
+    await alone.__aexit__(None, None, None)
+    assert (slots.room, others.room) == (3, 4)
 
 
 EXAMPLE = {

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any, NoReturn
 
-from cbench_server.types import Assessment
+from cbench_server.types import Assessment, ScoreInfo
 
 
 def hang() -> NoReturn:
@@ -85,6 +85,28 @@ class LeavesAChild(InFolder):
         here = str(Path(__file__).parent)
         subprocess.Popen([sys.executable, "-c", code, here, self.folder])
         hang()
+
+
+class Broken:
+    """Scores what it can, and is brought down by what it is told to be brought down by."""
+
+    name = "broken"
+    placement = "worker"
+    version = "1"
+    reads = "response"
+    required_fields = ("answer",)
+    score_infos = (ScoreInfo("equal", "1.0 if the response is the answer."),)
+
+    def __init__(self) -> None:
+        self.options: dict[str, Any] = {}
+
+    def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:
+        response = processed.get("response")
+        if response == "die":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if response == "hang":
+            hang()
+        return {"equal": float(response == original["answer"])}
 
 
 class Chatty:

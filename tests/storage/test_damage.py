@@ -164,7 +164,7 @@ async def test_a_byte_flipped_anywhere_in_the_file_is_never_read_as_truth(writte
 
 async def test_a_newer_schema_is_refused_with_the_way_out(written: Path) -> None:
     change(written, "UPDATE alembic_version SET version_num = '0999'")
-    with pytest.raises(StoreTooNew, match="0999.*0001.*Upgrade.*CBENCH_HOME") as caught:
+    with pytest.raises(StoreTooNew, match="0999.*0002.*Upgrade.*CBENCH_HOME") as caught:
         SqliteStore.open(written.parent)
     assert str(written) in str(caught.value)
 

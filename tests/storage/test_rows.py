@@ -113,3 +113,31 @@ async def test_rows_of_a_system_are_iterated_without_outputs(filled: SqliteStore
 async def test_completed_names_the_stored_keys_of_a_range(filled: SqliteStore) -> None:
     assert await filled.completed("r1", "a", 1, 3) == {(1, 0), (1, 1), (2, 0), (2, 1)}
     assert await filled.completed("r1", "nobody", 0, 9) == set()
+
+
+async def test_outputs_move_to_another_run_as_they_are_stored(
+    store: SqliteStore,
+    make_run: Callable[..., Run],
+    make_row: MakeRow,
+    make_example: Callable[..., SpooledExample],
+) -> None:
+    carrying = {"context": "context 0", "response": "short"}
+    rows = [
+        make_row(0, processed=carrying, carried=("context",)),
+        make_row(1, processed={"response": "long " * 2000}),
+        make_row(2, failed=True),
+        make_row(3, processed={}),
+    ]
+    await store.create_run(make_run())
+    await store.add_examples("r1", [make_example(n) for n in range(4)], complete=True)
+    await store.append("r1", [RowScored(row) for row in rows], update={"systems": ("a",)})
+    query = RowQuery(processed=True, packed=True)
+    page = await store.read_rows("r1", query)
+    assert page.packed is not None
+    await store.create_run(make_run("r2"))
+    assert await store.share_examples("r1", "r2")
+    moved = [RowScored(row, packed) for row, packed in zip(page.rows, page.packed, strict=True)]
+    await store.append("r2", moved, update={"systems": ("a",)})
+    again = await store.read_rows("r2", query)
+    assert again == page
+    assert [row.processed for row in again.rows] == [row.processed for row in rows]

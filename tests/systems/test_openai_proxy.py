@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from cbench_server.models.chat import ChatFailed
-from cbench_server.models.messages import messages_for
-from cbench_server.systems.openai_proxy import OpenAIProxy
+from cbench_server.systems.openai_proxy import OpenAIProxy, messages_for
 from cbench_server.types import System
 
 CONTEXT = {"role": "system", "content": "Paris is in France."}
@@ -34,10 +33,27 @@ def proxy_for(server: Any, **settings: Any) -> OpenAIProxy:
         ({"context": None}, [{"role": "user", "content": ""}]),
         (
             {"context": "c", "question": "q", "turns": [{"role": "user", "content": "t"}]},
-            [{"role": "user", "content": "t"}],
+            [{"role": "user", "content": "t"}, {"role": "user", "content": "q"}],
         ),
+        (
+            {
+                "question": "t",
+                "turns": [{"role": "user", "content": "t", "speaker": "Ann", "session": "1"}],
+            },
+            [{"role": "user", "content": "Ann: t"}],
+        ),
+        ({"context": "Say hi.", "question": "Say hi."}, [{"role": "user", "content": "Say hi."}]),
     ],
-    ids=["question", "empty-question", "null-question", "context", "null-context", "turns"],
+    ids=[
+        "question",
+        "empty-question",
+        "null-question",
+        "context",
+        "null-context",
+        "turns",
+        "turns-with-speakers",
+        "question-is-context",
+    ],
 )
 def test_messages_follow_the_example(example: dict[str, Any], messages: list[Any]) -> None:
     assert messages_for(example) == messages

@@ -83,8 +83,8 @@ def _count(text: str) -> int:
 
 def compare(args: argparse.Namespace) -> int:
     """Compare, and say what can be claimed."""
-    from cbench_server import comparison
     from cbench_server.reports.comparison import to_dict, to_markdown, to_table
+    from cbench_server.reports.report import compared_by_judges
 
     if args.other and args.baseline:
         raise UsageError("--baseline names a system of one run; with two runs use --systems A,B.")
@@ -98,17 +98,15 @@ def compare(args: argparse.Namespace) -> int:
         else:
             pairs = _pairs_in(run, args.systems, args.baseline)
         shown = _shown_as(pairs)
-        found = comparison.compare(
+        found = compared_by_judges(
             {
                 name: rows_of(client, run_id, system=system)
                 for (run_id, system), name in shown.items()
             },
+            run,
             pairs=[(shown[a], shown[b]) for a, b in pairs],
             score_field=args.score_field or None,
-            threshold=run.spec.threshold,
             effect=args.effect / 100,
-            seed=run.spec.seed,
-            scores=comparison.score_infos(run.config.get("datasets", ())),
         )
     found = replace(found, notes=(*notes, *found.notes))
     if args.output == "json":

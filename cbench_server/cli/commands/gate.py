@@ -10,12 +10,12 @@ from cbench_server.cli.files import read_text, write_file
 from cbench_server.cli.screen import print_json
 from cbench_server.cli.stored_runs import check_system, find_run, rows_of
 from cbench_server.comparison.policies import GRAMMAR, Policy, parse_policy, read_policies
+from cbench_server.errors import InvalidInput
 from cbench_server.texts.grid import printable
 
 if TYPE_CHECKING:
     from cbench_client import BenchClient
     from cbench_server.comparison.gate import Check
-    from cbench_server.results import EvalRow
     from cbench_server.spec import Run
 
 _FORMS = "\n".join(f"  {form}" for form in GRAMMAR)
@@ -25,9 +25,11 @@ policies:
 
 METRIC is a score such as f1, or: score (the one that counts), pass rate, failures,
 context tokens, context compression, cost, mean latency, p50 latency, p95 latency,
-p99 latency. VALUE is a number, or one with points or %; times need us, ms, s or min;
+p99 latency, labelled rate (with --labels). VALUE is a number, or one with points or %;
+times need us, ms, s or min;
 against a baseline % is relative to it. The end of the 95% interval that is worse for the run
-decides, unless the policy ends with "as measured".
+decides, unless the policy ends with "as measured" or asks for the best there can be, such as
+failures at most 0.
 """
 
 
@@ -68,24 +70,44 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 def gate(args: argparse.Namespace) -> int:
     """Check every policy; the exit code says whether all hold."""
     from cbench_server.comparison import score_infos
-    from cbench_server.comparison.gate import check, to_junit
+    from cbench_server.comparison.gate import check, not_measured, to_junit
     from cbench_server.comparison.quantities import Measures
+    from cbench_server.reports.judged_gate import judged_check, labelled_rates
 
     policies = _policies(args)
     with connect(args) as client:
         run = find_run(client, args.run)
         system = _only_system(run, args.system, "--system")
         rows = list(rows_of(client, run.run_id, system=system))
-        baseline = _baseline(client, run, system, args)
+        against = _baseline(client, run, system, args)
+        baseline = None
+        if against is not None:
+            baseline = list(rows_of(client, against[0].run_id, system=against[1]))
     scores = score_infos(run.config.get("datasets", ()))
-    measures = Measures(rows, baseline, run.spec.threshold, scores)
-    checks = [check(policy, measures) for policy in policies]
+    measures = Measures(
+        rows,
+        baseline,
+        run.spec.threshold,
+        scores,
+        estimates=labelled_rates(run, system),
+        baseline_estimates=labelled_rates(*against) if against else None,
+    )
+    checks, trouble = [], None
+    for policy in policies:
+        try:
+            checks.append(judged_check(check(policy, measures), measures, run))
+        except InvalidInput as error:
+            # The others' verdicts are wanted all the same, by CI above all.
+            trouble = trouble or error
+            checks.append(not_measured(policy, str(error)))
     if args.junit:
         write_file(args.junit, [to_junit(checks, f"{run.run_id}.{system}")])
     if args.output == "json":
         print_json([_plain(each) for each in checks])
     else:
         print(_text(checks, run, system))
+    if trouble is not None:
+        raise trouble
     return OK if all(each.passed for each in checks) else FAILED
 
 
@@ -127,8 +149,8 @@ def _only_system(run: "Run", wanted: str, flag: str) -> str:
 
 def _baseline(
     client: "BenchClient", run: "Run", system: str, args: argparse.Namespace
-) -> "list[EvalRow] | None":
-    """Read the baseline: a system of another run, or another system of the same."""
+) -> "tuple[Run, str] | None":
+    """Find the baseline: a system of another run, or another system of the same."""
     if not args.baseline and not args.baseline_system:
         return None
     other = find_run(client, args.baseline) if args.baseline else run
@@ -141,7 +163,7 @@ def _baseline(
             f'the baseline is the run itself: "{chosen}" of {run.run_id}. Name another run with '
             "--baseline, or another of its systems with --baseline-system."
         )
-    return list(rows_of(client, other.run_id, system=chosen))
+    return other, chosen
 
 
 def _plain(each: "Check") -> dict[str, object]:

@@ -1,10 +1,14 @@
 """`cbench memory run`: evaluate memory systems on conversations."""
 
 import argparse
+import os
 
 from cbench_server.cli import options
 from cbench_server.cli.commands.run import run
+from cbench_server.cli.connect import server_of
+from cbench_server.cli.exits import UsageError
 from cbench_server.cli.judge import add_judge_flags
+from cbench_server.cli.models import add_model_flags
 from cbench_server.cli.values import names, positive_int
 
 _EXAMPLES = """\
@@ -12,16 +16,27 @@ examples:
   cbench memory run --builtin bm25 --builtin last-n --dataset mini-memory
   cbench memory run --system localhost:50061 --dataset locomo -n 2 --qa-types temporal
   cbench memory run --builtin full-history --reader http://localhost:8080 --budget 4000
+  cbench memory --system naive --relay http://localhost:8080 --dataset mini-memory
 """
+# What context-bench calls it: the whole conversation, read by the model at the relay.
+_NAIVE = "naive", "full-history"
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
-    """Add `run` and its flags."""
+    """Add the flags, which may stand before or after `run`, or without it."""
+    parser.set_defaults(handler=memory_run)
+    # First of all, because the name of an action is made from a usage that is set.
     actions = parser.add_subparsers(metavar="ACTION", dest="action")
-    parser = options.add_action(
+    _add_run(parser)
+    action = options.add_action(
         actions, "run", memory_run, "Feed conversations to memory systems and ask about them"
     )
-    parser.usage = "cbench memory run --system TARGET --dataset NAME [flags]"
+    _add_run(action)
+    options.inherit_flags(action)
+
+
+def _add_run(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "cbench memory [run] --system TARGET --dataset NAME [flags]"
     parser.epilog = f"{_EXAMPLES}\n{options.EXIT_CODE_HELP}"
     parser.set_defaults(
         kind="memory",
@@ -29,10 +44,28 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         expose_references=False,
         reference_fields=[],
         reuse=False,
+        controls=None,
     )
     systems = parser.add_argument_group("memory systems, at least one, each flag repeatable")
-    where = {flag: text for flag, text in options.SYSTEMS.items() if flag != "--proxy"}
+    unfit = ("--proxy", "--predictions")
+    where = {flag: text for flag, text in options.SYSTEMS.items() if flag not in unfit}
+    where["--system"] = (
+        "TARGET[/NAME]|NAME",
+        "a system served at HOST:PORT or unix:/PATH, in any language; or a built-in one by its "
+        "name, where naive is full-history",
+    )
     options.add_systems(systems, where, "the --reader and the judge")
+    systems.add_argument(
+        "--relay",
+        metavar="URL",
+        help="an OpenAI-compatible endpoint that both answers and judges: short for --reader URL "
+        "--judge-url URL",
+    )
+    systems.add_argument(
+        "--api-key",
+        metavar="KEY",
+        help="the key for the model; better passed in OPENAI_API_KEY; only without --server",
+    )
     examples = parser.add_argument_group("conversations (default: --dataset locomo)")
     options.add_examples(examples, "conversations")
     examples.add_argument(
@@ -52,6 +85,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         "(default: no limit)",
     )
     options.add_scoring(parser.add_argument_group("scoring"))
+    add_model_flags(parser)
     add_judge_flags(parser)
     options.add_conduct(parser.add_argument_group("conduct of the run"), "10m")
     options.add_run_output(parser, "; jsonl prints rows as they are made")
@@ -61,4 +95,31 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 def memory_run(args: argparse.Namespace) -> int:
     """Do what `cbench run` does, on conversations."""
     args.datasets = args.datasets or ["locomo"]
+    if args.relay:
+        args.reader = args.reader or args.relay
+        args.judge_url = args.judge_url or args.relay
+    if args.api_key:
+        if server_of(args):
+            raise UsageError(
+                "--api-key only works without --server: a daemon takes keys from its own "
+                "configuration. Name one with --reader-credential and --judge-credential."
+            )
+        # Where a daemon inside this process looks for the user's own key.
+        os.environ["OPENAI_API_KEY"] = args.api_key
+    _name_systems(args)
     return run(args)
+
+
+def _name_systems(args: argparse.Namespace) -> None:
+    """Take a --system without an address for a built-in one, and let naive keep its name."""
+    found = []
+    for place, (kind, value) in enumerate(args.systems or []):
+        if kind == "system" and not any(sign in value for sign in ":/"):
+            kind = "builtin"
+            if value == _NAIVE[0]:
+                value = _NAIVE[1]
+                if len(args.name) <= place:
+                    unnamed = [""] * (place - len(args.name))
+                    args.name = [*args.name, *unnamed, _NAIVE[0]]
+        found.append((kind, value))
+    args.systems = found

@@ -1,9 +1,13 @@
 """`cbench metrics`: list the metrics that rows can be summarised with."""
 
 import argparse
+import textwrap
+from collections.abc import Sequence
 
 from cbench_server.cli.components import add_listing, components, print_components
 from cbench_server.cli.exits import OK
+
+_WIDTH = 40
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -11,9 +15,22 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add_listing(parser, metrics)
 
 
+def _wrapped(keys: Sequence[str]) -> list[str]:
+    return textwrap.wrap(", ".join(keys), _WIDTH, break_long_words=False, break_on_hyphens=False)
+
+
 def metrics(args: argparse.Namespace) -> int:
     """List metrics."""
+    from cbench_server.reports.columns import main_keys
+
     found = components(args).metrics
-    rows = [(info.name, ", ".join(info.keys), info.description) for info in found]
+    rows = []
+    for info in found:
+        # What every estimate has is said once, below.
+        lines = _wrapped(main_keys({info.name: info.keys})) or [""]
+        rows.append((info.name, lines[0], info.description))
+        rows += [("", line, "") for line in lines[1:]]
     print_components(args, found, ("Metric", "Keys", "What it says"), rows, {1, 2})
+    if args.output != "json":
+        print("\nMeans and ratios also have KEY_stderr, KEY_ci_low and KEY_ci_high.")
     return OK

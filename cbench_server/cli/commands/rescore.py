@@ -63,7 +63,7 @@ def _sent(client: "BenchClient", args: argparse.Namespace, systems: "Sequence[st
     path = Path(args.references)
     found = harness_report(path)
     if not found:
-        sent = upload(client, path, None, skip_bad_lines=args.skip_bad_lines)
+        sent = upload(client, args.references, None, skip_bad_lines=args.skip_bad_lines)
         return str(sent["upload"])
     if len(systems) > 1:
         raise UsageError(
@@ -80,6 +80,7 @@ def rescore(args: argparse.Namespace) -> int:
     from cbench_server.cli.follow import conclude
     from cbench_server.cli.output import check_output
     from cbench_server.cli.spec import evaluators_of
+    from cbench_server.cli.uploads import upload_judge_files
 
     if not args.imports:
         check_output(args)
@@ -97,6 +98,8 @@ def rescore(args: argparse.Namespace) -> int:
             evaluators_of(args),
             references_upload=references,
             labels=dict(args.labels),
+            allow_unqualified_judges=args.judge_unqualified,
+            **upload_judge_files(client, args.labels_file, args.errata),
         )
         print(f"run {child.run_id} rescores {parent.run_id}", file=sys.stderr)
         events = client.watch(child.run_id, include_rows=False)

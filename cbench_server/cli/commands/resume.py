@@ -16,24 +16,37 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--detach", action="store_true", help="do not follow the run; only with --server"
     )
+    options.add_launch_timeout(parser)
     options.add_output(parser)
     options.add_quiet(parser)
     options.add_server_flags(parser)
 
 
 def resume(args: argparse.Namespace) -> int:
-    """Continue a run, and follow it."""
+    """Continue a run, with the systems that were launched for it, and follow it."""
     from cbench_server.cli.follow import conclude
+    from cbench_server.cli.launches import launching
+    from cbench_server.spec import RunState
 
     if args.detach and not server_of(args):
         raise UsageError("--detach needs --server: a daemon inside this process ends with it.")
-    with connect(args, evaluates=True) as client:
+    with (
+        launching(quiet=args.quiet, patience=args.launch_timeout) as launches,
+        connect(args, evaluates=True) as client,
+    ):
         stopped = find_run(client, args.run)
         run_id = stopped.run_id
+        if stopped.state is not RunState.SUCCEEDED and launches.start_again(run_id):
+            if args.detach:
+                raise UsageError(
+                    "--detach cannot be used here: the systems of this run were launched, and end "
+                    "with the command that launches them."
+                )
+            launches.wait()
         client.resume(run_id)
         if args.detach:
             print(f"resumed {run_id}; follow it with: cbench watch {run_id}", file=sys.stderr)
             return OK
         # Earlier events end with an earlier finish, which is not the one to wait for.
         events = client.watch(run_id, stopped.last_seq, include_rows=False)
-        return conclude(client, events, args, run_id=run_id)
+        return conclude(client, events, args, run_id=run_id, launches=launches)

@@ -4,7 +4,7 @@ import argparse
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +12,13 @@ from cbench_server.cli import options
 from cbench_server.cli.connect import connect, server_of, system_tls
 from cbench_server.cli.exits import UsageError
 from cbench_server.cli.judge import add_judge_flags
+from cbench_server.cli.models import add_model_flags
 from cbench_server.texts.grid import printable
 
 if TYPE_CHECKING:
     from cbench_client import BenchClient
     from cbench_client._gen.cbench.v1 import bench_pb2
+    from cbench_server.cli.launches import Launches
 
 # How long a daemon may be unreachable before we give up; the run continues without us.
 _RECONNECT_S = 600.0
@@ -57,6 +59,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         **options.REPEATABLE,
     )
     options.add_scoring(parser.add_argument_group("scoring"))
+    add_model_flags(parser)
     add_judge_flags(parser)
     conduct = parser.add_argument_group("conduct of the run")
     options.add_conduct(conduct, "60s")
@@ -65,6 +68,12 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="take answers from earlier runs where the same version of a system was given the "
         "same example and options; a system without a version is always asked",
+    )
+    conduct.add_argument(
+        "--controls",
+        choices=("matched",),
+        help="add controls for each system that shortens contexts: `matched` cuts every example "
+        "to the number of tokens that the system left of it",
     )
     options.add_run_output(parser, "; jsonl prints rows as they are made")
     options.add_server_flags(parser)
@@ -75,6 +84,7 @@ def run(args: argparse.Namespace) -> int:
     from cbench_server.cli.follow import conclude
     from cbench_server.cli.output import check_output
     from cbench_server.cli.spec import build_spec, check_systems
+    from cbench_server.cli.uploads import upload_judge_files
 
     if not args.imports:
         check_output(args)
@@ -82,12 +92,14 @@ def run(args: argparse.Namespace) -> int:
     if not args.datasets:
         raise UsageError("name at least one --dataset. List them with: cbench datasets")
     tls = system_tls(args)
-    with _launched_systems(args) as launched_at, connect(args, evaluates=True) as client:
-        targets = launched_at()
+    with _launching(args) as launches, connect(args, evaluates=True) as client:
+        found = [(each.target, str(each.output.log)) for each in launches.wait()]
+        launched = dict(zip(_places(args), found, strict=True))
         # Once more, now that --import has registered its reporters.
         check_output(args)
         datasets = [_dataset(client, args, text) for text in args.datasets]
-        spec = build_spec(args, targets, datasets, tls)
+        sent = upload_judge_files(client, args.labels_file, args.errata)
+        spec = build_spec(args, launched, _predictions(client, args), datasets, tls, sent)
         streams_rows = args.output == "jsonl"
         events = _evaluate(client, spec, streams_rows, args.wait or 0.0)
         return conclude(
@@ -96,7 +108,7 @@ def run(args: argparse.Namespace) -> int:
             args,
             streams_rows=streams_rows,
             with_rows=True,
-            launched=targets.values(),
+            launches=launches,
         )
 
 
@@ -126,9 +138,9 @@ def _evaluate(
 
 
 def _dataset(client: "BenchClient", args: argparse.Namespace, text: str) -> dict[str, Any]:
-    from cbench_server.cli.spec import is_file, named_file, registered_dataset
+    from cbench_server.cli.spec import registered_dataset
     from cbench_server.cli.uploads import upload
-    from cbench_server.datasets.readers.files import FILE_SUFFIXES
+    from cbench_server.datasets.readers.files import is_file_name
 
     selection = {
         "shuffle": args.shuffle,
@@ -139,32 +151,48 @@ def _dataset(client: "BenchClient", args: argparse.Namespace, text: str) -> dict
         "mapping": dict(args.mapping),
         "as_transcript": args.as_transcript,
     }
-    if not is_file(text, FILE_SUFFIXES):
+    if not is_file_name(text):
         return {**registered_dataset(text, args.max_examples), **selection}
     # The daemon shuffles and filters, so it needs all examples.
     is_chosen_there = args.shuffle or args.where or args.question_types
     count = None if is_chosen_there else args.max_examples
-    name, path = named_file(text)
-    sent = upload(client, path, count, skip_bad_lines=args.skip_bad_lines)
-    return {**sent, **selection, **name, "max_examples": args.max_examples}
+    sent = upload(client, text, count, skip_bad_lines=args.skip_bad_lines)
+    return {**sent, **selection, "max_examples": args.max_examples}
+
+
+def _predictions(client: "BenchClient", args: argparse.Namespace) -> dict[int, dict[str, Any]]:
+    """Send the files of --predictions; return what they became, by place."""
+    from cbench_server.cli.uploads import upload
+
+    return {
+        place: upload(client, value, None, skip_bad_lines=args.skip_bad_lines)
+        for place, (kind, value) in enumerate(args.systems)
+        if kind == "predictions"
+    }
 
 
 @contextmanager
-def _launched_systems(args: argparse.Namespace) -> Iterator[Callable[[], dict[int, str]]]:
-    """Start the systems of --launch; yield a function that waits for their targets, by place."""
-    from cbench_server.cli.launch import launched
+def _launching(args: argparse.Namespace) -> Iterator["Launches"]:
+    """Start the systems of --launch, so that they get ready while a daemon does."""
+    from cbench_server.cli.launches import launching
 
-    places = {
-        place: command for place, (kind, command) in enumerate(args.systems) if kind == "launch"
-    }
+    places = _places(args)
     server = server_of(args)
     if places and server and not _is_loopback(server):
         raise UsageError(
             f"--launch starts a system on this machine, where the daemon at {server} cannot "
             "reach it. Start it there and pass --system, or leave out --server."
         )
-    with launched(list(places.values())) as targets:
-        yield lambda: dict(zip(places, targets(), strict=True))
+    with launching(quiet=args.quiet, patience=args.launch_timeout) as launches:
+        for place in places:
+            name = args.name[place] if place < len(args.name) else ""
+            launches.start(args.systems[place][1], name)
+        yield launches
+
+
+def _places(args: argparse.Namespace) -> list[int]:
+    """Return where among the systems those are that are launched."""
+    return [place for place, (kind, _) in enumerate(args.systems) if kind == "launch"]
 
 
 def _is_loopback(server: str) -> bool:

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+import time
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -67,8 +68,8 @@ def list_runs(args: argparse.Namespace) -> int:
     if args.output == "json":
         print_json([run_to_dict(run) for run in runs])
     elif runs:
-        header = ("Run", "State", "Rows", "Failed", "Systems", "Datasets", "Labels")
-        print(draw(Grid(header, tuple(map(_row, runs)), frozenset({1, 4, 5, 6}))))
+        header = ("Run", "Started", "State", "Rows", "Failed", "Score", "Datasets", "Labels")
+        print(draw(Grid(header, tuple(map(_row, runs)), frozenset({1, 2, 5, 6, 7}))))
     else:
         print("There are no such runs. Start one with: cbench run", file=sys.stderr)
     return OK
@@ -79,13 +80,32 @@ def _row(run: "Run") -> tuple[str, ...]:
     rows = f"{run.completed_rows:,}"
     return (
         run.run_id,
+        time.strftime("%Y-%m-%d %H:%M", time.localtime(run.create_time)),
         str(run.state),
         rows if run.total_rows == run.completed_rows else f"{rows}/{total}",
         f"{run.failed_rows:,}",
-        ", ".join(run.systems),
+        _scores(run),
         ", ".join(dataset.label for dataset in run.spec.datasets),
         ", ".join(f"{key}={value}" for key, value in sorted(run.spec.labels.items())),
     )
+
+
+def _scores(run: "Run") -> str:
+    """Name each system with its score, and the score where all systems have the same."""
+    from cbench_server.texts import numbers
+
+    headlines: dict[str, list[str]] = run.config.get("headlines") or {}
+    names = {tuple(headlines.get(system, ())) for system in run.systems}
+    is_same = len(names) == 1
+    parts = []
+    for system in run.systems:
+        values = run.summary.get(system, {})
+        value = values.get("mean_score_with_failures", values.get("mean_score"))
+        kind = "" if is_same else f" {' and '.join(headlines.get(system, ()))}"
+        parts.append(f"{system} {numbers.score(value)}{kind}" if values else system)
+    shown = ", ".join(parts)
+    name = " and ".join(next(iter(names), ())) if is_same else ""
+    return f"{name}: {shown}" if name else shown
 
 
 def delete_runs(args: argparse.Namespace) -> int:

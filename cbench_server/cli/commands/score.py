@@ -1,4 +1,4 @@
-"""`cbench score`: score one pair of examples with one evaluator."""
+"""`cbench score`: score one pair of examples with one evaluator or several."""
 
 import argparse
 import json
@@ -15,7 +15,12 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags of `cbench score`."""
     parser.set_defaults(handler=score)
     parser.add_argument(
-        "--evaluator", metavar="NAME", required=True, help="an evaluator; see: cbench evaluators"
+        "--evaluator",
+        metavar="NAME",
+        dest="evaluators",
+        required=True,
+        help="an evaluator; see: cbench evaluators; repeatable; of equal scores the last counts",
+        **options.REPEATABLE,
     )
     options.add_evaluator_options(parser, "the evaluator")
     parser.add_argument("original", metavar="ORIGINAL", help="a JSON file, or - for stdin")
@@ -31,13 +36,19 @@ def score(args: argparse.Namespace) -> int:
     if args.original == args.processed == "-":
         raise UsageError("only one of the two can come from stdin.")
     original, processed = _read(args.original), _read(args.processed)
-    [evaluator] = build_evaluators([args.evaluator], args.evaluator_options)
+    evaluators = build_evaluators(args.evaluators, args.evaluator_options)
+    scores: dict[str, float] = {}
+    details: dict[str, Any] = {}
     with connect(args) as client:
-        result = client.score(evaluator["name"], original, processed, evaluator["options"])
+        for each in evaluators:
+            result = client.score(each["name"], original, processed, each["options"])
+            scores.update(result.scores)
+            details[each["name"]] = result.details
     if args.details:
-        print_json({"scores": result.scores, "details": result.details})
+        only = details[evaluators[0]["name"]] if len(evaluators) == 1 else details
+        print_json({"scores": scores, "details": only})
     else:
-        print_json(result.scores)
+        print_json(scores)
     return OK
 
 

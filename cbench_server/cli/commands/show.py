@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from cbench_server.spec import Run
 
 _FAILED_SHOWN = 50
+_FAILED_READ = 10_000
+_WHY = 300
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -29,10 +32,15 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     options.add_run_id(parser)
     parser.add_argument("--rows", metavar="N", type=positive_int, help="list the first N rows")
     parser.add_argument(
-        "--failed", action="store_true", help="list rows that failed (50 of them without --rows)"
+        "--failed",
+        action="store_true",
+        help="group the rows that failed by what went wrong, or list N of them with --rows",
     )
     parser.add_argument(
         "--example", metavar="ID", help="show one example: original, processed, scores, details"
+    )
+    parser.add_argument(
+        "--scores", action="store_true", help="show the mean of every score of every evaluator"
     )
     parser.add_argument("--system", metavar="NAME", default="", help="only rows of this system")
     options.add_output(parser)
@@ -49,6 +57,8 @@ def show(args: argparse.Namespace) -> int:
             check_system(run, args.system)
         if args.example is not None:
             _show_example(client, run, args)
+        elif args.scores:
+            _show_scores(run, args)
         elif args.rows or args.failed:
             _show_rows(client, run, args)
         else:
@@ -56,11 +66,35 @@ def show(args: argparse.Namespace) -> int:
     return OK
 
 
+def _show_scores(run: "Run", args: argparse.Namespace) -> None:
+    from cbench_server.reports.scores import COUNT, MEAN, every_score
+
+    chosen = replace(run, systems=(args.system,)) if args.system else run
+    if args.output == "json":
+        print_json(
+            {
+                system: {
+                    key: value
+                    for key, value in run.summary.get(system, {}).items()
+                    if key.startswith((MEAN, COUNT))
+                }
+                for system in chosen.systems
+            }
+        )
+    elif grid := every_score(chosen):
+        print(draw(grid))
+    else:
+        print(f"Run {run.run_id} has no scores.")
+
+
 def _show_rows(client: "BenchClient", run: "Run", args: argparse.Namespace) -> None:
     from cbench_server.reports.json_report import run_to_dict
     from cbench_server.results import row_to_dict
 
     listed = rows_of(client, run.run_id, failed_only=args.failed, system=args.system)
+    if args.failed and not args.rows and args.output != "json":
+        print(_failures(run, islice(listed, _FAILED_READ)))
+        return
     rows = list(islice(listed, args.rows or _FAILED_SHOWN))
     if args.output == "json":
         print_json({"run": run_to_dict(run), "rows": [row_to_dict(row) for row in rows]})
@@ -68,6 +102,20 @@ def _show_rows(client: "BenchClient", run: "Run", args: argparse.Namespace) -> N
         print(draw(_rows_grid(rows)))
     else:
         print(f"Run {run.run_id} has no {'failed ' if args.failed else ''}rows.")
+
+
+def _failures(run: "Run", rows: "Iterator[EvalRow]") -> str:
+    from cbench_server.reports.failure_groups import group_failures
+
+    groups = group_failures(rows)
+    if not groups:
+        return f"Run {run.run_id} has no failed rows."
+    lines = []
+    for group in groups:
+        why = group.why if len(group.why) <= _WHY else f"{group.why[:_WHY]}…"
+        lines.append((group.system, group.dataset, f"{group.count:,}", group.named, why))
+    header = ("System", "Dataset", "Rows", "Examples", "Failure")
+    return draw(Grid(header, tuple(lines), frozenset({1, 3, 4})))
 
 
 def _rows_grid(rows: "list[EvalRow]") -> Grid:

@@ -1,14 +1,23 @@
 """Rows from the hub, streamed through the `datasets` library; no code of a dataset is executed."""
 
+import socket
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 from cbench_server.datasets.readers.files import iterate_file
 from cbench_server.datasets.readers.parquet_file import plain
 from cbench_server.types import Example
 
 _TIMEOUT_S = 10.0
+# The libraries try again for half a minute before they say that nobody is there.
+_REACH_S = 2.0
+_PORTS = {"http": 80, "https": 443}
+
+_reached: set[str] = set()
 
 
 def stream_rows(
@@ -25,6 +34,7 @@ def stream_rows(
     an archive, and `{split}` in it is the split; without a url the repository is a dataset by
     its own description. `schema` names the columns at the url, and types such as `string[]`.
     """
+    _reach_hub()
     # Imported here because it takes a second and a run from a mirror never needs it.
     from datasets import load_dataset
 
@@ -70,14 +80,57 @@ def fetch(repository: str, name: str, revision: str) -> Path:
     from huggingface_hub import hf_hub_download
 
     _hush()
+    try:
+        _reach_hub()
+    except ConnectionError:
+        if not _is_cached(repository, name, revision):
+            raise
     path = hf_hub_download(repository, name, repo_type="dataset", revision=revision or None)
     return Path(str(path))
+
+
+def _is_cached(repository: str, name: str, revision: str) -> bool:
+    from huggingface_hub import try_to_load_from_cache
+
+    found = try_to_load_from_cache(repository, name, repo_type="dataset", revision=revision or None)
+    return isinstance(found, str)
+
+
+def _reach_hub() -> None:
+    """Raise ConnectionError at once where the hub, or the proxy to it, cannot be reached."""
+    from huggingface_hub import constants
+
+    endpoint = constants.ENDPOINT
+    if constants.HF_HUB_OFFLINE or endpoint in _reached:
+        return
+    asked = urlsplit(endpoint)
+    proxy = "" if proxy_bypass(asked.hostname or "") else getproxies().get(asked.scheme, "")
+    gate = urlsplit(proxy) if "://" in proxy else asked
+    place = gate.hostname or "", gate.port or _PORTS.get(gate.scheme, 443)
+    problem = ["no answer"]
+
+    def connect() -> None:
+        try:
+            socket.create_connection(place, _REACH_S).close()
+            problem.clear()
+        except OSError as error:
+            problem[0] = error.strerror or str(error)
+
+    # In a thread, because looking up a name has no time limit.
+    thread = threading.Thread(target=connect, name="cbench-hub", daemon=True)
+    thread.start()
+    thread.join(_REACH_S)
+    if problem:
+        where = ":".join(map(str, place)) if gate is not asked else endpoint
+        raise ConnectionError(f"cannot reach {where}: {problem[0]}")
+    _reached.add(endpoint)
 
 
 def file_names(repository: str, revision: str) -> list[str]:
     """List the files of a repository."""
     from huggingface_hub import HfApi
 
+    _reach_hub()
     return HfApi().list_repo_files(repository, repo_type="dataset", revision=revision or None)
 
 
@@ -86,6 +139,7 @@ def resolved_revision(repository: str, revision: str) -> str:
     from huggingface_hub import HfApi
 
     try:
+        _reach_hub()
         info = HfApi().dataset_info(repository, revision=revision or None, timeout=_TIMEOUT_S)
     except Exception:
         # The library also passes on the errors of its HTTP client. Reading the rows, which

@@ -28,6 +28,23 @@ _READERS: dict[str, Callable[[Path, BadLines], Iterator[Example]]] = {
 FILE_SUFFIXES = tuple(_READERS)
 
 
+def is_file_name(text: str) -> bool:
+    """Whether a dataset's name means a file: by its ending, or by a slash, which no name has but
+    those of the hub, `hf:ORG/NAME`.
+    """
+    if text.startswith("hf:"):
+        return False
+    return text.lower().endswith(FILE_SUFFIXES) or "/" in text or "\\" in text
+
+
+def name_of_file(path: Path) -> str:
+    """Return a file's name without its ending."""
+    for suffix in sorted(FILE_SUFFIXES, key=len, reverse=True):
+        if path.name.lower().endswith(suffix):
+            return path.name[: -len(suffix)] or path.name
+    return path.name
+
+
 def iterate_file(
     path: Path,
     *,

@@ -33,6 +33,7 @@ class IFEvalChecker(ExplainingEvaluator):
     """Gives two scores by the table of 19 instructions, and four by the rules of the paper."""
 
     name = "ifeval"
+    version = "2"
     description = "Which of the row's instructions the response follows, as IFEval checks them."
     # Half a second of imports, then milliseconds for every language detection.
     placement: Placement = "worker"

@@ -18,8 +18,8 @@ def _existence(text: str, asked: Parameters) -> bool:
 
 
 def _forbidden_words(text: str, asked: Parameters) -> bool:
-    text = text.lower()
-    return not any(word.lower() in text for word in asked.get("forbidden_words", ()))
+    words = [re.escape(word.strip()) for word in asked.get("forbidden_words", ()) if word.strip()]
+    return not any(re.search(rf"(?<!\w){word}(?!\w)", text, re.IGNORECASE) for word in words)
 
 
 def _frequency(text: str, asked: Parameters) -> bool:

@@ -5,113 +5,256 @@ import functools
 import json
 import os
 import random
+import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from cbench_server.evaluators.inputs import strip_thinking
-from cbench_server.evaluators.judge.limits import Budget, pace_of, tokens_used
+from cbench_server.evaluators.judge.limits import Budget, level_of, pace_of, tokens_used
 from cbench_server.evaluators.judge.packs import JudgePack
-from cbench_server.evaluators.judge.prompt import Section, build_prompt
+from cbench_server.evaluators.judge.prompt import Prompt
 from cbench_server.evaluators.judge.settings import JudgeSettings
 from cbench_server.models.chat import ChatClient, ChatFailed, pause
 from cbench_server.models.chat_answer import ChatReply, add_usage
+from cbench_server.models.messages import Message
 from cbench_server.scoring.assessment import GaveUp
 from cbench_server.tokens import count_tokens
 
-V = TypeVar("V", bound=float)
+V = TypeVar("V")
 
 _EXCERPT = 200
+_QUOTED = 2000
+# A model that thinks first needs more room than the verdict itself.
+_MORE_TOKENS = 8
+_OVERLOAD = ("RESOURCE_EXHAUSTED", "DEADLINE_EXCEEDED")
 
 
-class Judge(Generic[V]):
+class NoVerdict(GaveUp):
+    """The judge answered twice, and gave no verdict."""
+
+    reason = "NO_VERDICT"
+
+
+@dataclass
+class Effort:
+    """What it took to get verdicts."""
+
+    requests: int = 0
+    retries: int = 0
+    """Requests made because another one was not answered."""
+    abandoned: int = 0
+    """Requests that were given up at their deadline, and may still be at work."""
+    asked_again: int = 0
+    """Replies without a verdict."""
+    seconds: float = 0.0
+    """From request to reply, without waiting for a turn."""
+    usage: dict[str, Any] = field(default_factory=dict)
+
+    def add(self, other: "Effort") -> None:
+        """Add what another verdict took."""
+        self.requests += other.requests
+        self.retries += other.retries
+        self.abandoned += other.abandoned
+        self.asked_again += other.asked_again
+        self.seconds += other.seconds
+        self.usage = add_usage(self.usage, other.usage)
+
+    def take(self, details: Mapping[str, Any]) -> None:
+        """Add what a verdict took, as its details tell."""
+        self.requests += int(details.get("requests") or 0)
+        self.retries += int(details.get("retries") or 0)
+        self.abandoned += int(details.get("abandoned") or 0)
+        self.asked_again += int(details.get("asked_again") or 0)
+        self.seconds += float(details.get("seconds") or 0.0)
+        self.usage = add_usage(self.usage, details.get("usage") or {})
+
+    def describe(self) -> dict[str, Any]:
+        """Return what is kept with a row; what did not happen is left out."""
+        counts = {
+            "requests": self.requests,
+            "retries": self.retries,
+            "abandoned": self.abandoned,
+            "asked_again": self.asked_again,
+        }
+        kept: dict[str, Any] = {name: count for name, count in counts.items() if count}
+        if self.usage:
+            kept["usage"] = self.usage
+        return {**kept, "seconds": round(self.seconds, 6)}
+
+
+@dataclass(frozen=True)
+class Opinion(Generic[V]):
+    """What a model said, once or several times."""
+
+    verdicts: Sequence[V]
+    replies: Sequence[ChatReply]
+    prompt: Prompt
+    effort: Effort
+
+    @property
+    def agreement(self) -> float:
+        """The share of calls that gave the most frequent verdict."""
+        return max(map(self.verdicts.count, self.verdicts)) / len(self.verdicts)
+
+
+class Judge:
     """One model with one pack; may be used from several event loops."""
 
-    def __init__(
-        self,
-        settings: JudgeSettings,
-        api_key: str | None,
-        pack: JudgePack,
-        parse: Callable[[str], V | None],
-    ) -> None:
+    def __init__(self, settings: JudgeSettings, api_key: str | None, pack: JudgePack) -> None:
         self.settings = settings
         self.pack = pack
-        self._parse = parse
         self._budget = Budget(settings.max_cost, settings.input_price, settings.output_price)
-        self._pace = pace_of(settings.base_url.rstrip("/"), settings.model)
+        root = settings.base_url.rstrip("/")
+        self._pace = pace_of(root, settings.model)
+        self._level = level_of(root, settings.model)
         body = {"temperature": 0, "max_tokens": pack.max_tokens, **(settings.extra_body or {})}
-        self._body = {name: value for name, value in body.items() if value is not None}
-        key = os.environ.get("OPENAI_API_KEY") if api_key is None else api_key
-        self._client = _shared_client(
-            settings.base_url, settings.model, key, settings.timeout, json.dumps(self._body)
+        self.body = {name: value for name, value in body.items() if value is not None}
+        self._key = os.environ.get("OPENAI_API_KEY") if api_key is None else api_key
+        # Made now, so that a bad address is refused before anything is asked.
+        self._client(self.body)
+
+    def _client(self, body: Mapping[str, Any]) -> ChatClient:
+        settings = self.settings
+        return _shared_client(
+            settings.base_url, settings.model, self._key, settings.timeout, json.dumps(dict(body))
         )
 
-    async def ask(self, sections: Sequence[Section]) -> "Opinion[V]":
+    async def ask(self, prompt: Prompt, parse: Callable[[str], V | None]) -> Opinion[V]:
         """Return what the model holds; raise GaveUp if it cannot be had."""
-        prompt = build_prompt(self.pack, sections)
+        efforts = [Effort() for _ in range(self.settings.repeats)]
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = [
-                    group.create_task(self._ask_once(prompt)) for _ in range(self.settings.repeats)
+                    group.create_task(self._verdict(prompt, parse, effort)) for effort in efforts
                 ]
         except ExceptionGroup as failed:
             raise failed.exceptions[0] from None
         answers = [task.result() for task in tasks]
-        usage: dict[str, Any] = {}
-        for _, reply in answers:
-            usage = add_usage(usage, reply.usage or {})
+        whole = Effort()
+        for effort in efforts:
+            whole.add(effort)
         return Opinion(
-            [verdict for verdict, _ in answers], [reply.content for _, reply in answers], usage
+            [verdict for verdict, _ in answers], [reply for _, reply in answers], prompt, whole
         )
 
     async def close_connections(self) -> None:
         """Close the connections of the running loop; a later call opens new ones."""
-        await self._client.close_connections()
+        for body in (self.body, self._roomier()):
+            await self._client(body).close_connections()
 
-    def describe(self, opinion: "Opinion[V]") -> dict[str, Any]:
-        """Return the details every judge keeps."""
+    def describe(self, *opinions: Opinion[V]) -> dict[str, Any]:
+        """Return the details every judge keeps, so that a row can be judged anew or looked into."""
+        opinion = opinions[0]
+        replies = [reply for each in opinions for reply in each.replies]
         details: dict[str, Any] = {
-            "reply": opinion.replies[0],
+            "reply": replies[0].content,
             "model": self.settings.model,
             "pack": self.pack.name,
             "pack_digest": self.pack.digest,
+            "prompt_digest": opinion.prompt.digest,
+            "request": dict(self.body),
         }
+        served = {reply.model for reply in replies} - {"", self.settings.model}
+        if served:
+            details["served_model"] = ", ".join(sorted(served))
+        if len(replies) > 1:
+            details["replies"] = [reply.content for reply in replies]
+        if len(opinions) > 1:
+            details["prompt_digests"] = [each.prompt.digest for each in opinions]
         if len(opinion.verdicts) > 1:
-            details["replies"] = opinion.replies
-            details["verdicts"] = list(opinion.verdicts)
-            details["agreement"] = opinion.agreement
-        if opinion.usage:
-            details["usage"] = opinion.usage
-        return details
+            details["verdicts"] = [verdict for each in opinions for verdict in each.verdicts]
+            details["agreement"] = min(each.agreement for each in opinions)
+        effort = Effort()
+        for each in opinions:
+            effort.add(each.effort)
+        used = tokens_used(effort.usage)
+        if used is not None and (self.settings.input_price or self.settings.output_price):
+            details["cost_usd"] = self._budget.cost(*used)
+        return details | effort.describe()
 
-    async def _ask_once(self, prompt: str) -> tuple[V, ChatReply]:
-        last_attempt = self.settings.max_retries + 1
-        said = ""
-        for attempt in range(1, last_attempt + 1):
+    async def _verdict(
+        self, prompt: Prompt, parse: Callable[[str], V | None], effort: Effort
+    ) -> tuple[V, ChatReply]:
+        messages: list[Message] = [{"role": "user", "content": prompt.text}]
+        reply = await self._answer(messages, self.body, effort)
+        verdict = parse(strip_thinking(reply.content))
+        if verdict is None:
+            # The same request again would get the same reply.
+            effort.asked_again += 1
+            said = reply.content[:_QUOTED]
+            if said.strip():
+                messages.append({"role": "assistant", "content": said})
+                messages.append({"role": "user", "content": self.pack.reminder})
+            else:
+                # Chat templates want the roles to alternate.
+                text = f"{prompt.text}\n\nAnswer at once. {self.pack.reminder}"
+                messages = [{"role": "user", "content": text}]
+            is_cut = reply.finish_reason == "length" or not said.strip()
+            reply = await self._answer(messages, self._roomier() if is_cut else self.body, effort)
+            verdict = parse(strip_thinking(reply.content))
+        if verdict is None:
+            words = " ".join(reply.content.split())[:_EXCERPT]
+            raise NoVerdict(
+                f'the judge {self.settings.model}, asked twice, gave no verdict but "{words}"'
+            )
+        return verdict, reply
+
+    def _roomier(self) -> dict[str, Any]:
+        limits = {
+            name: limit * _MORE_TOKENS
+            for name in ("max_tokens", "max_completion_tokens")
+            if isinstance(limit := self.body.get(name), int)
+        }
+        return {**self.body, **limits}
+
+    async def _answer(
+        self, messages: Sequence[Message], body: Mapping[str, Any], effort: Effort
+    ) -> ChatReply:
+        """Return a reply, asking again where there was none; raise GaveUp."""
+        attempt = 0
+        while True:
+            attempt += 1
+            effort.requests += 1
+            effort.retries += attempt > 1
             try:
-                reply = await self._call(prompt)
+                return await self._call(messages, body, effort)
             except ChatFailed as error:
+                effort.abandoned += error.failure.reason == "DEADLINE_EXCEEDED"
                 await self._wait(error, attempt)
-                continue
-            verdict = self._parse(strip_thinking(reply.content))
-            if verdict is not None:
-                return verdict, reply
-            said = " ".join(reply.content.split())[:_EXCERPT]
-        times = f", asked {last_attempt} times," if last_attempt > 1 else ""
-        raise GaveUp(f'the judge {self.settings.model}{times} gave no verdict but "{said}"')
 
-    async def _call(self, prompt: str) -> ChatReply:
+    async def _call(
+        self, messages: Sequence[Message], body: Mapping[str, Any], effort: Effort
+    ) -> ChatReply:
         if self.settings.rpm is not None:
             await self._pace.wait(self.settings.rpm)
+        turn = await self._level.take()
+        overloaded, failed = False, True
+        try:
+            started = time.perf_counter()
+            reply = await self._paid(messages, body)
+            effort.seconds += time.perf_counter() - started
+            effort.usage = add_usage(effort.usage, _with_cached(reply.usage or {}))
+            failed = False
+        except ChatFailed as error:
+            overloaded = error.failure.reason in _OVERLOAD
+            raise
+        finally:
+            self._level.give_back(turn, overloaded=overloaded, failed=failed)
+        return reply
+
+    async def _paid(self, messages: Sequence[Message], body: Mapping[str, Any]) -> ChatReply:
+        """Make one request within the budget."""
         most = 0.0
         if self._budget.cap is not None:
-            limit = self._body.get("max_tokens")
+            limit = body.get("max_tokens")
             output_tokens = limit if isinstance(limit, int) else self.pack.max_tokens
-            most = self._budget.cost(count_tokens(prompt), output_tokens)
+            text = "\n".join(str(message["content"]) for message in messages)
+            most = self._budget.cost(count_tokens(text), output_tokens)
         self._budget.reserve(most)
         spent = 0.0
         try:
-            reply = await self._client.complete([{"role": "user", "content": prompt}])
+            reply = await self._client(body).complete(messages)
             used = tokens_used(reply.usage)
             spent = most if used is None else self._budget.cost(*used)
         finally:
@@ -130,18 +273,11 @@ class Judge(Generic[V]):
         await asyncio.sleep(wait)
 
 
-@dataclass(frozen=True)
-class Opinion(Generic[V]):
-    """What a model said, once or several times."""
-
-    verdicts: Sequence[V]
-    replies: Sequence[str]
-    usage: Mapping[str, Any]
-
-    @property
-    def agreement(self) -> float:
-        """The share of calls that gave the most frequent verdict."""
-        return max(map(self.verdicts.count, self.verdicts)) / len(self.verdicts)
+def _with_cached(usage: Mapping[str, Any]) -> dict[str, Any]:
+    """Return usage with the cached tokens of the prompt where the daemon looks for them."""
+    details = usage.get("prompt_tokens_details")
+    cached = details.get("cached_tokens") if isinstance(details, Mapping) else None
+    return {**usage, "cached_prompt_tokens": cached} if isinstance(cached, int) else dict(usage)
 
 
 @functools.lru_cache(maxsize=32)

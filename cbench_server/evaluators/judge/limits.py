@@ -1,4 +1,4 @@
-"""Limits of a judge: how often it is asked, and what that may cost."""
+"""Limits of a judge: how often it is asked, how much at once, and what that may cost."""
 
 import asyncio
 import functools
@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cbench_server.errors import InvalidInput
+from cbench_server.models.level import Level
 from cbench_server.scoring.assessment import GaveUp
 
 _MILLION = 1_000_000
@@ -38,6 +39,12 @@ class Pace:
 def pace_of(base_url: str, model: str) -> Pace:
     """Return the pace that everyone in this process shares who asks that model."""
     return Pace()
+
+
+@functools.cache
+def level_of(base_url: str, model: str) -> Level:
+    """Return the level of calls in flight that all judges share which ask that model."""
+    return Level()
 
 
 class Budget:

@@ -1,11 +1,12 @@
 """Memory judge: a model says whether an answer from memory is correct."""
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from cbench_server.evaluators.inputs import ScoreInfo, reference_text, response_text
 from cbench_server.evaluators.judge.evaluator import JudgeEvaluator
 from cbench_server.evaluators.judge.packs import VerdictKind
+from cbench_server.evaluators.judge.prompt import build_prompt
 from cbench_server.evaluators.judge.verdicts import parse_yes_no
 from cbench_server.types import Assessment, Example, Scores
 
@@ -31,12 +32,10 @@ class MemoryJudge(JudgeEvaluator):
     model: str = "claude-haiku-4-5-20251001"
     pack: str = field(default="memory-qa", kw_only=True)
 
-    kind: ClassVar[VerdictKind] = "yes-no"
-    parse: ClassVar[Any] = staticmethod(parse_yes_no)
+    kinds: ClassVar[tuple[VerdictKind, ...]] = ("yes-no",)
     failed: ClassVar[Scores] = {"memory_judge": 0.0, "memory_judge_raw": 0.0}
 
-    async def assess(self, original: Example, processed: Example) -> Assessment:
-        """Have the response judged; raises EvaluatorBroken if the judge gives no verdict."""
+    async def _assess(self, original: Example, processed: Example) -> Assessment:
         reference = reference_text(original)
         if not reference:
             return Assessment(
@@ -46,13 +45,13 @@ class MemoryJudge(JudgeEvaluator):
         if not response.strip():
             return Assessment({**self.failed}, {"reason": "the response is empty"})
         question = original.get("question")
-        opinion = await self._judge.ask(
-            [
-                ("QUESTION", "" if question is None else str(question)),
-                ("REFERENCE", reference),
-                ("RESPONSE", response),
-            ]
-        )
+        sections = [
+            ("QUESTION", "" if question is None else str(question)),
+            ("REFERENCE", reference),
+            ("RESPONSE", response),
+        ]
+        prompt = build_prompt(self._judge.pack, sections, original)
+        opinion = await self._judge.ask(prompt, parse_yes_no)
         share = sum(opinion.verdicts) / len(opinion.verdicts)
         is_correct = share > 0.5
         scores = {"memory_judge": float(is_correct), "memory_judge_raw": share}

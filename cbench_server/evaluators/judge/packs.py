@@ -1,13 +1,20 @@
-"""Judge packs: named prompts, each known by the digest of its words."""
+"""Judge packs: what a judge is asked and how it answers, known by the digest of their words."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
 from typing import Literal
 
-from cbench_server.errors import UnknownName
+from cbench_server.errors import InvalidInput, UnknownName
+from cbench_server.evaluators.judge.verdicts import FIVE, Scale
+from cbench_server.types import Example
 
-VerdictKind = Literal["rating", "yes-no"]
+VerdictKind = Literal["rating", "yes-no", "pairwise"]
+
+ABSTENTION = "abstention"
+"""The type of question that has no answer."""
+_PLACEHOLDERS = ("{question}", "{answer}", "{response}")
 
 
 @dataclass(frozen=True)
@@ -19,71 +26,68 @@ class JudgePack:
     instructions: str
     closing: str
     """How to reply; said last, after the judged material."""
+    reminder: str
+    """What is said to a judge whose reply had no verdict."""
     max_tokens: int
     shows_reference: bool = True
+    scale: Scale = FIVE
+    by_type: Mapping[str, str] = field(default_factory=dict)
+    """Instructions for questions of certain types, instead of the others."""
+    is_by_turn: bool = False
+    """Whether each turn of a conversation gets a verdict of its own."""
+    averages_types: bool = False
+    """Whether the benchmark also publishes the mean of the means by type."""
+    templates: Mapping[str, str] = field(default_factory=dict)
+    """Whole prompts from a file, by type ("" for all others), with {question}, {answer} and
+    {response}; they stand in place of our own words."""
 
     @cached_property
     def digest(self) -> str:
         """Twelve hexadecimal digits of what the pack says."""
-        said = "\0".join([self.kind, self.instructions, self.closing, str(self.shows_reference)])
-        return blake2b(said.encode(), digest_size=6).hexdigest()
+        said = [self.kind, self.instructions, self.closing, str(self.shows_reference)]
+        said += [text for pair in sorted(self.by_type.items()) for text in pair]
+        said += [text for pair in sorted(self.templates.items()) for text in pair]
+        return blake2b("\0".join(said).encode(), digest_size=6).hexdigest()
+
+    def type_of(self, original: Example) -> str:
+        """Name the prompt that a question gets; empty for the one of all others."""
+        known = self.templates or self.by_type
+        if original.get("is_abstention") and ABSTENTION in known:
+            return ABSTENTION
+        kind = str(original.get("question_type") or "")
+        return kind if kind in known else ""
+
+    def instructions_for(self, original: Example) -> str:
+        """Return what is said before the material."""
+        return self.by_type.get(self.type_of(original), self.instructions)
+
+    def template_for(self, original: Example) -> str:
+        """Return the whole prompt where it comes from a file; else the empty text."""
+        return self.templates.get(self.type_of(original), "")
+
+    def with_templates(self, templates: Mapping[str, str]) -> "JudgePack":
+        """Take whole prompts instead of ours; raise InvalidInput for one that lacks a part."""
+        if self.kind == "pairwise" or self.is_by_turn:
+            raise InvalidInput(f'the pack "{self.name}" takes no prompts from a file')
+        if "" not in templates and not set(self.by_type) <= set(templates):
+            missing = ", ".join(sorted(set(self.by_type) - set(templates))) or '""'
+            raise InvalidInput(
+                f'the prompts for pack "{self.name}" lack {missing}; name the prompt for all other '
+                'questions ""'
+            )
+        for kind, text in templates.items():
+            for part in _PLACEHOLDERS:
+                if part not in text and not (part == "{answer}" and not self.shows_reference):
+                    raise InvalidInput(f'the prompt "{kind}" does not say where {part} stands')
+        return replace(self, templates=dict(templates))
 
 
-_SCALE = """\
-1: wrong, irrelevant, or no answer at all
-2: major errors, or most of what matters is missing
-3: partly right, but key details are missing or wrong
-4: right, with minor flaws
-5: excellent: right and complete"""
+def pack_named(name: str, kinds: Sequence[VerdictKind]) -> JudgePack:
+    """Return the pack of that name whose verdicts are of one of the kinds, or raise UnknownName."""
+    from cbench_server.evaluators.judge.answer_packs import ANSWER_PACKS
+    from cbench_server.evaluators.judge.open_packs import OPEN_PACKS
 
-_RATE = "Now rate the RESPONSE. Reply with one number from 1 to 5 and nothing else."
-
-CORRECTNESS = JudgePack(
-    name="correctness",
-    kind="rating",
-    instructions=f"""\
-You are an expert judge of answers. Rate how well the RESPONSE answers the QUESTION, on this scale:
-{_SCALE}
-Where a REFERENCE is given, it holds the correct answer, or several that are accepted: what agrees \
-with it in substance is right, however it is worded. Where none is given, judge by what you \
-know.""",
-    closing=_RATE,
-    max_tokens=16,
-)
-
-HELPFULNESS = JudgePack(
-    name="helpfulness",
-    kind="rating",
-    instructions=f"""\
-You are an expert judge of answers to open questions. Rate how well the RESPONSE serves whoever \
-asked the QUESTION: whether it is relevant, accurate, thorough and clear. Length by itself earns \
-nothing. Use this scale:
-{_SCALE}""",
-    closing=_RATE,
-    max_tokens=16,
-    shows_reference=False,
-)
-
-MEMORY_QA = JudgePack(
-    name="memory-qa",
-    kind="yes-no",
-    instructions="""\
-You are a strict but fair judge of a system that answers questions about past conversations. \
-Decide whether the RESPONSE answers the QUESTION correctly, given the REFERENCE, which holds the \
-correct answer or several that are accepted. It is correct when it conveys the same essential \
-information; other words and further context do no harm. It is not correct when the essential \
-information is missing, different or contradicted.""",
-    closing="Is the RESPONSE correct? Reply with YES or NO on the first line, "
-    "then give the reason in one sentence.",
-    max_tokens=64,
-)
-
-PACKS = {pack.name: pack for pack in (CORRECTNESS, HELPFULNESS, MEMORY_QA)}
-
-
-def pack_named(name: str, kind: VerdictKind) -> JudgePack:
-    """Return the pack of that name whose verdicts are of that kind, or raise UnknownName."""
-    fitting = {pack.name: pack for pack in PACKS.values() if pack.kind == kind}
+    fitting = {pack.name: pack for pack in (*OPEN_PACKS, *ANSWER_PACKS) if pack.kind in kinds}
     if name not in fitting:
         raise UnknownName("judge pack", name, fitting)
     return fitting[name]

@@ -6,7 +6,7 @@ from typing import Any
 
 from cbench_server.errors import InvalidInput
 
-_SHOWN_LAST = ("pack", "strip_thinking")
+_SHOWN_LAST = ("pack", "strip_thinking", "label", "prompts", "self_graded")
 
 
 @dataclass(eq=False, repr=False)
@@ -17,7 +17,8 @@ class JudgeSettings:
         base_url: The root of an OpenAI-compatible endpoint; `/v1/chat/completions` is added.
         api_key: None means `OPENAI_API_KEY` from the environment, "" means no key.
         timeout: Seconds for one attempt.
-        max_retries: Attempts after the first, also after a reply without a verdict.
+        max_retries: Attempts after the first, for a request that was not answered. A reply without
+            a verdict is asked about once more in any case.
         retry_base_delay: Seconds; doubled with every attempt, then jittered.
         pack: The prompt, by name.
         repeats: How often each pair is judged.
@@ -26,6 +27,10 @@ class JudgeSettings:
         input_price: US dollars per million tokens of the prompt.
         output_price: US dollars per million tokens of the reply.
         extra_body: Further keys of the request; one that is None is left out.
+        label: Added to the names of the evaluator and its scores, to tell several judges apart.
+        prompts: Whole prompts in place of the pack's own, by type of question; "" is the one
+            for all others. They say with {question}, {answer} and {response} where those stand.
+        self_graded: Whether the judge's model was not chosen apart from the one under test.
     """
 
     base_url: str
@@ -43,6 +48,9 @@ class JudgeSettings:
     output_price: float = 0.0
     extra_body: Mapping[str, Any] | None = None
     strip_thinking: bool = True
+    label: str = ""
+    prompts: Mapping[str, str] | None = None
+    self_graded: bool = False
     options: dict[str, Any] = field(init=False)
     """The arguments as they are recorded, without the key."""
 
@@ -59,3 +67,4 @@ class JudgeSettings:
         names = [name for name in names if name not in _SHOWN_LAST]
         self.options = {name: getattr(self, name) for name in (*names, *_SHOWN_LAST)}
         self.options["extra_body"] = dict(self.extra_body or {})
+        self.options["prompts"] = dict(self.prompts or {})

@@ -3,12 +3,10 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
 import regex
-
-from cbench_server.evaluators.truthfulqa.overlap import overlap
 
 _ORDERS = (1, 2, 3, 4)
 # Punctuation is a token of its own unless digits are on both sides; symbols always are.
@@ -64,7 +62,7 @@ def bleu(response: BleuText, reference: BleuText) -> float:
     smoothing, logarithms, count = 1.0, 0.0, wanted
     for order, own in zip(_ORDERS, response.counts, strict=True):
         # Without a shared run there is no longer one either.
-        count = count and overlap(own, reference.runs(order))
+        count = count and _overlap(own, reference.runs(order))
         total = length - order + 1
         if not count:
             if order == 1:
@@ -73,3 +71,14 @@ def bleu(response: BleuText, reference: BleuText) -> float:
         logarithms += math.log(count / total if count else 1 / (smoothing * total))
     brevity = math.exp(1 - wanted / length) if length < wanted else 1.0
     return brevity * math.exp(logarithms / len(_ORDERS))
+
+
+def _overlap(counts: Mapping[tuple[str, ...], int], runs: Iterable[tuple[str, ...]]) -> int:
+    """Count the runs that are among those counted, none more often than it was counted."""
+    left = dict(counts)
+    shared = 0
+    for run in runs:
+        if count := left.get(run):
+            left[run] = count - 1
+            shared += 1
+    return shared

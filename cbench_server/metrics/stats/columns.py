@@ -8,15 +8,19 @@ from typing import Any
 
 from cbench_server.metrics.outcomes import (
     Outcome,
-    is_context_only,
+    Responses,
     is_system_failure,
     is_timeout,
     outcome_of,
 )
-from cbench_server.results import RETENTION, EvalRow
+from cbench_server.results import INGESTED_ALONE, RETENTION, RETRIED_ALONE, EvalRow
 
 DONE, FAILED, FAILED_BY_SYSTEM, TIMED_OUT = range(4)
 """What became of a row; a timeout is a failure of the system, too."""
+
+ALONE, RETRIED, INGESTED = 1, 2, 4
+"""How a row came about: timed alone, tried again alone, its conversation put in alone, or
+without a response."""
 
 UNKNOWN = -1
 """Stands for no group, and for tokens of a context that was not returned."""
@@ -68,7 +72,7 @@ class ScoreColumn:
 
 
 class Columns:
-    """Takes rows in any order, and keeps about 90 bytes of each."""
+    """Takes rows in any order, and keeps about 95 bytes of each."""
 
     def __init__(
         self,
@@ -88,15 +92,18 @@ class Columns:
         self.context_in = array("q")
         self.context_out = array("q")
         self.latency = array("d")
+        self.handler = array("f")
+        """What the system's own code took, undefined where nobody says."""
+        self.flags = array("b")
         self.queue_time = array("f")
         self.scoring_time = array("f")
         self.reader_time = array("f")
         self.scores = {field: ScoreColumn() for field in score_fields}
         self.score_names = Labels()
         """What the score is called that each row's dataset counts."""
-        self.retention = ScoreColumn()
-        """What counts instead for a system that never responds."""
-        self.context_only = array("b")
+        self.responses = Responses()
+        self.retention = ScoreColumn() if None in self.scores else None
+        """What counts instead for a system that never responds; None from its first response."""
         self.every: dict[str, array[float]] | None = {} if every_score else None
         """All scores there are, where they are wanted."""
         self.extras = {extra: extra.new_store() for extra in extras}
@@ -129,22 +136,33 @@ class Columns:
         self.context_in.extend([UNKNOWN if a is None or b is None else a for a, b in contexts])
         self.context_out.extend([UNKNOWN if a is None or b is None else b for a, b in contexts])
         self.latency.extend([row.latency for row in rows])
+        handler = [row.handler_seconds for row in rows]
+        self.handler.extend([math.nan if seconds is None else seconds for seconds in handler])
+        self.flags.extend([_flags(row) if row.alone or row.marks else 0 for row in rows])
         self.queue_time.extend([row.queue_time for row in rows])
         self.scoring_time.extend([row.scoring_time for row in rows])
         self.reader_time.extend([row.reader_time for row in rows])
-        self.context_only.extend([is_context_only(row) for row in rows])
         if self.every is not None:
             self._extend_every(self.every, rows)
         for row in rows:
             self.score_names.append(row.primary_score)
-        if None in self.scores:
-            self.retention.extend(rows, [RETENTION] * len(rows))
+        self._note_responses(rows)
         for field, column in self.scores.items():
             names = [row.primary_score for row in rows] if field is None else [field] * len(rows)
             column.extend(rows, names)
         for extra, store in self.extras.items():
             for row in rows:
                 store.append(extra.take(row))
+
+    def _note_responses(self, rows: Sequence[EvalRow]) -> None:
+        if self.responses.has_response:
+            return
+        for row in rows:
+            self.responses.see(row)
+        if self.responses.has_response:
+            self.retention = None
+        elif self.retention is not None:
+            self.retention.extend(rows, [RETENTION] * len(rows))
 
     def _extend_every(self, every: "dict[str, array[float]]", rows: Sequence[EvalRow]) -> None:
         before = len(self) - len(rows)
@@ -166,3 +184,12 @@ def _outcome(row: EvalRow) -> int:
     if not is_system_failure(row):
         return FAILED
     return TIMED_OUT if is_timeout(row) else FAILED_BY_SYSTEM
+
+
+def _flags(row: EvalRow) -> int:
+    marks = row.marks
+    return (
+        (ALONE if row.alone else 0)
+        | (RETRIED if RETRIED_ALONE in marks else 0)
+        | (INGESTED if INGESTED_ALONE in marks else 0)
+    )

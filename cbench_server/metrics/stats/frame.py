@@ -10,8 +10,11 @@ from numpy.typing import NDArray
 
 from cbench_server.metrics.stats.bootstrap import bootstrap, sums_by_cluster
 from cbench_server.metrics.stats.columns import (
+    ALONE,
     DONE,
     FAILED_BY_SYSTEM,
+    INGESTED,
+    RETRIED,
     TIMED_OUT,
     UNKNOWN,
     Columns,
@@ -52,6 +55,44 @@ class Frame:
     scoring_time = property(lambda self: self.column(self._columns.scoring_time))
     reader_time = property(lambda self: self.column(self._columns.reader_time))
 
+    handler = property(lambda self: self.column(self._columns.handler))
+
+    @property
+    def has_latency(self) -> Flags:
+        """Rows whose time says something of the system: a call that was late has taken its time."""
+        return self.has_answer | self.timed_out
+
+    @property
+    def has_handler_time(self) -> Flags:
+        """Rows of which the system's SDK says what its code took."""
+        flags: Flags = ~np.isnan(self.handler)
+        return flags
+
+    @cached_property
+    def is_alone(self) -> Flags:
+        """Rows that were timed while nothing else was called."""
+        return self._has(ALONE)
+
+    @cached_property
+    def timed(self) -> Flags:
+        """Rows whose times are the system's own: those timed alone; in a run without them, all."""
+        alone = self.has_latency & self.is_alone
+        return alone if alone.any() else self.has_latency
+
+    @property
+    def was_retried_alone(self) -> Flags:
+        """Rows that were late among others, and tried again alone."""
+        return self._has(RETRIED)
+
+    @property
+    def was_ingested_alone(self) -> Flags:
+        """Rows about conversations that were put in while nothing else was called."""
+        return self._has(INGESTED)
+
+    def _has(self, flag: int) -> Flags:
+        flags: Flags = (self.column(self._columns.flags) & flag).astype(np.bool_)
+        return flags
+
     @property
     def has_context(self) -> Flags:
         """Rows whose system returned a context."""
@@ -66,11 +107,10 @@ class Frame:
         """All rows."""
         return np.ones(len(self), np.bool_)
 
-    @cached_property
+    @property
     def retains_only(self) -> bool:
         """Whether the system returned contexts, and not one response."""
-        context_only = self.column(self._columns.context_only).astype(np.bool_)
-        return bool(self.has_answer.any() and context_only[self.has_answer].all())
+        return self._columns.responses.retains_only
 
     @property
     def headline(self) -> tuple[str, ...]:
@@ -87,7 +127,7 @@ class Frame:
         columns = self._columns
         column, names = columns.scores[field], dict[str, int]()
         codes: Codes = np.zeros(len(self), np.int64)
-        if field is None and self.retains_only:
+        if field is None and self.retains_only and columns.retention:
             column, names = columns.retention, {RETENTION: 0}
         elif field is None:
             names, codes = columns.score_names.names, self.column(columns.score_names.codes)
@@ -134,6 +174,16 @@ class Frame:
         """Estimate percentiles of some rows, by nearest rank."""
         ordered = np.sort(values[where].astype(np.float64))
         return [percentile_of(ordered, percent) for percent in percents]
+
+    def first_of_groups(self, where: Flags) -> Flags:
+        """Choose one row of each group, such as a conversation, and repeat."""
+        places = np.flatnonzero(where)
+        group = self.column(self._columns.group)[places]
+        repeat = self.column(self._columns.repeat)[places]
+        _, first = np.unique(np.stack([group, repeat]), axis=1, return_index=True)
+        chosen: Flags = np.zeros(len(self), np.bool_)
+        chosen[places[first]] = True
+        return chosen
 
     def by_example(self, flags: Flags, where: Flags) -> tuple[Codes, Codes, Codes]:
         """Return, for each example, its rows, those with the flag, and its cluster."""
@@ -182,6 +232,10 @@ class Frame:
         """Return what was kept whole."""
         kept = self._columns.extras[extra]
         return [kept[place] for place in self._order]
+
+    def kept(self, extra: Extra) -> Any:
+        """Return what a further column keeps in a store of its own."""
+        return self._columns.extras[extra]
 
     def column(self, column: "array[Any]") -> NDArray[Any]:
         """Put what was kept of each row, as it came, into the order of the frame."""

@@ -654,7 +654,10 @@ type SystemRef struct {
 	Role SystemRole `protobuf:"varint,11,opt,name=role,proto3,enum=cbench.v1.SystemRole" json:"role,omitempty"`
 	// The option that this system and its siblings vary, such as `ratio`. Empty
 	// means that it is not part of a sweep.
-	SweptOption   string `protobuf:"bytes,12,opt,name=swept_option,json=sweptOption,proto3" json:"swept_option,omitempty"`
+	SweptOption string `protobuf:"bytes,12,opt,name=swept_option,json=sweptOption,proto3" json:"swept_option,omitempty"`
+	// The file in which the client that launched the system keeps what it
+	// prints. Recorded with the run, and not opened by the daemon.
+	Log           string `protobuf:"bytes,13,opt,name=log,proto3" json:"log,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -786,6 +789,13 @@ func (x *SystemRef) GetRole() SystemRole {
 func (x *SystemRef) GetSweptOption() string {
 	if x != nil {
 		return x.SweptOption
+	}
+	return ""
+}
+
+func (x *SystemRef) GetLog() string {
+	if x != nil {
+		return x.Log
 	}
 	return ""
 }
@@ -1905,7 +1915,9 @@ type SystemProgress struct {
 	// Rows that ended in a failure.
 	FailedRows int64 `protobuf:"varint,3,opt,name=failed_rows,json=failedRows,proto3" json:"failed_rows,omitempty"`
 	// Rows answered from the store instead of by the system.
-	ReusedRows    int64 `protobuf:"varint,4,opt,name=reused_rows,json=reusedRows,proto3" json:"reused_rows,omitempty"`
+	ReusedRows int64 `protobuf:"varint,4,opt,name=reused_rows,json=reusedRows,proto3" json:"reused_rows,omitempty"`
+	// Rows in all. Unset until the datasets have been counted.
+	TotalRows     *int64 `protobuf:"varint,5,opt,name=total_rows,json=totalRows,proto3,oneof" json:"total_rows,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1964,6 +1976,13 @@ func (x *SystemProgress) GetFailedRows() int64 {
 func (x *SystemProgress) GetReusedRows() int64 {
 	if x != nil {
 		return x.ReusedRows
+	}
+	return 0
+}
+
+func (x *SystemProgress) GetTotalRows() int64 {
+	if x != nil && x.TotalRows != nil {
+		return *x.TotalRows
 	}
 	return 0
 }
@@ -2879,7 +2898,8 @@ func (x *ListRunsRequest) GetLabels() map[string]string {
 // A page of runs.
 type ListRunsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The runs, newest first, without their configuration.
+	// The runs, newest first. Of their configuration there is only `headlines`,
+	// the names of the scores that count for each system.
 	Runs []*Run `protobuf:"bytes,1,rep,name=runs,proto3" json:"runs,omitempty"`
 	// Continues the list. Empty at the end.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
@@ -3367,7 +3387,13 @@ type RescoreRequest struct {
 	// Free-form labels shown with the new run.
 	Labels map[string]string `protobuf:"bytes,4,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Makes the request safe to repeat, as in `EvaluateRequest`.
-	RequestId     string `protobuf:"bytes,5,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	RequestId string `protobuf:"bytes,5,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// As in `RunSpec`.
+	AllowUnqualifiedJudges bool `protobuf:"varint,6,opt,name=allow_unqualified_judges,json=allowUnqualifiedJudges,proto3" json:"allow_unqualified_judges,omitempty"`
+	// As in `RunSpec`.
+	ErrataUpload string `protobuf:"bytes,7,opt,name=errata_upload,json=errataUpload,proto3" json:"errata_upload,omitempty"`
+	// As in `RunSpec`.
+	LabelsUpload  string `protobuf:"bytes,8,opt,name=labels_upload,json=labelsUpload,proto3" json:"labels_upload,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3433,6 +3459,27 @@ func (x *RescoreRequest) GetLabels() map[string]string {
 func (x *RescoreRequest) GetRequestId() string {
 	if x != nil {
 		return x.RequestId
+	}
+	return ""
+}
+
+func (x *RescoreRequest) GetAllowUnqualifiedJudges() bool {
+	if x != nil {
+		return x.AllowUnqualifiedJudges
+	}
+	return false
+}
+
+func (x *RescoreRequest) GetErrataUpload() string {
+	if x != nil {
+		return x.ErrataUpload
+	}
+	return ""
+}
+
+func (x *RescoreRequest) GetLabelsUpload() string {
+	if x != nil {
+		return x.LabelsUpload
 	}
 	return ""
 }
@@ -3735,14 +3782,20 @@ type DatasetInfo struct {
 	Available bool `protobuf:"varint,9,opt,name=available,proto3" json:"available,omitempty"`
 	// The score that counts for its rows.
 	PrimaryScore string `protobuf:"bytes,10,opt,name=primary_score,json=primaryScore,proto3" json:"primary_score,omitempty"`
-	// Whether that score is the benchmark's official metric, not a stand-in.
+	// Whether that score is the official metric of the benchmark.
 	OfficialMetric bool `protobuf:"varint,11,opt,name=official_metric,json=officialMetric,proto3" json:"official_metric,omitempty"`
 	// The licence of the data.
 	Licence string `protobuf:"bytes,12,opt,name=licence,proto3" json:"licence,omitempty"`
 	// Where it comes from, with the revision if it is pinned.
 	Source string `protobuf:"bytes,13,opt,name=source,proto3" json:"source,omitempty"`
 	// What to cite when publishing results on it. Empty means nothing.
-	Citation      string `protobuf:"bytes,14,opt,name=citation,proto3" json:"citation,omitempty"`
+	Citation string `protobuf:"bytes,14,opt,name=citation,proto3" json:"citation,omitempty"`
+	// What its configs measure, and how far that is what its authors measure. The
+	// first is that of the default config.
+	Protocols []*DatasetProtocol `protobuf:"bytes,15,rep,name=protocols,proto3" json:"protocols,omitempty"`
+	// The split of the default config that is here, if it is; it may be another
+	// one than the usual. Empty means none, or that there are no splits.
+	SplitHere     string `protobuf:"bytes,16,opt,name=split_here,json=splitHere,proto3" json:"split_here,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3875,6 +3928,240 @@ func (x *DatasetInfo) GetCitation() string {
 	return ""
 }
 
+func (x *DatasetInfo) GetProtocols() []*DatasetProtocol {
+	if x != nil {
+		return x.Protocols
+	}
+	return nil
+}
+
+func (x *DatasetInfo) GetSplitHere() string {
+	if x != nil {
+		return x.SplitHere
+	}
+	return ""
+}
+
+// What some configs of a dataset measure, and how.
+type DatasetProtocol struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The configs it holds for. One without a name is the empty text.
+	Configs []string `protobuf:"bytes,1,rep,name=configs,proto3" json:"configs,omitempty"`
+	// Whose rules it follows. Empty means only its own.
+	Follows string `protobuf:"bytes,2,opt,name=follows,proto3" json:"follows,omitempty"`
+	// Where the rows come from.
+	Source string `protobuf:"bytes,3,opt,name=source,proto3" json:"source,omitempty"`
+	// The revision of the source, if it is pinned.
+	Revision string `protobuf:"bytes,4,opt,name=revision,proto3" json:"revision,omitempty"`
+	// The split that is read unless another is asked for.
+	Split string `protobuf:"bytes,5,opt,name=split,proto3" json:"split,omitempty"`
+	// The fields a system gets, besides the id.
+	Shown []string `protobuf:"bytes,6,rep,name=shown,proto3" json:"shown,omitempty"`
+	// The fields it does not get.
+	Withheld []string `protobuf:"bytes,7,rep,name=withheld,proto3" json:"withheld,omitempty"`
+	// How the answer is read from a response.
+	Extraction string `protobuf:"bytes,8,opt,name=extraction,proto3" json:"extraction,omitempty"`
+	// The evaluators, with their settings.
+	Evaluators []*EvaluatorRef `protobuf:"bytes,9,rep,name=evaluators,proto3" json:"evaluators,omitempty"`
+	// The score that counts. Empty means that there is none.
+	PrimaryScore string `protobuf:"bytes,10,opt,name=primary_score,json=primaryScore,proto3" json:"primary_score,omitempty"`
+	// What a row counts on which the system failed. Unset means that it is not
+	// known.
+	Worst *float64 `protobuf:"fixed64,11,opt,name=worst,proto3,oneof" json:"worst,omitempty"`
+	// The fields by which results are published.
+	Groups []string `protobuf:"bytes,12,rep,name=groups,proto3" json:"groups,omitempty"`
+	// How rows become one figure.
+	Aggregate string `protobuf:"bytes,13,opt,name=aggregate,proto3" json:"aggregate,omitempty"`
+	// How far each side of it is what the authors do: `data`, `prompt`, `metric`
+	// and `aggregation`.
+	Axes          map[string]*ProtocolAxis `protobuf:"bytes,14,rep,name=axes,proto3" json:"axes,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DatasetProtocol) Reset() {
+	*x = DatasetProtocol{}
+	mi := &file_cbench_v1_bench_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DatasetProtocol) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DatasetProtocol) ProtoMessage() {}
+
+func (x *DatasetProtocol) ProtoReflect() protoreflect.Message {
+	mi := &file_cbench_v1_bench_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DatasetProtocol.ProtoReflect.Descriptor instead.
+func (*DatasetProtocol) Descriptor() ([]byte, []int) {
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *DatasetProtocol) GetConfigs() []string {
+	if x != nil {
+		return x.Configs
+	}
+	return nil
+}
+
+func (x *DatasetProtocol) GetFollows() string {
+	if x != nil {
+		return x.Follows
+	}
+	return ""
+}
+
+func (x *DatasetProtocol) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *DatasetProtocol) GetRevision() string {
+	if x != nil {
+		return x.Revision
+	}
+	return ""
+}
+
+func (x *DatasetProtocol) GetSplit() string {
+	if x != nil {
+		return x.Split
+	}
+	return ""
+}
+
+func (x *DatasetProtocol) GetShown() []string {
+	if x != nil {
+		return x.Shown
+	}
+	return nil
+}
+
+func (x *DatasetProtocol) GetWithheld() []string {
+	if x != nil {
+		return x.Withheld
+	}
+	return nil
+}
+
+func (x *DatasetProtocol) GetExtraction() string {
+	if x != nil {
+		return x.Extraction
+	}
+	return ""
+}
+
+func (x *DatasetProtocol) GetEvaluators() []*EvaluatorRef {
+	if x != nil {
+		return x.Evaluators
+	}
+	return nil
+}
+
+func (x *DatasetProtocol) GetPrimaryScore() string {
+	if x != nil {
+		return x.PrimaryScore
+	}
+	return ""
+}
+
+func (x *DatasetProtocol) GetWorst() float64 {
+	if x != nil && x.Worst != nil {
+		return *x.Worst
+	}
+	return 0
+}
+
+func (x *DatasetProtocol) GetGroups() []string {
+	if x != nil {
+		return x.Groups
+	}
+	return nil
+}
+
+func (x *DatasetProtocol) GetAggregate() string {
+	if x != nil {
+		return x.Aggregate
+	}
+	return ""
+}
+
+func (x *DatasetProtocol) GetAxes() map[string]*ProtocolAxis {
+	if x != nil {
+		return x.Axes
+	}
+	return nil
+}
+
+// One side of a protocol beside the official one.
+type ProtocolAxis struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// `same`, `differs`, or `external` if an outside harness or judge is needed.
+	Status string `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
+	// What differs, or is needed, in one sentence. Empty if it is the same.
+	Why           string `protobuf:"bytes,2,opt,name=why,proto3" json:"why,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProtocolAxis) Reset() {
+	*x = ProtocolAxis{}
+	mi := &file_cbench_v1_bench_proto_msgTypes[42]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProtocolAxis) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProtocolAxis) ProtoMessage() {}
+
+func (x *ProtocolAxis) ProtoReflect() protoreflect.Message {
+	mi := &file_cbench_v1_bench_proto_msgTypes[42]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProtocolAxis.ProtoReflect.Descriptor instead.
+func (*ProtocolAxis) Descriptor() ([]byte, []int) {
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{42}
+}
+
+func (x *ProtocolAxis) GetStatus() string {
+	if x != nil {
+		return x.Status
+	}
+	return ""
+}
+
+func (x *ProtocolAxis) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
+}
+
 // One registered metric.
 type MetricInfo struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3890,7 +4177,7 @@ type MetricInfo struct {
 
 func (x *MetricInfo) Reset() {
 	*x = MetricInfo{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[41]
+	mi := &file_cbench_v1_bench_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3902,7 +4189,7 @@ func (x *MetricInfo) String() string {
 func (*MetricInfo) ProtoMessage() {}
 
 func (x *MetricInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[41]
+	mi := &file_cbench_v1_bench_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3915,7 +4202,7 @@ func (x *MetricInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MetricInfo.ProtoReflect.Descriptor instead.
 func (*MetricInfo) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{41}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *MetricInfo) GetName() string {
@@ -4007,7 +4294,7 @@ const file_cbench_v1_bench_proto_rawDesc = "" +
 	"max_tokens\x18\x04 \x01(\x05H\x01R\tmaxTokens\x88\x01\x01\x12\x14\n" +
 	"\x05plain\x18\x05 \x01(\bR\x05plainB\v\n" +
 	"\t_few_shotB\r\n" +
-	"\v_max_tokens\"\x93\x04\n" +
+	"\v_max_tokens\"\xa5\x04\n" +
 	"\tSystemRef\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\x06target\x18\x02 \x01(\tH\x00R\x06target\x12\x1c\n" +
@@ -4024,7 +4311,8 @@ const file_cbench_v1_bench_proto_rawDesc = "" +
 	"credential\x18\t \x01(\tR\n" +
 	"credential\x12)\n" +
 	"\x04role\x18\v \x01(\x0e2\x15.cbench.v1.SystemRoleR\x04role\x12!\n" +
-	"\fswept_option\x18\f \x01(\tR\vsweptOption\x1aL\n" +
+	"\fswept_option\x18\f \x01(\tR\vsweptOption\x12\x10\n" +
+	"\x03log\x18\r \x01(\tR\x03log\x1aL\n" +
 	"\fOptionsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12&\n" +
 	"\x05value\x18\x02 \x01(\v2\x10.cbench.v1.ValueR\x05value:\x028\x01B\n" +
@@ -4131,14 +4419,17 @@ const file_cbench_v1_bench_proto_rawDesc = "" +
 	"\n" +
 	"total_rows\x18\x03 \x01(\x03H\x00R\ttotalRows\x88\x01\x01\x123\n" +
 	"\asystems\x18\x04 \x03(\v2\x19.cbench.v1.SystemProgressR\asystemsB\r\n" +
-	"\v_total_rows\"\x91\x01\n" +
+	"\v_total_rows\"\xc4\x01\n" +
 	"\x0eSystemProgress\x12\x16\n" +
 	"\x06system\x18\x01 \x01(\tR\x06system\x12%\n" +
 	"\x0ecompleted_rows\x18\x02 \x01(\x03R\rcompletedRows\x12\x1f\n" +
 	"\vfailed_rows\x18\x03 \x01(\x03R\n" +
 	"failedRows\x12\x1f\n" +
 	"\vreused_rows\x18\x04 \x01(\x03R\n" +
-	"reusedRows\"\x95\x05\n" +
+	"reusedRows\x12\"\n" +
+	"\n" +
+	"total_rows\x18\x05 \x01(\x03H\x00R\ttotalRows\x88\x01\x01B\r\n" +
+	"\v_total_rows\"\x95\x05\n" +
 	"\x03Run\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12&\n" +
 	"\x04spec\x18\x02 \x01(\v2\x12.cbench.v1.RunSpecR\x04spec\x12)\n" +
@@ -4278,7 +4569,7 @@ const file_cbench_v1_bench_proto_rawDesc = "" +
 	"\x03run\x18\x01 \x01(\v2\x0e.cbench.v1.RunR\x03run\")\n" +
 	"\x10DeleteRunRequest\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\"\x13\n" +
-	"\x11DeleteRunResponse\"\xa6\x02\n" +
+	"\x11DeleteRunResponse\"\xaa\x03\n" +
 	"\x0eRescoreRequest\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x127\n" +
 	"\n" +
@@ -4287,7 +4578,10 @@ const file_cbench_v1_bench_proto_rawDesc = "" +
 	"\x11references_upload\x18\x03 \x01(\tR\x10referencesUpload\x12=\n" +
 	"\x06labels\x18\x04 \x03(\v2%.cbench.v1.RescoreRequest.LabelsEntryR\x06labels\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x05 \x01(\tR\trequestId\x1a9\n" +
+	"request_id\x18\x05 \x01(\tR\trequestId\x128\n" +
+	"\x18allow_unqualified_judges\x18\x06 \x01(\bR\x16allowUnqualifiedJudges\x12#\n" +
+	"\rerrata_upload\x18\a \x01(\tR\ferrataUpload\x12#\n" +
+	"\rlabels_upload\x18\b \x01(\tR\flabelsUpload\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"3\n" +
@@ -4307,7 +4601,7 @@ const file_cbench_v1_bench_proto_rawDesc = "" +
 	"\ametrics\x18\x03 \x03(\v2\x15.cbench.v1.MetricInfoR\ametrics\x12/\n" +
 	"\asystems\x18\x04 \x03(\v2\x15.cbench.v1.SystemInfoR\asystems\x12<\n" +
 	"\x0ememory_systems\x18\x05 \x03(\v2\x15.cbench.v1.SystemInfoR\rmemorySystems\x12%\n" +
-	"\x0eserver_version\x18\x06 \x01(\tR\rserverVersion\"\xb8\x03\n" +
+	"\x0eserver_version\x18\x06 \x01(\tR\rserverVersion\"\x91\x04\n" +
 	"\vDatasetInfo\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12\x1a\n" +
@@ -4325,8 +4619,38 @@ const file_cbench_v1_bench_proto_rawDesc = "" +
 	"\x0fofficial_metric\x18\v \x01(\bR\x0eofficialMetric\x12\x18\n" +
 	"\alicence\x18\f \x01(\tR\alicence\x12\x16\n" +
 	"\x06source\x18\r \x01(\tR\x06source\x12\x1a\n" +
-	"\bcitation\x18\x0e \x01(\tR\bcitationB\a\n" +
-	"\x05_size\"V\n" +
+	"\bcitation\x18\x0e \x01(\tR\bcitation\x128\n" +
+	"\tprotocols\x18\x0f \x03(\v2\x1a.cbench.v1.DatasetProtocolR\tprotocols\x12\x1d\n" +
+	"\n" +
+	"split_here\x18\x10 \x01(\tR\tsplitHereB\a\n" +
+	"\x05_size\"\xa6\x04\n" +
+	"\x0fDatasetProtocol\x12\x18\n" +
+	"\aconfigs\x18\x01 \x03(\tR\aconfigs\x12\x18\n" +
+	"\afollows\x18\x02 \x01(\tR\afollows\x12\x16\n" +
+	"\x06source\x18\x03 \x01(\tR\x06source\x12\x1a\n" +
+	"\brevision\x18\x04 \x01(\tR\brevision\x12\x14\n" +
+	"\x05split\x18\x05 \x01(\tR\x05split\x12\x14\n" +
+	"\x05shown\x18\x06 \x03(\tR\x05shown\x12\x1a\n" +
+	"\bwithheld\x18\a \x03(\tR\bwithheld\x12\x1e\n" +
+	"\n" +
+	"extraction\x18\b \x01(\tR\n" +
+	"extraction\x127\n" +
+	"\n" +
+	"evaluators\x18\t \x03(\v2\x17.cbench.v1.EvaluatorRefR\n" +
+	"evaluators\x12#\n" +
+	"\rprimary_score\x18\n" +
+	" \x01(\tR\fprimaryScore\x12\x19\n" +
+	"\x05worst\x18\v \x01(\x01H\x00R\x05worst\x88\x01\x01\x12\x16\n" +
+	"\x06groups\x18\f \x03(\tR\x06groups\x12\x1c\n" +
+	"\taggregate\x18\r \x01(\tR\taggregate\x128\n" +
+	"\x04axes\x18\x0e \x03(\v2$.cbench.v1.DatasetProtocol.AxesEntryR\x04axes\x1aP\n" +
+	"\tAxesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12-\n" +
+	"\x05value\x18\x02 \x01(\v2\x17.cbench.v1.ProtocolAxisR\x05value:\x028\x01B\b\n" +
+	"\x06_worst\"8\n" +
+	"\fProtocolAxis\x12\x16\n" +
+	"\x06status\x18\x01 \x01(\tR\x06status\x12\x10\n" +
+	"\x03why\x18\x02 \x01(\tR\x03why\"V\n" +
 	"\n" +
 	"MetricInfo\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
@@ -4379,7 +4703,7 @@ func file_cbench_v1_bench_proto_rawDescGZIP() []byte {
 }
 
 var file_cbench_v1_bench_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_cbench_v1_bench_proto_msgTypes = make([]protoimpl.MessageInfo, 59)
+var file_cbench_v1_bench_proto_msgTypes = make([]protoimpl.MessageInfo, 62)
 var file_cbench_v1_bench_proto_goTypes = []any{
 	(RunKind)(0),                   // 0: cbench.v1.RunKind
 	(SystemRole)(0),                // 1: cbench.v1.SystemRole
@@ -4425,148 +4749,155 @@ var file_cbench_v1_bench_proto_goTypes = []any{
 	(*ListComponentsRequest)(nil),  // 41: cbench.v1.ListComponentsRequest
 	(*ListComponentsResponse)(nil), // 42: cbench.v1.ListComponentsResponse
 	(*DatasetInfo)(nil),            // 43: cbench.v1.DatasetInfo
-	(*MetricInfo)(nil),             // 44: cbench.v1.MetricInfo
-	nil,                            // 45: cbench.v1.RunSpec.LabelsEntry
-	nil,                            // 46: cbench.v1.SystemRef.OptionsEntry
-	nil,                            // 47: cbench.v1.ModelRef.OptionsEntry
-	nil,                            // 48: cbench.v1.EvaluatorRef.OptionsEntry
-	nil,                            // 49: cbench.v1.MetricRef.OptionsEntry
-	nil,                            // 50: cbench.v1.DatasetRef.WhereEntry
-	nil,                            // 51: cbench.v1.DatasetRef.MappingEntry
-	nil,                            // 52: cbench.v1.Run.ConfigEntry
-	nil,                            // 53: cbench.v1.SystemSummary.MetricsEntry
-	nil,                            // 54: cbench.v1.EvalRow.ScoresEntry
-	nil,                            // 55: cbench.v1.EvalRow.MetadataEntry
-	nil,                            // 56: cbench.v1.EvalRow.ProcessedEntry
-	nil,                            // 57: cbench.v1.EvalRow.CostUsdEntry
-	nil,                            // 58: cbench.v1.EvalRow.GroupsEntry
-	nil,                            // 59: cbench.v1.EvaluatorNote.DetailsEntry
-	nil,                            // 60: cbench.v1.ListRunsRequest.LabelsEntry
-	nil,                            // 61: cbench.v1.RescoreRequest.LabelsEntry
-	(*durationpb.Duration)(nil),    // 62: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil),  // 63: google.protobuf.Timestamp
-	(*Failure)(nil),                // 64: cbench.v1.Failure
-	(*ExampleId)(nil),              // 65: cbench.v1.ExampleId
-	(*Usage)(nil),                  // 66: cbench.v1.Usage
-	(*Example)(nil),                // 67: cbench.v1.Example
-	(*EvaluatorInfo)(nil),          // 68: cbench.v1.EvaluatorInfo
-	(*SystemInfo)(nil),             // 69: cbench.v1.SystemInfo
-	(*Value)(nil),                  // 70: cbench.v1.Value
+	(*DatasetProtocol)(nil),        // 44: cbench.v1.DatasetProtocol
+	(*ProtocolAxis)(nil),           // 45: cbench.v1.ProtocolAxis
+	(*MetricInfo)(nil),             // 46: cbench.v1.MetricInfo
+	nil,                            // 47: cbench.v1.RunSpec.LabelsEntry
+	nil,                            // 48: cbench.v1.SystemRef.OptionsEntry
+	nil,                            // 49: cbench.v1.ModelRef.OptionsEntry
+	nil,                            // 50: cbench.v1.EvaluatorRef.OptionsEntry
+	nil,                            // 51: cbench.v1.MetricRef.OptionsEntry
+	nil,                            // 52: cbench.v1.DatasetRef.WhereEntry
+	nil,                            // 53: cbench.v1.DatasetRef.MappingEntry
+	nil,                            // 54: cbench.v1.Run.ConfigEntry
+	nil,                            // 55: cbench.v1.SystemSummary.MetricsEntry
+	nil,                            // 56: cbench.v1.EvalRow.ScoresEntry
+	nil,                            // 57: cbench.v1.EvalRow.MetadataEntry
+	nil,                            // 58: cbench.v1.EvalRow.ProcessedEntry
+	nil,                            // 59: cbench.v1.EvalRow.CostUsdEntry
+	nil,                            // 60: cbench.v1.EvalRow.GroupsEntry
+	nil,                            // 61: cbench.v1.EvaluatorNote.DetailsEntry
+	nil,                            // 62: cbench.v1.ListRunsRequest.LabelsEntry
+	nil,                            // 63: cbench.v1.RescoreRequest.LabelsEntry
+	nil,                            // 64: cbench.v1.DatasetProtocol.AxesEntry
+	(*durationpb.Duration)(nil),    // 65: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),  // 66: google.protobuf.Timestamp
+	(*Failure)(nil),                // 67: cbench.v1.Failure
+	(*ExampleId)(nil),              // 68: cbench.v1.ExampleId
+	(*Usage)(nil),                  // 69: cbench.v1.Usage
+	(*Example)(nil),                // 70: cbench.v1.Example
+	(*EvaluatorInfo)(nil),          // 71: cbench.v1.EvaluatorInfo
+	(*SystemInfo)(nil),             // 72: cbench.v1.SystemInfo
+	(*Value)(nil),                  // 73: cbench.v1.Value
 }
 var file_cbench_v1_bench_proto_depIdxs = []int32{
-	5,  // 0: cbench.v1.RunSpec.systems:type_name -> cbench.v1.SystemRef
-	11, // 1: cbench.v1.RunSpec.datasets:type_name -> cbench.v1.DatasetRef
-	9,  // 2: cbench.v1.RunSpec.evaluators:type_name -> cbench.v1.EvaluatorRef
-	10, // 3: cbench.v1.RunSpec.metrics:type_name -> cbench.v1.MetricRef
-	62, // 4: cbench.v1.RunSpec.row_timeout:type_name -> google.protobuf.Duration
-	45, // 5: cbench.v1.RunSpec.labels:type_name -> cbench.v1.RunSpec.LabelsEntry
-	0,  // 6: cbench.v1.RunSpec.kind:type_name -> cbench.v1.RunKind
-	7,  // 7: cbench.v1.RunSpec.reader:type_name -> cbench.v1.ModelRef
-	62, // 8: cbench.v1.RunSpec.wait_timeout:type_name -> google.protobuf.Duration
-	4,  // 9: cbench.v1.RunSpec.prompt:type_name -> cbench.v1.Prompt
-	7,  // 10: cbench.v1.SystemRef.proxy:type_name -> cbench.v1.ModelRef
-	46, // 11: cbench.v1.SystemRef.options:type_name -> cbench.v1.SystemRef.OptionsEntry
-	6,  // 12: cbench.v1.SystemRef.tls:type_name -> cbench.v1.TlsOptions
-	1,  // 13: cbench.v1.SystemRef.role:type_name -> cbench.v1.SystemRole
-	47, // 14: cbench.v1.ModelRef.options:type_name -> cbench.v1.ModelRef.OptionsEntry
-	8,  // 15: cbench.v1.ModelRef.price:type_name -> cbench.v1.Price
-	62, // 16: cbench.v1.ModelRef.timeout:type_name -> google.protobuf.Duration
-	48, // 17: cbench.v1.EvaluatorRef.options:type_name -> cbench.v1.EvaluatorRef.OptionsEntry
-	49, // 18: cbench.v1.MetricRef.options:type_name -> cbench.v1.MetricRef.OptionsEntry
-	50, // 19: cbench.v1.DatasetRef.where:type_name -> cbench.v1.DatasetRef.WhereEntry
-	51, // 20: cbench.v1.DatasetRef.mapping:type_name -> cbench.v1.DatasetRef.MappingEntry
-	3,  // 21: cbench.v1.EvaluateRequest.spec:type_name -> cbench.v1.RunSpec
-	16, // 22: cbench.v1.EvaluateResponse.events:type_name -> cbench.v1.RunEvent
-	16, // 23: cbench.v1.WatchRunResponse.events:type_name -> cbench.v1.RunEvent
-	63, // 24: cbench.v1.RunEvent.create_time:type_name -> google.protobuf.Timestamp
-	20, // 25: cbench.v1.RunEvent.accepted:type_name -> cbench.v1.Run
-	23, // 26: cbench.v1.RunEvent.row:type_name -> cbench.v1.EvalRow
-	18, // 27: cbench.v1.RunEvent.progress:type_name -> cbench.v1.Progress
-	20, // 28: cbench.v1.RunEvent.finished:type_name -> cbench.v1.Run
-	17, // 29: cbench.v1.RunEvent.state_change:type_name -> cbench.v1.StateChange
-	2,  // 30: cbench.v1.StateChange.state:type_name -> cbench.v1.RunState
-	19, // 31: cbench.v1.Progress.systems:type_name -> cbench.v1.SystemProgress
-	3,  // 32: cbench.v1.Run.spec:type_name -> cbench.v1.RunSpec
-	2,  // 33: cbench.v1.Run.state:type_name -> cbench.v1.RunState
-	63, // 34: cbench.v1.Run.create_time:type_name -> google.protobuf.Timestamp
-	63, // 35: cbench.v1.Run.end_time:type_name -> google.protobuf.Timestamp
-	18, // 36: cbench.v1.Run.progress:type_name -> cbench.v1.Progress
-	22, // 37: cbench.v1.Run.summaries:type_name -> cbench.v1.SystemSummary
-	64, // 38: cbench.v1.Run.failure:type_name -> cbench.v1.Failure
-	52, // 39: cbench.v1.Run.config:type_name -> cbench.v1.Run.ConfigEntry
-	21, // 40: cbench.v1.Run.notes:type_name -> cbench.v1.RunNote
-	53, // 41: cbench.v1.SystemSummary.metrics:type_name -> cbench.v1.SystemSummary.MetricsEntry
-	62, // 42: cbench.v1.SystemSummary.elapsed:type_name -> google.protobuf.Duration
-	65, // 43: cbench.v1.EvalRow.example_id:type_name -> cbench.v1.ExampleId
-	54, // 44: cbench.v1.EvalRow.scores:type_name -> cbench.v1.EvalRow.ScoresEntry
-	62, // 45: cbench.v1.EvalRow.latency:type_name -> google.protobuf.Duration
-	66, // 46: cbench.v1.EvalRow.usage:type_name -> cbench.v1.Usage
-	64, // 47: cbench.v1.EvalRow.failure:type_name -> cbench.v1.Failure
-	55, // 48: cbench.v1.EvalRow.metadata:type_name -> cbench.v1.EvalRow.MetadataEntry
-	56, // 49: cbench.v1.EvalRow.processed:type_name -> cbench.v1.EvalRow.ProcessedEntry
-	62, // 50: cbench.v1.EvalRow.queue_time:type_name -> google.protobuf.Duration
-	62, // 51: cbench.v1.EvalRow.scoring_time:type_name -> google.protobuf.Duration
-	24, // 52: cbench.v1.EvalRow.evaluator_notes:type_name -> cbench.v1.EvaluatorNote
-	67, // 53: cbench.v1.EvalRow.original:type_name -> cbench.v1.Example
-	62, // 54: cbench.v1.EvalRow.reader_time:type_name -> google.protobuf.Duration
-	66, // 55: cbench.v1.EvalRow.reader_usage:type_name -> cbench.v1.Usage
-	62, // 56: cbench.v1.EvalRow.ingest_time:type_name -> google.protobuf.Duration
-	62, // 57: cbench.v1.EvalRow.handler_time:type_name -> google.protobuf.Duration
-	57, // 58: cbench.v1.EvalRow.cost_usd:type_name -> cbench.v1.EvalRow.CostUsdEntry
-	58, // 59: cbench.v1.EvalRow.groups:type_name -> cbench.v1.EvalRow.GroupsEntry
-	59, // 60: cbench.v1.EvaluatorNote.details:type_name -> cbench.v1.EvaluatorNote.DetailsEntry
-	64, // 61: cbench.v1.EvaluatorNote.failure:type_name -> cbench.v1.Failure
-	20, // 62: cbench.v1.GetRunResponse.run:type_name -> cbench.v1.Run
-	2,  // 63: cbench.v1.ListRunsRequest.states:type_name -> cbench.v1.RunState
-	60, // 64: cbench.v1.ListRunsRequest.labels:type_name -> cbench.v1.ListRunsRequest.LabelsEntry
-	20, // 65: cbench.v1.ListRunsResponse.runs:type_name -> cbench.v1.Run
-	23, // 66: cbench.v1.ListRowsResponse.rows:type_name -> cbench.v1.EvalRow
-	20, // 67: cbench.v1.CancelRunResponse.run:type_name -> cbench.v1.Run
-	20, // 68: cbench.v1.ResumeRunResponse.run:type_name -> cbench.v1.Run
-	9,  // 69: cbench.v1.RescoreRequest.evaluators:type_name -> cbench.v1.EvaluatorRef
-	61, // 70: cbench.v1.RescoreRequest.labels:type_name -> cbench.v1.RescoreRequest.LabelsEntry
-	20, // 71: cbench.v1.RescoreResponse.run:type_name -> cbench.v1.Run
-	67, // 72: cbench.v1.UploadExamplesRequest.examples:type_name -> cbench.v1.Example
-	43, // 73: cbench.v1.ListComponentsResponse.datasets:type_name -> cbench.v1.DatasetInfo
-	68, // 74: cbench.v1.ListComponentsResponse.evaluators:type_name -> cbench.v1.EvaluatorInfo
-	44, // 75: cbench.v1.ListComponentsResponse.metrics:type_name -> cbench.v1.MetricInfo
-	69, // 76: cbench.v1.ListComponentsResponse.systems:type_name -> cbench.v1.SystemInfo
-	69, // 77: cbench.v1.ListComponentsResponse.memory_systems:type_name -> cbench.v1.SystemInfo
-	70, // 78: cbench.v1.SystemRef.OptionsEntry.value:type_name -> cbench.v1.Value
-	70, // 79: cbench.v1.ModelRef.OptionsEntry.value:type_name -> cbench.v1.Value
-	70, // 80: cbench.v1.EvaluatorRef.OptionsEntry.value:type_name -> cbench.v1.Value
-	70, // 81: cbench.v1.MetricRef.OptionsEntry.value:type_name -> cbench.v1.Value
-	70, // 82: cbench.v1.Run.ConfigEntry.value:type_name -> cbench.v1.Value
-	70, // 83: cbench.v1.EvalRow.MetadataEntry.value:type_name -> cbench.v1.Value
-	70, // 84: cbench.v1.EvalRow.ProcessedEntry.value:type_name -> cbench.v1.Value
-	70, // 85: cbench.v1.EvaluatorNote.DetailsEntry.value:type_name -> cbench.v1.Value
-	12, // 86: cbench.v1.Bench.Evaluate:input_type -> cbench.v1.EvaluateRequest
-	14, // 87: cbench.v1.Bench.WatchRun:input_type -> cbench.v1.WatchRunRequest
-	25, // 88: cbench.v1.Bench.GetRun:input_type -> cbench.v1.GetRunRequest
-	27, // 89: cbench.v1.Bench.ListRuns:input_type -> cbench.v1.ListRunsRequest
-	29, // 90: cbench.v1.Bench.ListRows:input_type -> cbench.v1.ListRowsRequest
-	31, // 91: cbench.v1.Bench.CancelRun:input_type -> cbench.v1.CancelRunRequest
-	33, // 92: cbench.v1.Bench.ResumeRun:input_type -> cbench.v1.ResumeRunRequest
-	35, // 93: cbench.v1.Bench.DeleteRun:input_type -> cbench.v1.DeleteRunRequest
-	37, // 94: cbench.v1.Bench.Rescore:input_type -> cbench.v1.RescoreRequest
-	39, // 95: cbench.v1.Bench.UploadExamples:input_type -> cbench.v1.UploadExamplesRequest
-	41, // 96: cbench.v1.Bench.ListComponents:input_type -> cbench.v1.ListComponentsRequest
-	13, // 97: cbench.v1.Bench.Evaluate:output_type -> cbench.v1.EvaluateResponse
-	15, // 98: cbench.v1.Bench.WatchRun:output_type -> cbench.v1.WatchRunResponse
-	26, // 99: cbench.v1.Bench.GetRun:output_type -> cbench.v1.GetRunResponse
-	28, // 100: cbench.v1.Bench.ListRuns:output_type -> cbench.v1.ListRunsResponse
-	30, // 101: cbench.v1.Bench.ListRows:output_type -> cbench.v1.ListRowsResponse
-	32, // 102: cbench.v1.Bench.CancelRun:output_type -> cbench.v1.CancelRunResponse
-	34, // 103: cbench.v1.Bench.ResumeRun:output_type -> cbench.v1.ResumeRunResponse
-	36, // 104: cbench.v1.Bench.DeleteRun:output_type -> cbench.v1.DeleteRunResponse
-	38, // 105: cbench.v1.Bench.Rescore:output_type -> cbench.v1.RescoreResponse
-	40, // 106: cbench.v1.Bench.UploadExamples:output_type -> cbench.v1.UploadExamplesResponse
-	42, // 107: cbench.v1.Bench.ListComponents:output_type -> cbench.v1.ListComponentsResponse
-	97, // [97:108] is the sub-list for method output_type
-	86, // [86:97] is the sub-list for method input_type
-	86, // [86:86] is the sub-list for extension type_name
-	86, // [86:86] is the sub-list for extension extendee
-	0,  // [0:86] is the sub-list for field type_name
+	5,   // 0: cbench.v1.RunSpec.systems:type_name -> cbench.v1.SystemRef
+	11,  // 1: cbench.v1.RunSpec.datasets:type_name -> cbench.v1.DatasetRef
+	9,   // 2: cbench.v1.RunSpec.evaluators:type_name -> cbench.v1.EvaluatorRef
+	10,  // 3: cbench.v1.RunSpec.metrics:type_name -> cbench.v1.MetricRef
+	65,  // 4: cbench.v1.RunSpec.row_timeout:type_name -> google.protobuf.Duration
+	47,  // 5: cbench.v1.RunSpec.labels:type_name -> cbench.v1.RunSpec.LabelsEntry
+	0,   // 6: cbench.v1.RunSpec.kind:type_name -> cbench.v1.RunKind
+	7,   // 7: cbench.v1.RunSpec.reader:type_name -> cbench.v1.ModelRef
+	65,  // 8: cbench.v1.RunSpec.wait_timeout:type_name -> google.protobuf.Duration
+	4,   // 9: cbench.v1.RunSpec.prompt:type_name -> cbench.v1.Prompt
+	7,   // 10: cbench.v1.SystemRef.proxy:type_name -> cbench.v1.ModelRef
+	48,  // 11: cbench.v1.SystemRef.options:type_name -> cbench.v1.SystemRef.OptionsEntry
+	6,   // 12: cbench.v1.SystemRef.tls:type_name -> cbench.v1.TlsOptions
+	1,   // 13: cbench.v1.SystemRef.role:type_name -> cbench.v1.SystemRole
+	49,  // 14: cbench.v1.ModelRef.options:type_name -> cbench.v1.ModelRef.OptionsEntry
+	8,   // 15: cbench.v1.ModelRef.price:type_name -> cbench.v1.Price
+	65,  // 16: cbench.v1.ModelRef.timeout:type_name -> google.protobuf.Duration
+	50,  // 17: cbench.v1.EvaluatorRef.options:type_name -> cbench.v1.EvaluatorRef.OptionsEntry
+	51,  // 18: cbench.v1.MetricRef.options:type_name -> cbench.v1.MetricRef.OptionsEntry
+	52,  // 19: cbench.v1.DatasetRef.where:type_name -> cbench.v1.DatasetRef.WhereEntry
+	53,  // 20: cbench.v1.DatasetRef.mapping:type_name -> cbench.v1.DatasetRef.MappingEntry
+	3,   // 21: cbench.v1.EvaluateRequest.spec:type_name -> cbench.v1.RunSpec
+	16,  // 22: cbench.v1.EvaluateResponse.events:type_name -> cbench.v1.RunEvent
+	16,  // 23: cbench.v1.WatchRunResponse.events:type_name -> cbench.v1.RunEvent
+	66,  // 24: cbench.v1.RunEvent.create_time:type_name -> google.protobuf.Timestamp
+	20,  // 25: cbench.v1.RunEvent.accepted:type_name -> cbench.v1.Run
+	23,  // 26: cbench.v1.RunEvent.row:type_name -> cbench.v1.EvalRow
+	18,  // 27: cbench.v1.RunEvent.progress:type_name -> cbench.v1.Progress
+	20,  // 28: cbench.v1.RunEvent.finished:type_name -> cbench.v1.Run
+	17,  // 29: cbench.v1.RunEvent.state_change:type_name -> cbench.v1.StateChange
+	2,   // 30: cbench.v1.StateChange.state:type_name -> cbench.v1.RunState
+	19,  // 31: cbench.v1.Progress.systems:type_name -> cbench.v1.SystemProgress
+	3,   // 32: cbench.v1.Run.spec:type_name -> cbench.v1.RunSpec
+	2,   // 33: cbench.v1.Run.state:type_name -> cbench.v1.RunState
+	66,  // 34: cbench.v1.Run.create_time:type_name -> google.protobuf.Timestamp
+	66,  // 35: cbench.v1.Run.end_time:type_name -> google.protobuf.Timestamp
+	18,  // 36: cbench.v1.Run.progress:type_name -> cbench.v1.Progress
+	22,  // 37: cbench.v1.Run.summaries:type_name -> cbench.v1.SystemSummary
+	67,  // 38: cbench.v1.Run.failure:type_name -> cbench.v1.Failure
+	54,  // 39: cbench.v1.Run.config:type_name -> cbench.v1.Run.ConfigEntry
+	21,  // 40: cbench.v1.Run.notes:type_name -> cbench.v1.RunNote
+	55,  // 41: cbench.v1.SystemSummary.metrics:type_name -> cbench.v1.SystemSummary.MetricsEntry
+	65,  // 42: cbench.v1.SystemSummary.elapsed:type_name -> google.protobuf.Duration
+	68,  // 43: cbench.v1.EvalRow.example_id:type_name -> cbench.v1.ExampleId
+	56,  // 44: cbench.v1.EvalRow.scores:type_name -> cbench.v1.EvalRow.ScoresEntry
+	65,  // 45: cbench.v1.EvalRow.latency:type_name -> google.protobuf.Duration
+	69,  // 46: cbench.v1.EvalRow.usage:type_name -> cbench.v1.Usage
+	67,  // 47: cbench.v1.EvalRow.failure:type_name -> cbench.v1.Failure
+	57,  // 48: cbench.v1.EvalRow.metadata:type_name -> cbench.v1.EvalRow.MetadataEntry
+	58,  // 49: cbench.v1.EvalRow.processed:type_name -> cbench.v1.EvalRow.ProcessedEntry
+	65,  // 50: cbench.v1.EvalRow.queue_time:type_name -> google.protobuf.Duration
+	65,  // 51: cbench.v1.EvalRow.scoring_time:type_name -> google.protobuf.Duration
+	24,  // 52: cbench.v1.EvalRow.evaluator_notes:type_name -> cbench.v1.EvaluatorNote
+	70,  // 53: cbench.v1.EvalRow.original:type_name -> cbench.v1.Example
+	65,  // 54: cbench.v1.EvalRow.reader_time:type_name -> google.protobuf.Duration
+	69,  // 55: cbench.v1.EvalRow.reader_usage:type_name -> cbench.v1.Usage
+	65,  // 56: cbench.v1.EvalRow.ingest_time:type_name -> google.protobuf.Duration
+	65,  // 57: cbench.v1.EvalRow.handler_time:type_name -> google.protobuf.Duration
+	59,  // 58: cbench.v1.EvalRow.cost_usd:type_name -> cbench.v1.EvalRow.CostUsdEntry
+	60,  // 59: cbench.v1.EvalRow.groups:type_name -> cbench.v1.EvalRow.GroupsEntry
+	61,  // 60: cbench.v1.EvaluatorNote.details:type_name -> cbench.v1.EvaluatorNote.DetailsEntry
+	67,  // 61: cbench.v1.EvaluatorNote.failure:type_name -> cbench.v1.Failure
+	20,  // 62: cbench.v1.GetRunResponse.run:type_name -> cbench.v1.Run
+	2,   // 63: cbench.v1.ListRunsRequest.states:type_name -> cbench.v1.RunState
+	62,  // 64: cbench.v1.ListRunsRequest.labels:type_name -> cbench.v1.ListRunsRequest.LabelsEntry
+	20,  // 65: cbench.v1.ListRunsResponse.runs:type_name -> cbench.v1.Run
+	23,  // 66: cbench.v1.ListRowsResponse.rows:type_name -> cbench.v1.EvalRow
+	20,  // 67: cbench.v1.CancelRunResponse.run:type_name -> cbench.v1.Run
+	20,  // 68: cbench.v1.ResumeRunResponse.run:type_name -> cbench.v1.Run
+	9,   // 69: cbench.v1.RescoreRequest.evaluators:type_name -> cbench.v1.EvaluatorRef
+	63,  // 70: cbench.v1.RescoreRequest.labels:type_name -> cbench.v1.RescoreRequest.LabelsEntry
+	20,  // 71: cbench.v1.RescoreResponse.run:type_name -> cbench.v1.Run
+	70,  // 72: cbench.v1.UploadExamplesRequest.examples:type_name -> cbench.v1.Example
+	43,  // 73: cbench.v1.ListComponentsResponse.datasets:type_name -> cbench.v1.DatasetInfo
+	71,  // 74: cbench.v1.ListComponentsResponse.evaluators:type_name -> cbench.v1.EvaluatorInfo
+	46,  // 75: cbench.v1.ListComponentsResponse.metrics:type_name -> cbench.v1.MetricInfo
+	72,  // 76: cbench.v1.ListComponentsResponse.systems:type_name -> cbench.v1.SystemInfo
+	72,  // 77: cbench.v1.ListComponentsResponse.memory_systems:type_name -> cbench.v1.SystemInfo
+	44,  // 78: cbench.v1.DatasetInfo.protocols:type_name -> cbench.v1.DatasetProtocol
+	9,   // 79: cbench.v1.DatasetProtocol.evaluators:type_name -> cbench.v1.EvaluatorRef
+	64,  // 80: cbench.v1.DatasetProtocol.axes:type_name -> cbench.v1.DatasetProtocol.AxesEntry
+	73,  // 81: cbench.v1.SystemRef.OptionsEntry.value:type_name -> cbench.v1.Value
+	73,  // 82: cbench.v1.ModelRef.OptionsEntry.value:type_name -> cbench.v1.Value
+	73,  // 83: cbench.v1.EvaluatorRef.OptionsEntry.value:type_name -> cbench.v1.Value
+	73,  // 84: cbench.v1.MetricRef.OptionsEntry.value:type_name -> cbench.v1.Value
+	73,  // 85: cbench.v1.Run.ConfigEntry.value:type_name -> cbench.v1.Value
+	73,  // 86: cbench.v1.EvalRow.MetadataEntry.value:type_name -> cbench.v1.Value
+	73,  // 87: cbench.v1.EvalRow.ProcessedEntry.value:type_name -> cbench.v1.Value
+	73,  // 88: cbench.v1.EvaluatorNote.DetailsEntry.value:type_name -> cbench.v1.Value
+	45,  // 89: cbench.v1.DatasetProtocol.AxesEntry.value:type_name -> cbench.v1.ProtocolAxis
+	12,  // 90: cbench.v1.Bench.Evaluate:input_type -> cbench.v1.EvaluateRequest
+	14,  // 91: cbench.v1.Bench.WatchRun:input_type -> cbench.v1.WatchRunRequest
+	25,  // 92: cbench.v1.Bench.GetRun:input_type -> cbench.v1.GetRunRequest
+	27,  // 93: cbench.v1.Bench.ListRuns:input_type -> cbench.v1.ListRunsRequest
+	29,  // 94: cbench.v1.Bench.ListRows:input_type -> cbench.v1.ListRowsRequest
+	31,  // 95: cbench.v1.Bench.CancelRun:input_type -> cbench.v1.CancelRunRequest
+	33,  // 96: cbench.v1.Bench.ResumeRun:input_type -> cbench.v1.ResumeRunRequest
+	35,  // 97: cbench.v1.Bench.DeleteRun:input_type -> cbench.v1.DeleteRunRequest
+	37,  // 98: cbench.v1.Bench.Rescore:input_type -> cbench.v1.RescoreRequest
+	39,  // 99: cbench.v1.Bench.UploadExamples:input_type -> cbench.v1.UploadExamplesRequest
+	41,  // 100: cbench.v1.Bench.ListComponents:input_type -> cbench.v1.ListComponentsRequest
+	13,  // 101: cbench.v1.Bench.Evaluate:output_type -> cbench.v1.EvaluateResponse
+	15,  // 102: cbench.v1.Bench.WatchRun:output_type -> cbench.v1.WatchRunResponse
+	26,  // 103: cbench.v1.Bench.GetRun:output_type -> cbench.v1.GetRunResponse
+	28,  // 104: cbench.v1.Bench.ListRuns:output_type -> cbench.v1.ListRunsResponse
+	30,  // 105: cbench.v1.Bench.ListRows:output_type -> cbench.v1.ListRowsResponse
+	32,  // 106: cbench.v1.Bench.CancelRun:output_type -> cbench.v1.CancelRunResponse
+	34,  // 107: cbench.v1.Bench.ResumeRun:output_type -> cbench.v1.ResumeRunResponse
+	36,  // 108: cbench.v1.Bench.DeleteRun:output_type -> cbench.v1.DeleteRunResponse
+	38,  // 109: cbench.v1.Bench.Rescore:output_type -> cbench.v1.RescoreResponse
+	40,  // 110: cbench.v1.Bench.UploadExamples:output_type -> cbench.v1.UploadExamplesResponse
+	42,  // 111: cbench.v1.Bench.ListComponents:output_type -> cbench.v1.ListComponentsResponse
+	101, // [101:112] is the sub-list for method output_type
+	90,  // [90:101] is the sub-list for method input_type
+	90,  // [90:90] is the sub-list for extension type_name
+	90,  // [90:90] is the sub-list for extension extendee
+	0,   // [0:90] is the sub-list for field type_name
 }
 
 func init() { file_cbench_v1_bench_proto_init() }
@@ -4602,15 +4933,17 @@ func file_cbench_v1_bench_proto_init() {
 		(*RunEvent_StateChange)(nil),
 	}
 	file_cbench_v1_bench_proto_msgTypes[15].OneofWrappers = []any{}
+	file_cbench_v1_bench_proto_msgTypes[16].OneofWrappers = []any{}
 	file_cbench_v1_bench_proto_msgTypes[20].OneofWrappers = []any{}
 	file_cbench_v1_bench_proto_msgTypes[40].OneofWrappers = []any{}
+	file_cbench_v1_bench_proto_msgTypes[41].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cbench_v1_bench_proto_rawDesc), len(file_cbench_v1_bench_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   59,
+			NumMessages:   62,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -64,7 +64,7 @@ func (m *memory) Query(ctx context.Context, query cbench.Query) (cbench.Answer, 
 	remembered := strings.Join(contents, "\n")
 	metadata := map[string]any{
 		"ingests": m.ingests, "question": query.Question, "budget": nil,
-		"asked_at": orNull(query.AskedAt), "last": nil,
+		"asked_at": orNull(query.AskedAt), "instruction": cbench.CallOf(ctx).Instruction, "last": nil,
 	}
 	if query.Budget != nil {
 		metadata["budget"] = *query.Budget

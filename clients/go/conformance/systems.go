@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -68,7 +69,8 @@ func copyFields(ctx context.Context, example cbench.Example) (cbench.Example, er
 }
 
 func report(ctx context.Context, _ cbench.Example) (cbench.Example, error) {
-	known := map[string]any{"call_id": cbench.CallOf(ctx).ID, "remaining_ms": nil}
+	call := cbench.CallOf(ctx)
+	known := map[string]any{"call_id": call.ID, "remaining_ms": nil, "instruction": call.Instruction}
 	if deadline, ok := ctx.Deadline(); ok {
 		known["remaining_ms"] = time.Until(deadline).Milliseconds()
 	}
@@ -124,12 +126,19 @@ func usage(context.Context, cbench.Example) (cbench.Example, error) {
 	}), nil
 }
 
-func chat(_ context.Context, turns []cbench.Turn, _ cbench.Example) ([]cbench.Turn, error) {
+func chat(ctx context.Context, turns []cbench.Turn, _ cbench.Example) ([]cbench.Turn, error) {
 	replies := make([]cbench.Turn, len(turns))
 	for position, turn := range turns {
+		fields := maps.Clone(turn.Fields)
+		if told := cbench.CallOf(ctx).Instruction; told != "" {
+			if fields == nil {
+				fields = map[string]any{}
+			}
+			fields["instruction"] = told
+		}
 		replies[position] = cbench.Turn{
 			Role: "assistant", Content: fmt.Sprintf("%d: %s", position+1, turn.Content),
-			Speaker: turn.Speaker, Fields: turn.Fields,
+			Speaker: turn.Speaker, Fields: fields,
 		}
 	}
 	return replies, nil

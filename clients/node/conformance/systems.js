@@ -35,9 +35,10 @@ function nest(levels) {
   return deep;
 }
 
-function answer({ role, content, ...rest }, position) {
+function answer({ role, content, ...rest }, position, instruction) {
   const { time, session, ...kept } = rest;
-  return { ...kept, role: "assistant", content: `${position + 1}: ${content}` };
+  const told = instruction === "" ? {} : { instruction };
+  return { ...kept, role: "assistant", content: `${position + 1}: ${content}`, ...told };
 }
 
 export const systems = [
@@ -50,8 +51,9 @@ export const systems = [
   {
     name: "conformance-report",
     description: "Reports what it knows of the call.",
-    process: (example, { callId, remainingMs }) => ({
+    process: (example, { callId, remainingMs, instruction }) => ({
       call_id: callId,
+      instruction,
       remaining_ms: remainingMs === undefined ? null : Math.floor(remainingMs),
     }),
   },
@@ -103,6 +105,7 @@ export const systems = [
     name: "conformance-chat",
     description: "Answers conversations.",
     process: () => ({ response: "process" }),
-    processConversation: (turns) => turns.map(answer),
+    processConversation: (turns, { instruction }) =>
+      turns.map((turn, position) => answer(turn, position, instruction)),
   },
 ].map((system) => ({ version, ...system }));

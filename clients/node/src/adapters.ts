@@ -14,7 +14,8 @@ import {
   type SystemInfo,
 } from "./gen/cbench/v1/system.js";
 import type { Adapter } from "./offer.js";
-import { asNumber, decodeTurn, encodeProcessed, encodeTurn, type Turn } from "./messages.js";
+import type { Duration } from "./gen/google/protobuf/duration.js";
+import { asNumber, decodeTurn, durationOf, encodeProcessed, encodeTurn, type Turn } from "./messages.js";
 import {
   aboutOf,
   badReturn,
@@ -90,9 +91,11 @@ export class SystemAdapter implements Adapter {
   async #process(request: ProcessRequest, call: CurrentCall): Promise<ProcessResponse> {
     const example = decodedExample(request.example);
     call.options = decodedOptions(request.options);
-    const returned: unknown = await this.#system.process(example, call);
+    call.instruction = request.instruction;
+    const [returned, handlerTime] = await timed(() => this.#system.process(example, call));
     const processed = fieldsOf(returned) ?? badReturn("process()", returned, "an example");
-    return encoded("process()", () => encodeProcessed(processed, new Map(example.entries())));
+    const original = new Map(example.entries());
+    return encoded("process()", () => ({ ...encodeProcessed(processed, original), handlerTime }));
   }
 
   async #converse(
@@ -107,11 +110,13 @@ export class SystemAdapter implements Adapter {
     const turns = decoded(() => request.turns.map(decodeTurn));
     const example = decodedExample(request.example);
     call.options = decodedOptions(request.options);
+    call.instruction = request.instruction;
     const about = Object.assign(call, { example });
-    const returned: unknown = await this.#system.processConversation(turns, about);
+    const talk = this.#system.processConversation.bind(this.#system, turns, about);
+    const [returned, handlerTime] = await timed(talk);
     if (!Array.isArray(returned)) badReturn("processConversation()", returned, "an array of turns");
     const replies = encoded("processConversation()", () => returned.map(encodeReply));
-    return { replies, usage: undefined };
+    return { replies, usage: undefined, handlerTime };
   }
 }
 
@@ -178,6 +183,13 @@ function encodeAssessment(returned: unknown): ScoreResponse {
   const details = fieldsOf(given) ?? badReturn('score()["details"]', given, "an object");
   const explanation = String(parts.get("explanation") ?? "").toWellFormed();
   return { scores, explanation, details: encodeFields(details) };
+}
+
+/** Run user code, and return what it gave with the time that it took. */
+export async function timed(work: () => unknown): Promise<[unknown, Duration]> {
+  const started = performance.now();
+  const returned: unknown = await work();
+  return [returned, durationOf(performance.now() - started)];
 }
 
 /** Decode, and turn a request that cannot be read into a refusal. */

@@ -12,6 +12,11 @@ export interface Call {
   readonly callId: string;
   /** The settings of this run, such as a target rate. */
   readonly options: Fields;
+  /**
+   * What the dataset asks of whoever answers: the task, its labels and the form of an answer.
+   * May be empty, and counts in no token ratio.
+   */
+  readonly instruction: string;
   /** Aborted when the caller no longer waits for the answer: cancelled, or overdue. */
   readonly signal: AbortSignal;
   /** Milliseconds left, not below zero; undefined means no limit. */
@@ -32,6 +37,7 @@ export interface MemoryCall extends Call {
 export class CurrentCall implements MemoryCall {
   readonly callId: string;
   options: Fields = {};
+  instruction = "";
   scope = "";
   budget: number | bigint | undefined;
   askedAt: string | undefined;

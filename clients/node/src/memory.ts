@@ -12,7 +12,7 @@
  * except that an object with one state never has two calls at once.
  */
 
-import { decoded, encoded } from "./adapters.js";
+import { decoded, encoded, timed } from "./adapters.js";
 import type { CurrentCall, MemoryCall } from "./calls.js";
 import { NotServable, RemoteFailure } from "./errors.js";
 import { fieldsOf } from "./example.js";
@@ -140,11 +140,13 @@ export class MemoryAdapter implements Adapter {
     return scope.gate.hold(true, call.signal, async () => {
       const earlier = scope.ingested.get(request.callId);
       if (earlier !== undefined) return earlier;
-      const returned: unknown = await this.#system(scope).ingest(turns, call);
+      const system = this.#system(scope);
+      const [returned, handlerTime] = await timed(() => system.ingest(turns, call));
       const parts = fieldsOf(returned) ?? new Map<string, unknown>();
       const response = encoded("ingest()", () => ({
         usage: encodeUsage(parts.get("usage")),
         storedBytes: count(parts, "storedBytes"),
+        handlerTime,
       }));
       if (request.callId) scope.ingested.set(request.callId, response);
       return response;
@@ -155,11 +157,13 @@ export class MemoryAdapter implements Adapter {
     call.scope = request.scope;
     call.budget = request.budget === undefined ? undefined : asInteger(request.budget);
     call.askedAt = request.askedAt || undefined;
+    call.instruction = request.instruction;
     const scope = this.#scope(request.scope);
-    const returned: unknown = await scope.gate.hold(this.#hasOneState, call.signal, async () =>
-      this.#system(scope).query(request.question, call),
-    );
-    return encoded("query()", () => encodeAnswer(returned));
+    const [returned, handlerTime] = await scope.gate.hold(this.#hasOneState, call.signal, async () => {
+      const system = this.#system(scope);
+      return timed(() => system.query(request.question, call));
+    });
+    return encoded("query()", () => ({ ...encodeAnswer(returned), handlerTime }));
   }
 
   #scope(name: string): Scope {
@@ -215,7 +219,7 @@ function count(parts: Map<string, unknown>, name: string): bigint | undefined {
   return isCount ? inRange(BigInt(value as bigint | number), [name]) : undefined;
 }
 
-function encodeAnswer(returned: unknown): QueryResponse {
+function encodeAnswer(returned: unknown): Omit<QueryResponse, "handlerTime"> {
   const parts = typeof returned === "string" ? new Map([["response", returned]]) : fieldsOf(returned);
   const response = parts?.get("response");
   const context = parts?.get("context");

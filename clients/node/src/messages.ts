@@ -133,7 +133,7 @@ export function millisecondsOf(span: Duration): number {
 export function encodeProcessed(
   processed: Map<string, unknown>,
   original: Map<string, unknown>,
-): ProcessResponse {
+): Omit<ProcessResponse, "handlerTime"> {
   const carriedFields: string[] = [];
   const rest: [string, unknown][] = [];
   for (const [name, value] of processed) {

@@ -12,15 +12,13 @@ import {
   status,
   type ServerInterceptor,
 } from "@grpc/grpc-js";
-import { loadFileDescriptorSetFromBuffer, loadSync } from "@grpc/proto-loader";
-import { ReflectionService } from "@grpc/reflection";
-import { HealthImplementation, protoPath as healthProto } from "grpc-health-check";
+import { HealthImplementation } from "grpc-health-check";
 
 import { addressOf, isLoopback, SIZES } from "./channel.js";
 import { CannotServe } from "./errors.js";
-import { descriptors } from "./gen/descriptors.js";
 import { Host, type HostOptions, type Offered } from "./host.js";
 import { messageOf } from "./about.js";
+import { addReflection } from "./reflection.js";
 import { Services } from "./services.js";
 import { GRACE_MS, untilSignalled, within } from "./signals.js";
 
@@ -71,9 +69,7 @@ export class Server {
     this.#server = new GrpcServer({ ...SIZES, interceptors });
     this.#services.addTo(this.#server);
     this.#health.addToServer(this.#server);
-    const protos = { ...loadFileDescriptorSetFromBuffer(descriptors), ...loadSync(healthProto) };
-    const services = [...this.#services.names, "grpc.health.v1.Health"];
-    new ReflectionService(protos, { services }).addToServer(this.#server);
+    addReflection(this.#server, [...this.#services.names, "grpc.health.v1.Health"]);
   }
 
   /** The names of all that is served. */

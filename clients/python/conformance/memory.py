@@ -31,7 +31,12 @@ class Memory:
         return {"usage": {"prompt_tokens": len(turns)}, "stored_bytes": self._bytes(scope)}
 
     async def query(
-        self, question: str, scope: str, budget: int | None, asked_at: str | None
+        self,
+        question: str,
+        scope: str,
+        budget: int | None,
+        asked_at: str | None,
+        instruction: str,
     ) -> dict[str, Any]:
         await _obey(question)
         turns = self._turns[scope]
@@ -47,6 +52,7 @@ class Memory:
                 "question": question,
                 "budget": budget,
                 "asked_at": asked_at,
+                "instruction": instruction,
                 "last": _as_map(turns[-1]) if turns else None,
             },
         }

@@ -33,10 +33,11 @@ class Report:
 
     name, version = "conformance-report", "1.0"
 
-    def process(self, example: Fields) -> Fields:
+    def process(self, example: Fields, instruction: str) -> Fields:
         call = current_call()
         remaining = None if call.remaining is None else round(call.remaining * 1e3)
-        return {"call_id": call.call_id, "remaining_ms": remaining}
+        known = {"call_id": call.call_id, "remaining_ms": remaining}
+        return known | {"instruction": instruction}
 
 
 class Hold:
@@ -151,9 +152,15 @@ class Chat:
     def process(self, example: Fields) -> Fields:
         return {"response": "process"}
 
-    def process_conversation(self, turns: list[Fields]) -> list[Fields]:
+    def process_conversation(self, turns: list[Fields], instruction: str) -> list[Fields]:
+        told = {"instruction": instruction} if instruction else {}
         return [
-            {**_without_times(turn), "role": "assistant", "content": f"{number}: {turn['content']}"}
+            {
+                **_without_times(turn),
+                "role": "assistant",
+                "content": f"{number}: {turn['content']}",
+                **told,
+            }
             for number, turn in enumerate(turns, 1)
         ]
 

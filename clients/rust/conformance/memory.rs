@@ -62,7 +62,7 @@ impl MemorySystem for Memory {
         &self,
         scope: &str,
         question: Question,
-        _call: &Call,
+        call: &Call,
     ) -> Result<Answer, Failure> {
         obey(&question.text).await?;
         let scope = self.scopes.lock().expect("whole").get(scope).cloned().unwrap_or_default();
@@ -81,6 +81,7 @@ impl MemorySystem for Memory {
             .with_metadata("question", question.text)
             .with_metadata("budget", question.budget)
             .with_metadata("asked_at", or_null(&question.asked_at))
+            .with_metadata("instruction", call.instruction())
             .with_metadata("last", scope.turns.last().map(as_map)))
     }
 }

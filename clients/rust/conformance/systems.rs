@@ -24,7 +24,10 @@ pub fn offer(offers: Offers) -> Offers {
         .system(system(copied, copy))
         .system(system(report, |_example, call| {
             let remaining = call.remaining().map(|span| span.as_millis() as i64);
-            Example::new().with("call_id", call.id()).with("remaining_ms", remaining)
+            Example::new()
+                .with("call_id", call.id())
+                .with("remaining_ms", remaining)
+                .with("instruction", call.instruction())
         }))
         .system(Hold(waits))
         .system(Hold(limited.max_concurrency(2)))
@@ -115,12 +118,16 @@ impl System for Chat {
         &self,
         turns: Vec<Turn>,
         _example: Example,
-        _call: &Call,
+        call: &Call,
     ) -> Result<Vec<Turn>, Failure> {
-        let replies = turns.into_iter().enumerate().map(|(position, turn)| Turn {
-            speaker: turn.speaker,
-            fields: turn.fields,
-            ..Turn::assistant(format!("{}: {}", position + 1, turn.content))
+        let told = call.instruction();
+        let replies = turns.into_iter().enumerate().map(|(position, turn)| {
+            let mut fields = turn.fields;
+            if !told.is_empty() {
+                fields.insert("instruction".into(), told.into());
+            }
+            let content = format!("{}: {}", position + 1, turn.content);
+            Turn { speaker: turn.speaker, fields, ..Turn::assistant(content) }
         });
         Ok(replies.collect())
     }

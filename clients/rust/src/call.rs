@@ -22,6 +22,7 @@ pub struct Call(Arc<Inner>);
 struct Inner {
     ticket: Ticket,
     options: Fields,
+    instruction: String,
 }
 
 impl Call {
@@ -38,6 +39,12 @@ impl Call {
     /// One of the settings.
     pub fn option(&self, name: &str) -> Option<&Value> {
         self.0.options.get(name)
+    }
+
+    /// What the dataset asks of whoever answers: the task, its labels and the
+    /// form of an answer. It may be empty, and counts in no token ratio.
+    pub fn instruction(&self) -> &str {
+        &self.0.instruction
     }
 
     /// When the caller stops waiting; `None` means never.
@@ -72,7 +79,7 @@ pub(crate) struct Ticket {
 }
 
 impl Ticket {
-    pub fn into_call(self, options: Fields) -> Call {
-        Call(Arc::new(Inner { ticket: self, options }))
+    pub fn into_call(self, options: Fields, instruction: String) -> Call {
+        Call(Arc::new(Inner { ticket: self, options, instruction }))
     }
 }

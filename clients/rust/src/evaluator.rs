@@ -159,7 +159,7 @@ impl<E: Evaluator> EvaluatorAdapter<E> {
         let options =
             convert::fields_from_proto(request.options, "options.").map_err(unreadable)?;
         self.check_options(&options)?;
-        let call = ticket.into_call(options);
+        let call = ticket.into_call(options, String::new());
         let assessment = self.evaluator.score(original, processed, &call).await?;
         Ok(Reply::Score(assessment.into_proto()?))
     }

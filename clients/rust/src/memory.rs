@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::RwLock;
 
@@ -135,7 +135,8 @@ impl<M: MemorySystem> MemoryAdapter<M> {
     ) -> Result<Reply, Failure> {
         let scope = self.scope(&request.scope);
         let mut ingested = scope.write().await;
-        let call = ticket.into_call(Fields::new());
+        let call = ticket.into_call(Fields::new(), String::new());
+        let started = Instant::now();
         self.system.reset(&request.scope, &call).await?;
         ingested.clear();
         drop(ingested);
@@ -158,11 +159,13 @@ impl<M: MemorySystem> MemoryAdapter<M> {
         if let Some(earlier) = ingested.get(&request.call_id) {
             return Ok(Reply::Ingest(*earlier));
         }
-        let call = ticket.into_call(Fields::new());
+        let call = ticket.into_call(Fields::new(), String::new());
+        let started = Instant::now();
         let done = self.system.ingest(&request.scope, turns, &call).await?;
         let reply = pb::IngestResponse {
             usage: done.usage.map(|usage| usage.to_proto()),
             stored_bytes: done.stored_bytes,
+            handler_time: Some(convert::duration_to_proto(started.elapsed())),
         };
         if !request.call_id.is_empty() {
             ingested.insert(request.call_id, reply);
@@ -179,8 +182,10 @@ impl<M: MemorySystem> MemoryAdapter<M> {
         let _shared = scope.read().await;
         let question =
             Question { text: request.question, budget: request.budget, asked_at: request.asked_at };
-        let call = ticket.into_call(Fields::new());
+        let call = ticket.into_call(Fields::new(), request.instruction);
+        let started = Instant::now();
         let answer = self.system.query(&request.scope, question, &call).await?;
+        let handler_time = Some(convert::duration_to_proto(started.elapsed()));
         let metadata = convert::fields_to_proto(answer.metadata, "metadata.")
             .map_err(|error| unencodable("query()", error))?;
         Ok(Reply::Query(pb::QueryResponse {
@@ -191,6 +196,7 @@ impl<M: MemorySystem> MemoryAdapter<M> {
             context_tokens: answer.context_tokens,
             stored_bytes: answer.stored_bytes,
             retrieval_time: answer.retrieval_time.map(convert::duration_to_proto),
+            handler_time,
         }))
     }
 

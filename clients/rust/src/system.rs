@@ -1,6 +1,7 @@
 //! Systems, which are benchmarked.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use crate::call::{Call, Ticket};
 use crate::convert;
@@ -144,14 +145,16 @@ impl<S: System> SystemAdapter<S> {
         let example = convert::example_from_proto(request.example).map_err(unreadable)?;
         let options =
             convert::fields_from_proto(request.options, "options.").map_err(unreadable)?;
-        let (source, call) = (example.source(), ticket.into_call(options));
+        let (source, call) = (example.source(), ticket.into_call(options, request.instruction));
+        let started = Instant::now();
         let processed = self.system.process(example, &call).await?;
+        let handler_time = Some(convert::duration_to_proto(started.elapsed()));
         let usage = processed.get("api_usage").and_then(Value::as_map).map(Usage::from_fields);
         let (changed, carried_fields) = processed.into_changes(source);
         let fields = convert::fields_to_proto(changed, "")
             .map_err(|error| unencodable("process()", error))?;
         let usage = usage.map(|usage| usage.to_proto());
-        Ok(Reply::Process(pb::ProcessResponse { fields, carried_fields, usage }))
+        Ok(Reply::Process(pb::ProcessResponse { fields, carried_fields, usage, handler_time }))
     }
 
     async fn converse(
@@ -167,10 +170,12 @@ impl<S: System> SystemAdapter<S> {
         let example = convert::example_from_proto(request.example).map_err(unreadable)?;
         let options =
             convert::fields_from_proto(request.options, "options.").map_err(unreadable)?;
-        let call = ticket.into_call(options);
+        let call = ticket.into_call(options, request.instruction);
+        let started = Instant::now();
         let replies = self.system.process_conversation(turns, example, &call).await?;
+        let handler_time = Some(convert::duration_to_proto(started.elapsed()));
         let replies = replies.into_iter().map(convert::turn_to_proto).collect::<Result<_, _>>();
         let replies = replies.map_err(|error| unencodable("process_conversation()", error))?;
-        Ok(Reply::Converse(pb::ProcessConversationResponse { replies, usage: None }))
+        Ok(Reply::Converse(pb::ProcessConversationResponse { replies, usage: None, handler_time }))
     }
 }

@@ -29,6 +29,7 @@ impl Usage {
             cost_usd: self.cost_usd,
             compute_time: self.compute_time.map(convert::duration_to_proto),
             total_tokens: self.total_tokens,
+            ..Default::default()
         }
     }
 

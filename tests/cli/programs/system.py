@@ -32,6 +32,29 @@ class Failing(Answering):
         raise ValueError("no luck")
 
 
+class Selecting(Answering):
+    """Keeps the sentences that tell a code, and fails on one example."""
+
+    name = "selecting"
+
+    def process(self, example: dict[str, Any]) -> dict[str, Any]:
+        if example["id"] == 7:
+            raise ValueError("no luck")
+        sentences = example["context"].split(". ")
+        kept = ". ".join(each for each in sentences if " code " in each)
+        return {**example, "context": kept}
+
+
+class Halving(Answering):
+    """Keeps the first half of the context, whatever it says."""
+
+    name = "halving"
+
+    def process(self, example: dict[str, Any]) -> dict[str, Any]:
+        words = example["context"].split()
+        return {**example, "context": " ".join(words[: len(words) // 2])}
+
+
 class Stuck(Answering):
     """Answers the first few examples, then says so by a file and waits for another."""
 
@@ -53,11 +76,28 @@ class Stuck(Answering):
         return super().process(example)
 
 
+class Mortal(Answering):
+    """Dies of one example, with a word on stderr."""
+
+    name = "mortal"
+
+    def process(self, example: dict[str, Any]) -> dict[str, Any]:
+        if example["id"] == "mini-qa-002":
+            print("cannot bear this one", file=sys.stderr, flush=True)
+            os._exit(3)
+        print("answered", example["id"])
+        return super().process(example)
+
+
 if __name__ == "__main__":
     kind = sys.argv[1]
     if kind == "both":
         serve([Answering(), Failing()])
     elif kind == "stuck":
         serve(Stuck(Path(sys.argv[2])), *sys.argv[3:])
+    elif kind == "mortal":
+        print("loading the weights", flush=True)
+        serve(Mortal())
     else:
-        serve({"answering": Answering, "failing": Failing}[kind]())
+        kinds = (Answering, Failing, Selecting, Halving)
+        serve(next(each for each in kinds if each.name == kind)())

@@ -1,12 +1,39 @@
 """Faults with deadlines, cancellation, call ids and limits."""
 
 import asyncio
+import time
 from typing import Any
 
 from faults.registry import fault
 
 from cbench_client.errors import RemoteFailure
-from cbench_client.host import calls, limits
+from cbench_client.host import calls, limits, offers
+
+
+@fault
+def nobody_looks_at_the_clock() -> None:
+    async def untimed(self: Any, reply: Any, *arguments: Any, **offered: Any) -> Any:
+        return await self(*arguments, **offered)
+
+    offers.UserMethod.timed = untimed
+
+
+@fault
+def waiting_counts_as_work() -> None:
+    arrived: dict[Any, int] = {}
+    submit, settle = limits.Offer.submit, calls.Job.settle
+
+    def noting(self: Any, kind: str, job: Any) -> None:
+        arrived[job] = time.monotonic_ns()
+        submit(self, kind, job)
+
+    def from_arrival(self: Any, failure: RemoteFailure | None) -> None:
+        if self in arrived and "handler_time" in self.reply.DESCRIPTOR.fields_by_name:
+            self.reply.handler_time.FromNanoseconds(time.monotonic_ns() - arrived.pop(self))
+        settle(self, failure)
+
+    limits.Offer.submit = noting
+    calls.Job.settle = from_arrival
 
 
 @fault

@@ -8,7 +8,7 @@ from typing import Any
 import systems
 from faults.registry import fault
 
-from cbench_client.host import attachment, lane, server
+from cbench_client.host import attachment, lane, offers, server
 from cbench_client.messages import convert
 
 
@@ -102,3 +102,14 @@ def messages_are_small() -> None:
 def _through_a_small_channel(open_channel: Callable[..., Any], most: int) -> Callable[..., Any]:
     options = (("grpc.max_receive_message_length", most),)
     return lambda *arguments, **settings: open_channel(*arguments, **settings, options=options)
+
+
+@fault
+def instructions_are_lost() -> None:
+    def lost(self: Any, *args: Any, **offered: Any) -> Any:
+        if "instruction" in offered:
+            offered["instruction"] = ""
+        return called(self, *args, **offered)
+
+    called = offers.UserMethod.__call__
+    offers.UserMethod.__call__ = lost

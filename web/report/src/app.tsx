@@ -71,6 +71,11 @@ export function App({ head }: { head: Head }) {
             <Fronts head={head} fronts={comparison.fronts} />
           </Section>
         )}
+        {head.scores && (
+          <Section id="scores" title="Every score">
+            <SystemTable head={head} table={head.scores} caption="Mean of every score" ranged={() => true} />
+          </Section>
+        )}
         {head.datasets && (
           <Section id="datasets" title="By dataset">
             <SystemTable head={head} table={head.datasets} caption="Mean score by dataset" ranged={() => true} />

@@ -109,6 +109,7 @@ export interface Head {
   notes: string[];
   headline: Table;
   comparison: Comparison | null;
+  scores: Table | null;
   datasets: Table | null;
   distributions: Distribution[];
   times: StageTimes[];

@@ -165,6 +165,9 @@ class BenchClient:
         references_upload: str = "",
         labels: Mapping[str, str] | None = None,
         request_id: str | None = None,
+        allow_unqualified_judges: bool = False,
+        errata_upload: str = "",
+        labels_upload: str = "",
     ) -> bench_pb2.Run:
         """Score the stored outputs of a run again, as a new run."""
         fields = {
@@ -173,6 +176,9 @@ class BenchClient:
             "references_upload": references_upload,
             "labels": labels,
             "request_id": request_id or str(uuid.uuid4()),
+            "allow_unqualified_judges": allow_unqualified_judges,
+            "errata_upload": errata_upload,
+            "labels_upload": labels_upload,
         }
         request = message_from_dict(bench_pb2.RescoreRequest(), fields)
         return self._call("Rescore", request, bench_pb2.RescoreResponse).run

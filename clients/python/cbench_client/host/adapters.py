@@ -55,7 +55,9 @@ class SystemAdapter:
         options = decoded_options(request.options)
         # User code may change its dict in place; what is carried over is
         # judged by what was sent.
-        processed = await self._process(dict(example), options=options)
+        processed = await self._process.timed(
+            reply, dict(example), options=options, instruction=request.instruction
+        )
         if not isinstance(processed, Mapping):
             bad_return("process()", processed, "a dict")
         with Encoding("process()"):
@@ -75,7 +77,9 @@ class SystemAdapter:
             turns = convert.turns_from_proto(request.turns)
         example = decoded_example(request.example)
         options = decoded_options(request.options)
-        replies = await self._converse(turns, example=example, options=options)
+        replies = await self._converse.timed(
+            reply, turns, example=example, options=options, instruction=request.instruction
+        )
         if not isinstance(replies, list | tuple):
             bad_return("process_conversation()", replies, "a list of turns")
         with Encoding("process_conversation()"):

@@ -122,7 +122,7 @@ class MemoryAdapter:
                 reply.CopyFrom(earlier)
                 return
             methods = await self._methods(scope)
-            returned = await methods.ingest(turns, scope=request.scope)
+            returned = await methods.ingest.timed(reply, turns, scope=request.scope)
             with Encoding("ingest()"):
                 _fill(reply, returned, ("stored_bytes",))
             if request.call_id:
@@ -137,11 +137,13 @@ class MemoryAdapter:
         scope = self._scope(request.scope)
         async with scope.gate.hold(exclusive=self._is_bare):
             methods = await self._methods(scope)
-            returned = await methods.query(
+            returned = await methods.query.timed(
+                reply,
                 request.question,
                 scope=request.scope,
                 budget=request.budget if request.HasField("budget") else None,
                 asked_at=request.asked_at or None,
+                instruction=request.instruction,
             )
         with Encoding("query()"):
             if isinstance(returned, str):

@@ -282,6 +282,15 @@ def usage_to_proto(usage: Mapping[str, Any], message: system_pb2.Usage) -> None:
         message.compute_time.FromNanoseconds(round(usage["compute_seconds"] * 1e9))
 
 
+def handler_seconds(response: Any) -> float | None:
+    """Return what the system's own code took, None where its SDK does not say."""
+    if not response.HasField("handler_time"):
+        return None
+    taken = response.handler_time
+    seconds: float = taken.seconds + taken.nanos / 1e9
+    return seconds
+
+
 def usage_from_proto(message: system_pb2.Usage) -> dict[str, Any]:
     """Decode usage; what was not reported is left out."""
     usage: dict[str, Any] = {

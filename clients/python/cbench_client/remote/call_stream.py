@@ -2,6 +2,9 @@
 
 Encoded messages that follow one another are one message with all their calls,
 so what is ready travels together and nothing is encoded twice.
+
+A call's time starts when it is sent. One that waits because as many are out as
+the peer takes is not late for that.
 """
 
 import asyncio
@@ -21,13 +24,15 @@ _NEVER = float("inf")
 class _Parcel:
     """Calls that are sent together, as an encoded message, and what they have in common."""
 
-    __slots__ = ("count", "data", "deadline", "is_sent", "sink")
+    __slots__ = ("count", "data", "deadline", "is_sent", "sent", "sink", "timeout")
 
-    def __init__(self, count: int, data: bytes, deadline: float, sink: Sink) -> None:
+    def __init__(self, count: int, data: bytes, timeout: float, now: float, sink: Sink) -> None:
         self.count = count
         self.data = data
-        self.deadline = deadline
+        self.timeout = timeout
+        self.deadline = now + timeout
         self.sink = sink
+        self.sent: Callable[[], None] | None = None
         self.is_sent = False
 
 
@@ -63,17 +68,28 @@ class CallStream:
         """Whether a call has no outcome yet."""
         return call_id in self._waiting
 
-    def submit(self, calls: Mapping[str, Any], data: bytes, timeout: float, sink: Sink) -> None:
-        """Send calls, given by their ids what each is for; `data` is a message that holds them."""
-        deadline = self._loop.time() + timeout
-        parcel = _Parcel(len(calls), data, deadline, sink)
+    def submit(
+        self,
+        calls: Mapping[str, Any],
+        data: bytes,
+        timeout: float,
+        sink: Sink,
+        sent: Callable[[], None] | None = None,
+    ) -> None:
+        """Send calls, given by their ids what each is for; `data` is a message that holds them.
+
+        `sent` is called when they go, if they had to wait for others.
+        """
+        parcel = _Parcel(len(calls), data, timeout, self._loop.time(), sink)
+        if self._limit is not None and (self._outbox or self._in_flight >= self._limit):
+            parcel.sent = sent
         for call_id, token in calls.items():
             self._waiting[call_id] = (token, parcel)
         self._outbox.append(parcel)
         self.wake()
         # One timer for all: with equal timeouts a new call is never the next to expire.
-        if deadline < self._sweep_at:
-            self._sweep_again_at(deadline)
+        if parcel.deadline < self._sweep_at:
+            self._sweep_again_at(parcel.deadline)
 
     def give_up(self, call_id: str) -> None:
         """Forget a call, and tell the peer unless it cannot have heard of it."""
@@ -121,6 +137,9 @@ class CallStream:
             size += len(parcel.data)
             parts.append(parcel.data)
             parcel.data = b""
+            if parcel.sent is not None:
+                parcel.deadline = self._loop.time() + parcel.timeout
+                parcel.sent()
         if self._cancelled:
             parts.append(self._cancellation(self._cancelled))
             self._cancelled.clear()
@@ -170,6 +189,9 @@ class CallStream:
 
     def _expire(self) -> None:
         now = self._loop.time()
+        if self._outbox and self._limit is not None and self._in_flight >= self._limit:
+            for parcel in self._outbox:
+                parcel.deadline = max(parcel.deadline, now + parcel.timeout)
         late = [
             (call_id, *entry)
             for call_id, entry in self._waiting.items()

@@ -15,6 +15,11 @@ class Work(Protocol):
     @property
     def withheld(self) -> frozenset[str]: ...
 
+    @property
+    def instruction(self) -> str:
+        """What the dataset asks of whoever answers; may be empty."""
+        ...
+
 
 class ProcessCall(Protocol):
     """One call: its id, and its work."""
@@ -34,6 +39,7 @@ class WholeCall(NamedTuple):
     call_id: str
     example: Mapping[str, Any]
     withheld: frozenset[str] = frozenset()
+    instruction: str = ""
 
     @property
     def work(self) -> "WholeCall":
@@ -49,9 +55,13 @@ class ProcessReply(NamedTuple):
     usage: dict[str, Any] | None
     carried: Sequence[str] = ()
     """Texts of `processed` that are the example's own."""
+    handler_seconds: float | None = None
+    """What the system's own code took, where its SDK says so."""
 
 
-Reply = Callable[[Any, dict[str, Any], float, dict[str, Any] | None, Sequence[str]], Any]
+Reply = Callable[
+    [Any, dict[str, Any], float, dict[str, Any] | None, Sequence[str], float | None], Any
+]
 """Makes what those who asked are told: a ProcessReply, or something made of the same parts."""
 Answered = Callable[[list[Any]], None]
 Failed = Callable[[Any, ClientError], None]
@@ -64,6 +74,8 @@ class ConversationReply(NamedTuple):
     replies: list[dict[str, Any]]
     usage: dict[str, Any] | None
     latency: float
+    handler_seconds: float | None = None
+    """What the system's own code took, where its SDK says so."""
 
 
 class Asked(NamedTuple):

@@ -75,6 +75,7 @@ class SystemConnection:
         call_id: str,
         timeout: float,
         options: Mapping[str, Any] | None = None,
+        instruction: str = "",
         alone: bool = False,
     ) -> ProcessReply:
         """Have one example transformed; `alone` keeps it off the stream.
@@ -95,7 +96,7 @@ class SystemConnection:
 
         self.start_many(
             system,
-            [WholeCall(call_id, example)],
+            [WholeCall(call_id, example, instruction=instruction)],
             timeout=timeout,
             answered=answered,
             failed=failed,
@@ -147,6 +148,8 @@ class SystemConnection:
             made.CopyFrom(head)
             request = made.request
             request.call_id = call_id
+            if work.instruction:
+                request.instruction = work.instruction
             try:
                 text = convert.visible_to_proto(work.example, work.withheld, request.example)
             except Unencodable as error:
@@ -207,9 +210,12 @@ class SystemConnection:
         call_id: str,
         timeout: float,
         options: Mapping[str, Any] | None = None,
+        instruction: str = "",
     ) -> ConversationReply:
         """Have the user's turns of one conversation answered. Raises as `process` does."""
-        request = system_pb2.ProcessConversationRequest(system=system, call_id=call_id)
+        request = system_pb2.ProcessConversationRequest(
+            system=system, call_id=call_id, instruction=instruction
+        )
         convert.example_to_proto(example, request.example)
         convert.turns_to_proto(turns, request.turns)
         convert.fields_to_proto(options or {}, request.options, "options.")
@@ -222,7 +228,7 @@ class SystemConnection:
         except (DecodeError, Unencodable) as error:
             raise self._undecodable(error) from None
         usage = convert.usage_from_proto(response.usage) if response.HasField("usage") else None
-        return ConversationReply(replies, usage, latency)
+        return ConversationReply(replies, usage, latency, convert.handler_seconds(response))
 
     @property
     def is_connected(self) -> bool:
@@ -289,7 +295,8 @@ class SystemConnection:
         except Unencodable as error:
             raise self._undecodable(error) from None
         usage = convert.usage_from_proto(response.usage) if response.HasField("usage") else None
-        return asked.reply(call, processed, when - asked.started, usage, carried)
+        handler = convert.handler_seconds(response)
+        return asked.reply(call, processed, when - asked.started, usage, carried, handler)
 
     def _failure(self, outcome: Any) -> RemoteFailure | StreamRefused:
         if isinstance(outcome, UndecodableOutcome):

@@ -48,15 +48,20 @@ class RemoteSystem(Peer[SystemConnection]):
     def _open(self) -> SystemConnection:
         return SystemConnection(self.target, tls=self._tls, token=self._token)
 
-    def process(self, example: Mapping[str, Any]) -> dict[str, Any]:
-        """Have an example transformed; what the call used joins it as `api_usage`."""
-        return run(self.aprocess(example))
+    def process(self, example: Mapping[str, Any], instruction: str = "") -> dict[str, Any]:
+        """Have an example transformed; what the call used joins it as `api_usage`.
 
-    def process_conversation(self, turns: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        `instruction` is what the dataset asks of whoever answers.
+        """
+        return run(self.aprocess(example, instruction))
+
+    def process_conversation(
+        self, turns: Sequence[Mapping[str, Any]], instruction: str = ""
+    ) -> list[dict[str, Any]]:
         """Have every user turn of a conversation answered."""
-        return run(self.aprocess_conversation(turns))
+        return run(self.aprocess_conversation(turns, instruction))
 
-    async def aprocess(self, example: Mapping[str, Any]) -> dict[str, Any]:
+    async def aprocess(self, example: Mapping[str, Any], instruction: str = "") -> dict[str, Any]:
         """Do as `process`, on the running loop."""
         connection, call_id = await self._connect(), uuid.uuid4().hex
         # A repeated call keeps off the stream: one that breaks the stream would
@@ -68,6 +73,7 @@ class RemoteSystem(Peer[SystemConnection]):
                 call_id=call_id,
                 timeout=seconds,
                 options=self.options,
+                instruction=instruction,
                 alone=number > 1,
             ),
             self.timeout,
@@ -77,7 +83,7 @@ class RemoteSystem(Peer[SystemConnection]):
         return reply.processed
 
     async def aprocess_conversation(
-        self, turns: Sequence[Mapping[str, Any]]
+        self, turns: Sequence[Mapping[str, Any]], instruction: str = ""
     ) -> list[dict[str, Any]]:
         """Do as `process_conversation`, on the running loop."""
         connection, call_id = await self._connect(), uuid.uuid4().hex
@@ -89,6 +95,7 @@ class RemoteSystem(Peer[SystemConnection]):
                 call_id=call_id,
                 timeout=seconds,
                 options=self.options,
+                instruction=instruction,
             ),
             self.timeout,
         )
@@ -137,12 +144,19 @@ class RemoteMemorySystem(Peer[UnaryConnection]):
         """Remember turns, in order."""
         run(self.aingest(turns))
 
-    def query(self, question: str, budget: int | None = None, asked_at: str | None = None) -> str:
+    def query(
+        self,
+        question: str,
+        budget: int | None = None,
+        asked_at: str | None = None,
+        instruction: str = "",
+    ) -> str:
         """Answer from memory; `last_reply` then holds all that was said.
 
-        `budget` bounds the remembered tokens handed to a model.
+        `budget` bounds the remembered tokens handed to a model, and
+        `instruction` is what the dataset asks of whoever answers.
         """
-        return run(self.aquery(question, budget, asked_at))
+        return run(self.aquery(question, budget, asked_at, instruction))
 
     async def areset(self) -> None:
         """Do as `reset`, on the running loop."""
@@ -156,11 +170,19 @@ class RemoteMemorySystem(Peer[UnaryConnection]):
         return present(response, ("stored_bytes",))
 
     async def aquery(
-        self, question: str, budget: int | None = None, asked_at: str | None = None
+        self,
+        question: str,
+        budget: int | None = None,
+        asked_at: str | None = None,
+        instruction: str = "",
     ) -> str:
         """Do as `query`, on the running loop."""
         request = memory_pb2.QueryRequest(
-            question=question, call_id=uuid.uuid4().hex, budget=budget, asked_at=asked_at or ""
+            question=question,
+            call_id=uuid.uuid4().hex,
+            budget=budget,
+            asked_at=asked_at or "",
+            instruction=instruction,
         )
         response = await self._call("Query", request, memory_pb2.QueryResponse)
         reply = present(response, ("context", "context_tokens", "stored_bytes"))

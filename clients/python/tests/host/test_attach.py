@@ -14,89 +14,14 @@ import grpc.aio
 import pytest
 
 from cbench_client._gen.cbench.v1 import gateway_pb2
-from cbench_client._gen.cbench.v1.gateway_pb2_grpc import (
-    GatewayServicer,
-    add_GatewayServicer_to_server,
-)
 from cbench_client.errors import Refused
 from cbench_client.host.attachment import Attachment
 from cbench_client.host.calls import current_call
 from cbench_client.host.offers import NotServable
 from cbench_client.messages import convert
+from tests.fixtures.gateway import PATIENCE_S, Daemon, Gateway, started
 from tests.fixtures.ports import held_port
-
-PATIENCE_S = 20.0
-
-
-class Session:
-    """One attachment, seen from the daemon."""
-
-    def __init__(self, hello: gateway_pb2.Hello, context: Any) -> None:
-        self.hello = hello
-        self.results: asyncio.Queue[gateway_pb2.CallResult] = asyncio.Queue()
-        self.drained = asyncio.Event()
-        self.ended = asyncio.Event()
-        self.dropped = asyncio.Event()
-        self._context = context
-
-    async def send(self, **parts: Any) -> None:
-        await self._context.write(gateway_pb2.AttachResponse(**parts))
-
-    async def result(self) -> gateway_pb2.CallResult:
-        return await asyncio.wait_for(self.results.get(), PATIENCE_S)
-
-    def drop(self) -> None:
-        """Break the connection."""
-        self.dropped.set()
-
-
-class Gateway(GatewayServicer):
-    """The daemon's end: welcomes, or refuses with the next of `refusals`."""
-
-    def __init__(self) -> None:
-        self.sessions: asyncio.Queue[Session] = asyncio.Queue()
-        self.refusals: list[grpc.StatusCode] = []
-        self.attempts = 0
-
-    async def Attach(self, requests: AsyncIterator[Any], context: Any) -> None:
-        self.attempts += 1
-        first = await context.read()
-        if self.refusals:
-            await context.abort(self.refusals.pop(0), "not you")
-        session = Session(first.hello, context)
-        await session.send(welcome=gateway_pb2.Welcome(attachment_id="a-1"))
-        await self.sessions.put(session)
-        reader = asyncio.create_task(self._read(session, context))
-        dropping = asyncio.create_task(session.dropped.wait())
-        await asyncio.wait({reader, dropping}, return_when=asyncio.FIRST_COMPLETED)
-        reader.cancel()
-        if session.dropped.is_set():
-            await context.abort(grpc.StatusCode.UNAVAILABLE, "dropped")
-
-    async def _read(self, session: Session, context: Any) -> None:
-        while (message := await context.read()) is not grpc.aio.EOF:
-            for result in message.results:
-                await session.results.put(result)
-            if message.HasField("drain"):
-                session.drained.set()
-        session.ended.set()
-
-    async def session(self) -> Session:
-        return await asyncio.wait_for(self.sessions.get(), PATIENCE_S)
-
-
-class Daemon:
-    def __init__(self, gateway: Gateway, address: str) -> None:
-        self.gateway = gateway
-        self.address = address
-
-
-async def started(gateway: Gateway, address: str) -> Any:
-    server = grpc.aio.server()
-    add_GatewayServicer_to_server(gateway, server)  # type: ignore[no-untyped-call]
-    server.add_insecure_port(address)
-    await server.start()
-    return server
+from tests.fixtures.serving import Notes
 
 
 @pytest.fixture
@@ -136,22 +61,6 @@ class Scores:
 
     def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:
         return {"one": 1.0}
-
-
-class Notes:
-    name = "notes"
-
-    def __init__(self) -> None:
-        self.turns: list[str] = []
-
-    def reset(self) -> None:
-        self.turns = []
-
-    def ingest(self, turns: list[dict[str, Any]]) -> None:
-        self.turns += [turn["content"] for turn in turns]
-
-    def query(self, question: str) -> str:
-        return "|".join(self.turns)
 
 
 def call(call_id: str, timeout: float | None = None, **example: Any) -> gateway_pb2.Call:

@@ -12,27 +12,8 @@ import pytest
 
 from cbench_client._gen.cbench.v1 import memory_pb2
 from cbench_client._gen.cbench.v1.memory_pb2_grpc import MemorySystemStub
-from cbench_client.host.server import Server
 from cbench_client.messages import convert
-from cbench_client.remote.channel import open_channel
-
-
-class Notes:
-    """Remembers all."""
-
-    name = "notes"
-
-    def __init__(self) -> None:
-        self.turns: list[str] = []
-
-    def reset(self) -> None:
-        self.turns = []
-
-    def ingest(self, turns: list[dict[str, Any]]) -> None:
-        self.turns += [turn["content"] for turn in turns]
-
-    def query(self, question: str) -> str:
-        return "|".join(self.turns)
+from tests.fixtures.serving import Notes, serving
 
 
 class ScopedNotes:
@@ -66,13 +47,8 @@ class ScopedNotes:
 
 @asynccontextmanager
 async def memory(system: Any) -> AsyncIterator[Any]:
-    server = Server(system)
-    await asyncio.to_thread(server.start)
-    try:
-        async with open_channel(server.address) as channel:
-            yield MemorySystemStub(channel)
-    finally:
-        await asyncio.to_thread(server.stop, 0)
+    async with serving(system) as channel:
+        yield MemorySystemStub(channel)
 
 
 async def ingest(stub: Any, scope: str, text: str, call_id: str = "") -> Any:

@@ -1815,6 +1815,10 @@ pub struct SystemRef {
     /// means that it is not part of a sweep.
     #[prost(string, tag = "12")]
     pub swept_option: ::prost::alloc::string::String,
+    /// The file in which the client that launched the system keeps what it
+    /// prints. Recorded with the run, and not opened by the daemon.
+    #[prost(string, tag = "13")]
+    pub log: ::prost::alloc::string::String,
     /// How to reach it.
     #[prost(oneof = "system_ref::Location", tags = "2, 3, 4, 7, 10")]
     pub location: ::core::option::Option<system_ref::Location>,
@@ -2116,6 +2120,9 @@ pub struct SystemProgress {
     /// Rows answered from the store instead of by the system.
     #[prost(int64, tag = "4")]
     pub reused_rows: i64,
+    /// Rows in all. Unset until the datasets have been counted.
+    #[prost(int64, optional, tag = "5")]
+    pub total_rows: ::core::option::Option<i64>,
 }
 /// One evaluation, past or present.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2389,7 +2396,8 @@ pub struct ListRunsRequest {
 /// A page of runs.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListRunsResponse {
-    /// The runs, newest first, without their configuration.
+    /// The runs, newest first. Of their configuration there is only `headlines`,
+    /// the names of the scores that count for each system.
     #[prost(message, repeated, tag = "1")]
     pub runs: ::prost::alloc::vec::Vec<Run>,
     /// Continues the list. Empty at the end.
@@ -2492,6 +2500,15 @@ pub struct RescoreRequest {
     /// Makes the request safe to repeat, as in `EvaluateRequest`.
     #[prost(string, tag = "5")]
     pub request_id: ::prost::alloc::string::String,
+    /// As in `RunSpec`.
+    #[prost(bool, tag = "6")]
+    pub allow_unqualified_judges: bool,
+    /// As in `RunSpec`.
+    #[prost(string, tag = "7")]
+    pub errata_upload: ::prost::alloc::string::String,
+    /// As in `RunSpec`.
+    #[prost(string, tag = "8")]
+    pub labels_upload: ::prost::alloc::string::String,
 }
 /// The new run, in progress.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2543,7 +2560,7 @@ pub struct ListComponentsResponse {
     pub server_version: ::prost::alloc::string::String,
 }
 /// One registered dataset.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct DatasetInfo {
     /// Its name.
     #[prost(string, tag = "1")]
@@ -2575,7 +2592,7 @@ pub struct DatasetInfo {
     /// The score that counts for its rows.
     #[prost(string, tag = "10")]
     pub primary_score: ::prost::alloc::string::String,
-    /// Whether that score is the benchmark's official metric, not a stand-in.
+    /// Whether that score is the official metric of the benchmark.
     #[prost(bool, tag = "11")]
     pub official_metric: bool,
     /// The licence of the data.
@@ -2587,6 +2604,75 @@ pub struct DatasetInfo {
     /// What to cite when publishing results on it. Empty means nothing.
     #[prost(string, tag = "14")]
     pub citation: ::prost::alloc::string::String,
+    /// What its configs measure, and how far that is what its authors measure. The
+    /// first is that of the default config.
+    #[prost(message, repeated, tag = "15")]
+    pub protocols: ::prost::alloc::vec::Vec<DatasetProtocol>,
+    /// The split of the default config that is here, if it is; it may be another
+    /// one than the usual. Empty means none, or that there are no splits.
+    #[prost(string, tag = "16")]
+    pub split_here: ::prost::alloc::string::String,
+}
+/// What some configs of a dataset measure, and how.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct DatasetProtocol {
+    /// The configs it holds for. One without a name is the empty text.
+    #[prost(string, repeated, tag = "1")]
+    pub configs: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Whose rules it follows. Empty means only its own.
+    #[prost(string, tag = "2")]
+    pub follows: ::prost::alloc::string::String,
+    /// Where the rows come from.
+    #[prost(string, tag = "3")]
+    pub source: ::prost::alloc::string::String,
+    /// The revision of the source, if it is pinned.
+    #[prost(string, tag = "4")]
+    pub revision: ::prost::alloc::string::String,
+    /// The split that is read unless another is asked for.
+    #[prost(string, tag = "5")]
+    pub split: ::prost::alloc::string::String,
+    /// The fields a system gets, besides the id.
+    #[prost(string, repeated, tag = "6")]
+    pub shown: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// The fields it does not get.
+    #[prost(string, repeated, tag = "7")]
+    pub withheld: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// How the answer is read from a response.
+    #[prost(string, tag = "8")]
+    pub extraction: ::prost::alloc::string::String,
+    /// The evaluators, with their settings.
+    #[prost(message, repeated, tag = "9")]
+    pub evaluators: ::prost::alloc::vec::Vec<EvaluatorRef>,
+    /// The score that counts. Empty means that there is none.
+    #[prost(string, tag = "10")]
+    pub primary_score: ::prost::alloc::string::String,
+    /// What a row counts on which the system failed. Unset means that it is not
+    /// known.
+    #[prost(double, optional, tag = "11")]
+    pub worst: ::core::option::Option<f64>,
+    /// The fields by which results are published.
+    #[prost(string, repeated, tag = "12")]
+    pub groups: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// How rows become one figure.
+    #[prost(string, tag = "13")]
+    pub aggregate: ::prost::alloc::string::String,
+    /// How far each side of it is what the authors do: `data`, `prompt`, `metric`
+    /// and `aggregation`.
+    #[prost(btree_map = "string, message", tag = "14")]
+    pub axes: ::prost::alloc::collections::BTreeMap<
+        ::prost::alloc::string::String,
+        ProtocolAxis,
+    >,
+}
+/// One side of a protocol beside the official one.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ProtocolAxis {
+    /// `same`, `differs`, or `external` if an outside harness or judge is needed.
+    #[prost(string, tag = "1")]
+    pub status: ::prost::alloc::string::String,
+    /// What differs, or is needed, in one sentence. Empty if it is the same.
+    #[prost(string, tag = "2")]
+    pub why: ::prost::alloc::string::String,
 }
 /// One registered metric.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

@@ -269,6 +269,11 @@ export interface SystemRef {
    * means that it is not part of a sweep.
    */
   sweptOption: string;
+  /**
+   * The file in which the client that launched the system keeps what it
+   * prints. Recorded with the run, and not opened by the daemon.
+   */
+  log: string;
 }
 
 export interface SystemRef_OptionsEntry {
@@ -528,6 +533,8 @@ export interface SystemProgress {
   failedRows: bigint;
   /** Rows answered from the store instead of by the system. */
   reusedRows: bigint;
+  /** Rows in all. Unset until the datasets have been counted. */
+  totalRows?: bigint | undefined;
 }
 
 /** One evaluation, past or present. */
@@ -810,7 +817,10 @@ export interface ListRunsRequest_LabelsEntry {
 
 /** A page of runs. */
 export interface ListRunsResponse {
-  /** The runs, newest first, without their configuration. */
+  /**
+   * The runs, newest first. Of their configuration there is only `headlines`,
+   * the names of the scores that count for each system.
+   */
   runs: Run[];
   /** Continues the list. Empty at the end. */
   nextPageToken: string;
@@ -894,6 +904,12 @@ export interface RescoreRequest {
   labels: Map<string, string>;
   /** Makes the request safe to repeat, as in `EvaluateRequest`. */
   requestId: string;
+  /** As in `RunSpec`. */
+  allowUnqualifiedJudges: boolean;
+  /** As in `RunSpec`. */
+  errataUpload: string;
+  /** As in `RunSpec`. */
+  labelsUpload: string;
 }
 
 export interface RescoreRequest_LabelsEntry {
@@ -965,7 +981,7 @@ export interface DatasetInfo {
   available: boolean;
   /** The score that counts for its rows. */
   primaryScore: string;
-  /** Whether that score is the benchmark's official metric, not a stand-in. */
+  /** Whether that score is the official metric of the benchmark. */
   officialMetric: boolean;
   /** The licence of the data. */
   licence: string;
@@ -973,6 +989,69 @@ export interface DatasetInfo {
   source: string;
   /** What to cite when publishing results on it. Empty means nothing. */
   citation: string;
+  /**
+   * What its configs measure, and how far that is what its authors measure. The
+   * first is that of the default config.
+   */
+  protocols: DatasetProtocol[];
+  /**
+   * The split of the default config that is here, if it is; it may be another
+   * one than the usual. Empty means none, or that there are no splits.
+   */
+  splitHere: string;
+}
+
+/** What some configs of a dataset measure, and how. */
+export interface DatasetProtocol {
+  /** The configs it holds for. One without a name is the empty text. */
+  configs: string[];
+  /** Whose rules it follows. Empty means only its own. */
+  follows: string;
+  /** Where the rows come from. */
+  source: string;
+  /** The revision of the source, if it is pinned. */
+  revision: string;
+  /** The split that is read unless another is asked for. */
+  split: string;
+  /** The fields a system gets, besides the id. */
+  shown: string[];
+  /** The fields it does not get. */
+  withheld: string[];
+  /** How the answer is read from a response. */
+  extraction: string;
+  /** The evaluators, with their settings. */
+  evaluators: EvaluatorRef[];
+  /** The score that counts. Empty means that there is none. */
+  primaryScore: string;
+  /**
+   * What a row counts on which the system failed. Unset means that it is not
+   * known.
+   */
+  worst?:
+    | number
+    | undefined;
+  /** The fields by which results are published. */
+  groups: string[];
+  /** How rows become one figure. */
+  aggregate: string;
+  /**
+   * How far each side of it is what the authors do: `data`, `prompt`, `metric`
+   * and `aggregation`.
+   */
+  axes: Map<string, ProtocolAxis>;
+}
+
+export interface DatasetProtocol_AxesEntry {
+  key: string;
+  value: ProtocolAxis | undefined;
+}
+
+/** One side of a protocol beside the official one. */
+export interface ProtocolAxis {
+  /** `same`, `differs`, or `external` if an outside harness or judge is needed. */
+  status: string;
+  /** What differs, or is needed, in one sentence. Empty if it is the same. */
+  why: string;
 }
 
 /** One registered metric. */
@@ -1571,6 +1650,7 @@ function createBaseSystemRef(): SystemRef {
     credential: "",
     role: 0,
     sweptOption: "",
+    log: "",
   };
 }
 
@@ -1613,6 +1693,9 @@ export const SystemRef: MessageFns<SystemRef> = {
     }
     if (message.sweptOption !== "") {
       writer.uint32(98).string(message.sweptOption);
+    }
+    if (message.log !== "") {
+      writer.uint32(106).string(message.log);
     }
     return writer;
   },
@@ -1727,6 +1810,14 @@ export const SystemRef: MessageFns<SystemRef> = {
             }
 
             message.sweptOption = reader.string();
+            continue;
+          }
+          case 13: {
+            if (tag !== 106) {
+              break;
+            }
+
+            message.log = reader.string();
             continue;
           }
         }
@@ -3196,7 +3287,7 @@ export const Progress: MessageFns<Progress> = {
 };
 
 function createBaseSystemProgress(): SystemProgress {
-  return { system: "", completedRows: 0n, failedRows: 0n, reusedRows: 0n };
+  return { system: "", completedRows: 0n, failedRows: 0n, reusedRows: 0n, totalRows: undefined };
 }
 
 export const SystemProgress: MessageFns<SystemProgress> = {
@@ -3221,6 +3312,12 @@ export const SystemProgress: MessageFns<SystemProgress> = {
         throw new globalThis.Error("value provided for field message.reusedRows of type int64 too large");
       }
       writer.uint32(32).int64(message.reusedRows);
+    }
+    if (message.totalRows !== undefined) {
+      if (BigInt.asIntN(64, message.totalRows) !== message.totalRows) {
+        throw new globalThis.Error("value provided for field message.totalRows of type int64 too large");
+      }
+      writer.uint32(40).int64(message.totalRows);
     }
     return writer;
   },
@@ -3268,6 +3365,14 @@ export const SystemProgress: MessageFns<SystemProgress> = {
             }
 
             message.reusedRows = reader.int64() as bigint;
+            continue;
+          }
+          case 5: {
+            if (tag !== 40) {
+              break;
+            }
+
+            message.totalRows = reader.int64() as bigint;
             continue;
           }
         }
@@ -5430,7 +5535,16 @@ export const DeleteRunResponse: MessageFns<DeleteRunResponse> = {
 };
 
 function createBaseRescoreRequest(): RescoreRequest {
-  return { runId: "", evaluators: [], referencesUpload: "", labels: new Map(), requestId: "" };
+  return {
+    runId: "",
+    evaluators: [],
+    referencesUpload: "",
+    labels: new Map(),
+    requestId: "",
+    allowUnqualifiedJudges: false,
+    errataUpload: "",
+    labelsUpload: "",
+  };
 }
 
 export const RescoreRequest: MessageFns<RescoreRequest> = {
@@ -5449,6 +5563,15 @@ export const RescoreRequest: MessageFns<RescoreRequest> = {
     });
     if (message.requestId !== "") {
       writer.uint32(42).string(message.requestId);
+    }
+    if (message.allowUnqualifiedJudges !== false) {
+      writer.uint32(48).bool(message.allowUnqualifiedJudges);
+    }
+    if (message.errataUpload !== "") {
+      writer.uint32(58).string(message.errataUpload);
+    }
+    if (message.labelsUpload !== "") {
+      writer.uint32(66).string(message.labelsUpload);
     }
     return writer;
   },
@@ -5507,6 +5630,30 @@ export const RescoreRequest: MessageFns<RescoreRequest> = {
             }
 
             message.requestId = reader.string();
+            continue;
+          }
+          case 6: {
+            if (tag !== 48) {
+              break;
+            }
+
+            message.allowUnqualifiedJudges = reader.bool();
+            continue;
+          }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            message.errataUpload = reader.string();
+            continue;
+          }
+          case 8: {
+            if (tag !== 66) {
+              break;
+            }
+
+            message.labelsUpload = reader.string();
             continue;
           }
         }
@@ -5883,6 +6030,8 @@ function createBaseDatasetInfo(): DatasetInfo {
     licence: "",
     source: "",
     citation: "",
+    protocols: [],
+    splitHere: "",
   };
 }
 
@@ -5932,6 +6081,12 @@ export const DatasetInfo: MessageFns<DatasetInfo> = {
     }
     if (message.citation !== "") {
       writer.uint32(114).string(message.citation);
+    }
+    for (const v of message.protocols) {
+      DatasetProtocol.encode(v!, writer.uint32(122).fork()).join();
+    }
+    if (message.splitHere !== "") {
+      writer.uint32(130).string(message.splitHere);
     }
     return writer;
   },
@@ -6059,6 +6214,343 @@ export const DatasetInfo: MessageFns<DatasetInfo> = {
             }
 
             message.citation = reader.string();
+            continue;
+          }
+          case 15: {
+            if (tag !== 122) {
+              break;
+            }
+
+            message.protocols.push(DatasetProtocol.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 16: {
+            if (tag !== 130) {
+              break;
+            }
+
+            message.splitHere = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+};
+
+function createBaseDatasetProtocol(): DatasetProtocol {
+  return {
+    configs: [],
+    follows: "",
+    source: "",
+    revision: "",
+    split: "",
+    shown: [],
+    withheld: [],
+    extraction: "",
+    evaluators: [],
+    primaryScore: "",
+    worst: undefined,
+    groups: [],
+    aggregate: "",
+    axes: new Map(),
+  };
+}
+
+export const DatasetProtocol: MessageFns<DatasetProtocol> = {
+  encode(message: DatasetProtocol, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.configs) {
+      writer.uint32(10).string(v!);
+    }
+    if (message.follows !== "") {
+      writer.uint32(18).string(message.follows);
+    }
+    if (message.source !== "") {
+      writer.uint32(26).string(message.source);
+    }
+    if (message.revision !== "") {
+      writer.uint32(34).string(message.revision);
+    }
+    if (message.split !== "") {
+      writer.uint32(42).string(message.split);
+    }
+    for (const v of message.shown) {
+      writer.uint32(50).string(v!);
+    }
+    for (const v of message.withheld) {
+      writer.uint32(58).string(v!);
+    }
+    if (message.extraction !== "") {
+      writer.uint32(66).string(message.extraction);
+    }
+    for (const v of message.evaluators) {
+      EvaluatorRef.encode(v!, writer.uint32(74).fork()).join();
+    }
+    if (message.primaryScore !== "") {
+      writer.uint32(82).string(message.primaryScore);
+    }
+    if (message.worst !== undefined) {
+      writer.uint32(89).double(message.worst);
+    }
+    for (const v of message.groups) {
+      writer.uint32(98).string(v!);
+    }
+    if (message.aggregate !== "") {
+      writer.uint32(106).string(message.aggregate);
+    }
+    message.axes.forEach((value, key) => {
+      DatasetProtocol_AxesEntry.encode({ key: key as any, value }, writer.uint32(114).fork()).join();
+    });
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): DatasetProtocol {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseDatasetProtocol();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.configs.push(reader.string());
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.follows = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.source = reader.string();
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.revision = reader.string();
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.split = reader.string();
+            continue;
+          }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.shown.push(reader.string());
+            continue;
+          }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            message.withheld.push(reader.string());
+            continue;
+          }
+          case 8: {
+            if (tag !== 66) {
+              break;
+            }
+
+            message.extraction = reader.string();
+            continue;
+          }
+          case 9: {
+            if (tag !== 74) {
+              break;
+            }
+
+            message.evaluators.push(EvaluatorRef.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 10: {
+            if (tag !== 82) {
+              break;
+            }
+
+            message.primaryScore = reader.string();
+            continue;
+          }
+          case 11: {
+            if (tag !== 89) {
+              break;
+            }
+
+            message.worst = reader.double();
+            continue;
+          }
+          case 12: {
+            if (tag !== 98) {
+              break;
+            }
+
+            message.groups.push(reader.string());
+            continue;
+          }
+          case 13: {
+            if (tag !== 106) {
+              break;
+            }
+
+            message.aggregate = reader.string();
+            continue;
+          }
+          case 14: {
+            if (tag !== 114) {
+              break;
+            }
+
+            const entry14 = DatasetProtocol_AxesEntry.decode(reader, reader.uint32());
+            if (entry14.value !== undefined) {
+              message.axes.set(entry14.key, entry14.value);
+            }
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+};
+
+function createBaseDatasetProtocol_AxesEntry(): DatasetProtocol_AxesEntry {
+  return { key: "", value: undefined };
+}
+
+export const DatasetProtocol_AxesEntry: MessageFns<DatasetProtocol_AxesEntry> = {
+  encode(message: DatasetProtocol_AxesEntry, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.key !== "") {
+      writer.uint32(10).string(message.key);
+    }
+    if (message.value !== undefined) {
+      ProtocolAxis.encode(message.value, writer.uint32(18).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): DatasetProtocol_AxesEntry {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseDatasetProtocol_AxesEntry();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.key = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.value = ProtocolAxis.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+};
+
+function createBaseProtocolAxis(): ProtocolAxis {
+  return { status: "", why: "" };
+}
+
+export const ProtocolAxis: MessageFns<ProtocolAxis> = {
+  encode(message: ProtocolAxis, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.status !== "") {
+      writer.uint32(10).string(message.status);
+    }
+    if (message.why !== "") {
+      writer.uint32(18).string(message.why);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ProtocolAxis {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseProtocolAxis();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.status = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.why = reader.string();
             continue;
           }
         }

@@ -142,7 +142,7 @@ class Prompt(_message.Message):
     def __init__(self, template: _Optional[str] = ..., system_prompt: _Optional[str] = ..., few_shot: _Optional[int] = ..., max_tokens: _Optional[int] = ..., plain: bool = ...) -> None: ...
 
 class SystemRef(_message.Message):
-    __slots__ = ("name", "target", "attached", "builtin", "proxy", "predictions", "options", "served_name", "tls", "credential", "role", "swept_option")
+    __slots__ = ("name", "target", "attached", "builtin", "proxy", "predictions", "options", "served_name", "tls", "credential", "role", "swept_option", "log")
     class OptionsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -162,6 +162,7 @@ class SystemRef(_message.Message):
     CREDENTIAL_FIELD_NUMBER: _ClassVar[int]
     ROLE_FIELD_NUMBER: _ClassVar[int]
     SWEPT_OPTION_FIELD_NUMBER: _ClassVar[int]
+    LOG_FIELD_NUMBER: _ClassVar[int]
     name: str
     target: str
     attached: str
@@ -174,7 +175,8 @@ class SystemRef(_message.Message):
     credential: str
     role: SystemRole
     swept_option: str
-    def __init__(self, name: _Optional[str] = ..., target: _Optional[str] = ..., attached: _Optional[str] = ..., builtin: _Optional[str] = ..., proxy: _Optional[_Union[ModelRef, _Mapping]] = ..., predictions: _Optional[str] = ..., options: _Optional[_Mapping[str, _example_pb2.Value]] = ..., served_name: _Optional[str] = ..., tls: _Optional[_Union[TlsOptions, _Mapping]] = ..., credential: _Optional[str] = ..., role: _Optional[_Union[SystemRole, str]] = ..., swept_option: _Optional[str] = ...) -> None: ...
+    log: str
+    def __init__(self, name: _Optional[str] = ..., target: _Optional[str] = ..., attached: _Optional[str] = ..., builtin: _Optional[str] = ..., proxy: _Optional[_Union[ModelRef, _Mapping]] = ..., predictions: _Optional[str] = ..., options: _Optional[_Mapping[str, _example_pb2.Value]] = ..., served_name: _Optional[str] = ..., tls: _Optional[_Union[TlsOptions, _Mapping]] = ..., credential: _Optional[str] = ..., role: _Optional[_Union[SystemRole, str]] = ..., swept_option: _Optional[str] = ..., log: _Optional[str] = ...) -> None: ...
 
 class TlsOptions(_message.Message):
     __slots__ = ("ca_pem", "server_name")
@@ -372,16 +374,18 @@ class Progress(_message.Message):
     def __init__(self, completed_rows: _Optional[int] = ..., failed_rows: _Optional[int] = ..., total_rows: _Optional[int] = ..., systems: _Optional[_Iterable[_Union[SystemProgress, _Mapping]]] = ...) -> None: ...
 
 class SystemProgress(_message.Message):
-    __slots__ = ("system", "completed_rows", "failed_rows", "reused_rows")
+    __slots__ = ("system", "completed_rows", "failed_rows", "reused_rows", "total_rows")
     SYSTEM_FIELD_NUMBER: _ClassVar[int]
     COMPLETED_ROWS_FIELD_NUMBER: _ClassVar[int]
     FAILED_ROWS_FIELD_NUMBER: _ClassVar[int]
     REUSED_ROWS_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_ROWS_FIELD_NUMBER: _ClassVar[int]
     system: str
     completed_rows: int
     failed_rows: int
     reused_rows: int
-    def __init__(self, system: _Optional[str] = ..., completed_rows: _Optional[int] = ..., failed_rows: _Optional[int] = ..., reused_rows: _Optional[int] = ...) -> None: ...
+    total_rows: int
+    def __init__(self, system: _Optional[str] = ..., completed_rows: _Optional[int] = ..., failed_rows: _Optional[int] = ..., reused_rows: _Optional[int] = ..., total_rows: _Optional[int] = ...) -> None: ...
 
 class Run(_message.Message):
     __slots__ = ("run_id", "spec", "state", "create_time", "end_time", "progress", "summaries", "failure", "waiting_reason", "parent_run_id", "config", "last_sequence", "notes")
@@ -681,7 +685,7 @@ class DeleteRunResponse(_message.Message):
     def __init__(self) -> None: ...
 
 class RescoreRequest(_message.Message):
-    __slots__ = ("run_id", "evaluators", "references_upload", "labels", "request_id")
+    __slots__ = ("run_id", "evaluators", "references_upload", "labels", "request_id", "allow_unqualified_judges", "errata_upload", "labels_upload")
     class LabelsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -694,12 +698,18 @@ class RescoreRequest(_message.Message):
     REFERENCES_UPLOAD_FIELD_NUMBER: _ClassVar[int]
     LABELS_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    ALLOW_UNQUALIFIED_JUDGES_FIELD_NUMBER: _ClassVar[int]
+    ERRATA_UPLOAD_FIELD_NUMBER: _ClassVar[int]
+    LABELS_UPLOAD_FIELD_NUMBER: _ClassVar[int]
     run_id: str
     evaluators: _containers.RepeatedCompositeFieldContainer[EvaluatorRef]
     references_upload: str
     labels: _containers.ScalarMap[str, str]
     request_id: str
-    def __init__(self, run_id: _Optional[str] = ..., evaluators: _Optional[_Iterable[_Union[EvaluatorRef, _Mapping]]] = ..., references_upload: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., request_id: _Optional[str] = ...) -> None: ...
+    allow_unqualified_judges: bool
+    errata_upload: str
+    labels_upload: str
+    def __init__(self, run_id: _Optional[str] = ..., evaluators: _Optional[_Iterable[_Union[EvaluatorRef, _Mapping]]] = ..., references_upload: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., request_id: _Optional[str] = ..., allow_unqualified_judges: bool = ..., errata_upload: _Optional[str] = ..., labels_upload: _Optional[str] = ...) -> None: ...
 
 class RescoreResponse(_message.Message):
     __slots__ = ("run",)

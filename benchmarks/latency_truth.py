@@ -1,0 +1,203 @@
+"""The table's p50 against the same function timed in a bare loop, without cbench.
+
+    python benchmarks/latency_truth.py [--milliseconds 1,20,200] [--systems 1,4] [--rows 60]
+
+Systems that sleep and systems that compute, served from Python and from Node and
+called in process, at default settings, alone and four at once. The bare loop is
+run before and after, in a process of the same language, since a busy machine
+changes what is true. Aims: within 15 %, at 1 ms within 1 ms. The last table is
+the throughput of a system that sleeps 10 ms, once the number of calls in flight
+has found its level: at least 0.9 of the ideal.
+"""
+
+import argparse
+import functools
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from parts import Program, make_examples, programs, scratch, start_daemon, table
+
+from cbench_client import BenchClient
+from cbench_server import evaluate
+from cbench_server.evaluators import AnswerQuality
+from cbench_server.metrics import Latency
+
+CALLS = 31
+NODE = Path(__file__).with_name("latency_truth.mjs")
+
+
+def work(kind: str, amount: float) -> None:
+    """Sleep so many seconds, or count so far."""
+    if kind == "sleep":
+        time.sleep(amount)
+        return
+    for _ in range(int(amount)):
+        pass
+
+
+def counted_per_second() -> float:
+    """Return how far Python counts in a second, at its best."""
+    taken = []
+    for _ in range(50):
+        started = time.perf_counter()
+        work("compute", 200_000)
+        taken.append(time.perf_counter() - started)
+    return 200_000 / min(taken)
+
+
+class Worker:
+    """A system that takes its time."""
+
+    def __init__(self, kind: str, amount: float, name: str = "worker") -> None:
+        self.name = name
+        self._kind = kind
+        self._amount = amount
+
+    def process(self, example: dict[str, Any]) -> dict[str, Any]:
+        work(self._kind, self._amount)
+        return {**example, "response": example["question"]}
+
+
+def bare(language: str, kind: str, amount: float) -> float:
+    """Time the function in a loop of its own, in another process; return the median in seconds."""
+    return float(subprocess.check_output(_command(language, "loop", kind, amount)))
+
+
+@functools.cache
+def per_second(language: str) -> float:
+    """Return how far a language counts in a second."""
+    return float(subprocess.check_output(_command(language, "count", "compute", 0)))
+
+
+def _command(language: str, mode: str, kind: str, amount: float, name: str = "") -> list[str]:
+    program = ["node", str(NODE)] if language == "node" else [sys.executable, __file__]
+    return [*program, mode, kind, str(amount), name]
+
+
+def loop(kind: str, amount: float) -> None:
+    """Print the median of the function in a bare loop, without the first call."""
+    system = Worker(kind, amount)
+    taken = []
+    for _ in range(CALLS):
+        started = time.perf_counter()
+        system.process({"question": "q"})
+        taken.append(time.perf_counter() - started)
+    print(statistics.median(taken[1:]))
+
+
+def served(
+    client: BenchClient, language: str, kind: str, amount: float, systems: int, rows: int
+) -> dict[str, Any]:
+    """Return the first system's part of the summary of a run at default settings."""
+    names = [f"{language}-{number}" for number in range(systems)]
+    started = [Program(*_command(language, "serve", kind, amount, name)) for name in names]
+    with programs(*started):
+        digest, _ = client.upload(make_examples(rows, 400))
+        run_id = client.start(
+            {
+                "systems": [{"target": each.address} for each in started],
+                "datasets": [{"name": "made", "upload": digest}],
+            }
+        )
+        for _ in client.watch(run_id):
+            pass
+    run = client.get(run_id)
+    assert run.progress.failed_rows == 0, run.failure
+    return {value.system: dict(value.metrics) for value in run.summaries}[names[0]]
+
+
+def in_process(kind: str, amount: float, systems: int, rows: int) -> dict[str, Any]:
+    """The same for Python objects."""
+    offered = [Worker(kind, amount, f"w{number}") for number in range(systems)]
+    examples = make_examples(rows, 400)
+    result = evaluate(offered, examples, [AnswerQuality()], [Latency()], progress=False)
+    return dict(result.summary["w0"])
+
+
+def throughput(client: BenchClient, seconds: float, rows: int) -> tuple[float, float]:
+    """Return the rows per second of a sleeping system once the climb is over, and the ideal."""
+    with programs(Program(*_command("python", "serve", "sleep", seconds, "sleeper"))) as all_:
+        digest, _ = client.upload(make_examples(rows, 400))
+        run_id = client.start(
+            {
+                "systems": [{"target": all_[0].address}],
+                "datasets": [{"name": "made", "upload": digest}],
+            }
+        )
+        seen: list[float] = []
+        for event in client.watch(run_id):
+            if event.WhichOneof("kind") == "row":
+                seen.append(time.perf_counter())
+    half = seen[len(seen) // 2 :]
+    rate = (len(half) - 1) / (half[-1] - half[0])
+    return rate, 32 / seconds
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--milliseconds", default="1,20,200")
+    parser.add_argument("--systems", default="1,4")
+    parser.add_argument("--languages", default="python,node,in process")
+    parser.add_argument("--kinds", default="sleep,compute")
+    parser.add_argument("--rows", type=int, default=60)
+    parser.add_argument("--throughput-rows", type=int, default=20_000)
+    args = parser.parse_args()
+    lines = []
+    with scratch() as home, programs(start_daemon(home)) as (daemon,):
+        client = BenchClient(daemon.address)
+        for kind in args.kinds.split(","):
+            for milliseconds in map(float, args.milliseconds.split(",")):
+                for language in args.languages.split(","):
+                    for systems in map(int, args.systems.split(",")):
+                        lines.append(line(client, language, kind, milliseconds, systems, args.rows))
+                        print(*lines[-1], sep="  ", file=sys.stderr)
+        rate, ideal = throughput(client, 0.01, args.throughput_rows)
+    titles = ["System", "Systems", "Bare loop", "p50 alone", "n", "Off by", "Holds", "Under load"]
+    print(table(titles, lines))
+    print(f"\n10 ms sleep: {rate:,.0f} rows/s of {ideal:,.0f} ideal, {rate / ideal:.2f}")
+
+
+def line(
+    client: BenchClient, language: str, kind: str, milliseconds: float, systems: int, rows: int
+) -> list[str]:
+    """Measure one line of the table."""
+    amount = milliseconds / 1e3
+    if kind == "compute":
+        amount *= per_second(language)
+    before = bare(language, kind, amount)
+    if language == "in process":
+        values = in_process(kind, amount, systems, rows)
+    else:
+        values = served(client, language, kind, amount, systems, rows)
+    truth = (before + bare(language, kind, amount)) / 2
+    shown = values["latency_median"]
+    off = shown - truth
+    holds = abs(off) <= (0.001 if milliseconds <= 1 else 0.15 * truth)
+    crowded = values.get("latency_under_load_median")
+    return [
+        f"{language}, {kind} {milliseconds:g} ms",
+        str(systems),
+        f"{truth * 1e3:.2f} ms",
+        f"{shown * 1e3:.2f} ms",
+        f"{values['num_timed_alone']:.0f}",
+        f"{off * 1e3:+.2f} ms ({off / truth:+.0%})",
+        "yes" if holds else "NO",
+        "" if crowded is None else f"{crowded * 1e3:.2f} ms",
+    ]
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["loop"]:
+        loop(sys.argv[2], float(sys.argv[3]))
+    elif sys.argv[1:2] == ["count"]:
+        print(counted_per_second())
+    elif sys.argv[1:2] == ["serve"]:
+        from cbench_client import serve
+
+        serve(Worker(sys.argv[2], float(sys.argv[3]), sys.argv[4]), "127.0.0.1:0")
+    else:
+        main()

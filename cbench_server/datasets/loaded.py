@@ -1,0 +1,96 @@
+"""Loaded dataset: examples that can be read more than once, and where they come from."""
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from cbench_server.datasets.protocol import DatasetProtocol
+from cbench_server.datasets.readers.files import iterate_file, name_of_file
+from cbench_server.datasets.record import DatasetRecord
+from cbench_server.errors import InvalidInput
+from cbench_server.types import Example
+
+
+class LoadedDataset:
+    """The examples of a record or a file, read from their start whenever they are iterated.
+
+    `evaluate()` takes from it how they are scored, and the tag of their rows.
+    """
+
+    def __init__(
+        self,
+        label: str,
+        read: Callable[[], Iterator[Example]],
+        *,
+        record: DatasetRecord | None = None,
+        protocol: DatasetProtocol | None = None,
+        origin: Mapping[str, Any] | None = None,
+        describe: Callable[[], Mapping[str, Any]] = dict,
+        count: int | None = None,
+    ) -> None:
+        self.label = label
+        """The tag of its rows."""
+        self.record = record
+        """None for a file."""
+        self.protocol = protocol
+        """How its config is measured; None for a file."""
+        self._read = read
+        self._origin = dict(origin or {})
+        self._describe = describe
+        self.count = count
+        """The most examples that are read; None for all."""
+
+    def __iter__(self) -> Iterator[Example]:
+        return islice(self._read(), self.count)
+
+    def describe(self) -> dict[str, Any]:
+        """Record where the examples come from; asks the hub where it is read."""
+        return {"label": self.label, "max_examples": self.count, **self._origin, **self._describe()}
+
+
+def loaded_record(
+    record: DatasetRecord, config: str = "", *, n: int | None = None, **options: Any
+) -> LoadedDataset:
+    """Load a dataset by its record; what cannot be read is refused at once."""
+    chosen = record.config_of(config)
+    protocol = record.protocol_of(chosen)
+    record.examples(chosen, **options)
+    where = {key: str(options[key]) for key in ("split", "revision", "data_dir") if key in options}
+    hub = record.hub
+    return LoadedDataset(
+        f"{record.name}:{chosen}" if config else record.name,
+        lambda: record.examples(chosen, **options),
+        record=record,
+        protocol=protocol,
+        origin={
+            "split": options.get("split") or protocol.split,
+            "revision": options.get("revision") or protocol.revision,
+        },
+        describe=(lambda: hub.provenance(chosen, **where)) if hub is not None else dict,
+        count=n,
+    )
+
+
+def loaded_file(
+    path: Path,
+    *,
+    tag: str = "",
+    n: int | None = None,
+    skip_bad_lines: bool = False,
+    **unknown: Any,
+) -> LoadedDataset:
+    """Load a file of examples, under its own name unless a tag is given."""
+    if unknown:
+        raise InvalidInput(
+            f'a file of examples has no option "{next(iter(unknown))}"; there are n, tag and '
+            "skip_bad_lines"
+        )
+
+    def read() -> Iterator[Example]:
+        return iterate_file(path, skip_bad_lines=skip_bad_lines)
+
+    read()
+    return LoadedDataset(
+        tag or name_of_file(path), read, origin={"file": str(path), "split": ""}, count=n
+    )

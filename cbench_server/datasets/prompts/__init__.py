@@ -1,0 +1,1 @@
+"""Prompts: what models are told besides an example, in words of our own, as data by family."""

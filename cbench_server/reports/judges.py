@@ -1,0 +1,58 @@
+"""Judges in reports: which scores carry a mark, and what stands below a table."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from cbench_server.spec import Run
+
+MARK = "†"
+"""Stands behind every figure of a judge that did not pass its controls."""
+# Sentences that belong to each single figure, wherever one is shown.
+_OF_FIGURES = ("JUDGE_UNQUALIFIED", "SELF_GRADED", "JUDGES_DISAGREE")
+
+
+def marked_scores(run: Run) -> frozenset[str]:
+    """Name the scores of judges that did not pass their controls."""
+    return frozenset(
+        score
+        for record in _records(run)
+        if not record.get("qualified")
+        for score in _scores(record)
+    )
+
+
+def judged_scores(run: Run) -> frozenset[str]:
+    """Name the scores of all judges."""
+    return frozenset(score for record in _records(run) for score in _scores(record))
+
+
+def with_mark(score: str, run: Run) -> str:
+    """Return a score's name, marked if its judge did not pass."""
+    return score + MARK if score in marked_scores(run) else score
+
+
+def figure_notes(run: Run, scores: Iterable[str]) -> list[str]:
+    """Say what must be said beside single figures of these scores."""
+    if judged_scores(run).isdisjoint(scores):
+        return []
+    return list(dict.fromkeys(note.text for note in run.notes if note.code in _OF_FIGURES))
+
+
+def sensitivity_notes(run: Run) -> list[str]:
+    """Say what rates would be if the judge erred as on its controls; for the page only."""
+    corrected = run.config.get("judging", {}).get("corrected", {})
+    return [
+        f"If {evaluator} erred on the answers of {system} as it did on its controls, the rate of "
+        f"right ones would be {each['value']:.3f} [{each['low']:.3f}, {each['high']:.3f}]. Made-up "
+        "errors are not the system's: this is a sensitivity analysis, not a score."
+        for evaluator, systems in corrected.items()
+        for system, each in systems.items()
+    ]
+
+
+def _records(run: Run) -> list[dict[str, Any]]:
+    return list(run.config.get("judges") or [])
+
+
+def _scores(record: dict[str, Any]) -> list[str]:
+    return list(record.get("scores") or [])

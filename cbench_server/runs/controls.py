@@ -1,0 +1,199 @@
+"""Matched controls: for each system that shortens contexts, cuts of the same length.
+
+They come after the systems, because each example is cut to the number of tokens
+that the system itself left of it, which its stored rows tell. Where it left
+nothing to go by, because its row failed or has no context, the cut is to its
+usual share.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cbench_server.comparison import Comparison, compare
+from cbench_server.errors import InvalidInput
+from cbench_server.metrics.outcomes import score_infos
+from cbench_server.results import EvalRow
+from cbench_server.runs.rows import Item
+from cbench_server.runs.store import RunStore
+from cbench_server.sizes import LONG_TEXT
+from cbench_server.spec import Run, RunNote, RunSpec
+from cbench_server.systems.caller import (
+    Answer,
+    Call,
+    Process,
+    SystemDescription,
+    texts_carried,
+)
+from cbench_server.systems.in_process import Attempt, ObjectCaller
+from cbench_server.systems.matched import CUTS, cut_to
+from cbench_server.tokens import Tokenizer
+
+SEEDS = 5
+"""How often words are dropped at random, each time others."""
+COMPARED = 50_000
+"""The most rows of a run whose controls are compared when it ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """One control: which system it is held to, and how it cuts."""
+
+    leader: str
+    cut: str
+
+    @property
+    def name(self) -> str:
+        """What its rows carry."""
+        return f"{self.cut}@{self.leader}"
+
+    def repeats(self, spec: RunSpec) -> int:
+        """How often each example is cut."""
+        return spec.repeats * (SEEDS if self.cut == "random-drop" else 1)
+
+
+def controls_of(run: Run) -> list[Control]:
+    """Return the controls that a run has already."""
+    return [Control(*each) for each in run.config.get("controls", ())]
+
+
+async def wanted_controls(store: RunStore, run: Run) -> list[Control]:
+    """Return controls for every system under test that left shorter contexts."""
+    if not run.spec.matched_controls:
+        return []
+    roles = {ref.name or ref.builtin for ref in run.spec.systems if ref.role or ref.builtin}
+    found = []
+    for system in run.systems:
+        if system not in roles and await _share_left(store, run.run_id, system) < 1.0:
+            found += [Control(system, cut) for cut in CUTS]
+    return found
+
+
+async def _share_left(store: RunStore, run_id: str, system: str) -> float:
+    """Return the share of the contexts' tokens that a system left; 1 if it returned none."""
+    given = left = 0
+    async for page in store.iterate_rows(run_id, system):
+        for row in page:
+            if row.context_tokens_out is not None:
+                given += row.context_tokens_in or 0
+                left += row.context_tokens_out
+    return left / given if given else 1.0
+
+
+class ControlCaller(ObjectCaller):
+    """Calls one control."""
+
+    def __init__(self, control: Control, store: RunStore, run: Run, tokenizer: Tokenizer) -> None:
+        description = SystemDescription(
+            name=control.name,
+            version="1",
+            description=f"Cuts to the length that {control.leader} left, by {control.cut}.",
+            location="control",
+        )
+        super().__init__(description, workers=1)
+        self._control = control
+        self._lengths = _Lengths(store, run.run_id, control.leader)
+        self._repeats = run.spec.repeats
+        self._tokenizer = tokenizer
+
+    def attempt(self, call: Call) -> Attempt:
+        """See ObjectCaller."""
+
+        async def run() -> Answer:
+            assert isinstance(call, Item)
+            example, work = call.spooled.example, call.work
+            assert isinstance(work, Process)
+            text = example.get("context")
+            text = text if isinstance(text, str) else ""
+            have = call.spooled.field_tokens.get("context", 0)
+            seed, repeat = divmod(call.repeat, self._repeats)
+            tokens = await self._lengths.of(call.spooled.ordinal, repeat, have)
+            cut = self._control.cut
+            settings = (text, tokens, cut, self._tokenizer, example["id"], seed)
+            is_short = len(text) <= LONG_TEXT
+            kept = cut_to(*settings) if is_short else await asyncio.to_thread(cut_to, *settings)
+            processed: dict[str, Any] = {**work.visible, "context": kept}
+            return Answer(call, processed, 0.0, None, texts_carried(processed, example))
+
+        return Attempt(run, is_async=True)
+
+
+class _Lengths:
+    """How many tokens a system left of each example, read from its rows as they are needed."""
+
+    def __init__(self, store: RunStore, run_id: str, system: str) -> None:
+        self._store = store
+        self._run_id = run_id
+        self._system = system
+        self._pages: AsyncIterator[list[EvalRow]] = store.iterate_rows(run_id, system)
+        self._known: dict[tuple[int, int], int | None] = {}
+        self._last = -1
+        self._share: float | None = None
+        self._reading = asyncio.Lock()
+
+    async def of(self, ordinal: int, repeat: int, have: int) -> int:
+        """Return the length for an example whose whole context has `have` tokens."""
+        async with self._reading:
+            # Items come in the order of the run, so what lies behind is not asked for again.
+            while self._last <= ordinal and (page := await anext(self._pages, None)):
+                for row in page:
+                    self._known[row.ordinal, row.repeat] = row.context_tokens_out
+                    self._last = row.ordinal
+                self._forget(ordinal)
+            length = self._known.get((ordinal, repeat))
+            if length is not None:
+                return length
+            if self._share is None:
+                self._share = await _share_left(self._store, self._run_id, self._system)
+            return round(have * self._share)
+
+    def _forget(self, ordinal: int) -> None:
+        # Calls in flight, repeats of them included, are within a thousand examples.
+        for key in [key for key in self._known if key[0] < ordinal - 1100]:
+            del self._known[key]
+
+
+async def control_notes(store: RunStore, run: Run) -> tuple[RunNote, ...]:
+    """Say of each system with controls whether it is better than all of them."""
+    notes = []
+    by_leader: dict[str, list[str]] = {}
+    for control in controls_of(run):
+        by_leader.setdefault(control.leader, []).append(control.name)
+    if run.completed_rows > COMPARED:
+        return ()
+    for leader, controls in by_leader.items():
+        sides = {name: await _rows_of(store, run.run_id, name) for name in (leader, *controls)}
+        text = await asyncio.to_thread(_verdict, leader, controls, sides, run)
+        notes.append(RunNote("MATCHED_CONTROLS", text, leader))
+    return tuple(notes)
+
+
+async def _rows_of(store: RunStore, run_id: str, system: str) -> list[EvalRow]:
+    return [row async for page in store.iterate_rows(run_id, system) for row in page]
+
+
+def _verdict(
+    leader: str, controls: Sequence[str], sides: Mapping[str, list[EvalRow]], run: Run
+) -> str:
+    try:
+        compared: Comparison = compare(
+            sides,
+            pairs=[(leader, control) for control in controls],
+            score_field=run.spec.score_field or None,
+            scores=score_infos(run.config.get("datasets", ())),
+        )
+    except InvalidInput as error:
+        return f"{leader} cannot be compared with cutting to the same length: {error}"
+    beaten = [pair for pair in compared.pairs if pair.is_claimed and pair.is_a_better]
+    ahead = [pair for pair in compared.pairs if pair.is_claimed and not pair.is_a_better]
+    missing = [name for name in controls if name not in {pair.b for pair in beaten}]
+    if not missing:
+        return f"{leader} is better than truncating, or dropping words, to the same length."
+    if ahead:
+        worse = ", ".join(pair.b for pair in ahead)
+        return f"{leader} is worse than cutting to the same length: {worse}."
+    return (
+        f"{leader} is not shown to be better than cutting to the same length: "
+        f"{', '.join(missing)} may be as good."
+    )

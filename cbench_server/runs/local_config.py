@@ -1,0 +1,89 @@
+"""The record of a local evaluation: of what, on what, how it was scored, and by which versions."""
+
+import hashlib
+import platform
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cbench_server.contract import info_of
+from cbench_server.results import EvalRow
+from cbench_server.runs.local_data import Source
+from cbench_server.runs.plan import DatasetPlan
+from cbench_server.runs.store import SpooledExample
+from cbench_server.version import __version__
+
+
+class LocalRecord:
+    """What is known of a local evaluation before it begins."""
+
+    def __init__(
+        self,
+        systems: Mapping[str, Any],
+        sources: Sequence[Source],
+        examples: Sequence[SpooledExample],
+        plans: Mapping[str, DatasetPlan],
+        settings: Mapping[str, Any],
+    ) -> None:
+        self._systems = systems
+        self._examples = examples
+        self._plans = plans
+        self._settings = settings
+        self._origins = {
+            source.label: source.loaded.describe() for source in sources if source.loaded
+        }
+        self._official = {
+            source.label: source.loaded.record.official
+            for source in sources
+            if source.loaded and source.loaded.record
+        }
+
+    def describe(self, rows: Sequence[EvalRow]) -> dict[str, Any]:
+        """Record how rows were made: all of them, or a part."""
+        chosen = {row.ordinal for row in rows} if rows else set()
+        used = [entry for entry in self._examples if entry.ordinal in chosen]
+        present = {row.system for row in rows}
+        systems = {name: each for name, each in self._systems.items() if name in present}
+        tags = [tag for tag in self._plans if any(entry.dataset == tag for entry in used)]
+        evaluators = {each.name: each for tag in tags for each in self._plans[tag].evaluators}
+        return {
+            "systems": [*systems],
+            "evaluators": [*evaluators],
+            "num_examples": len(used),
+            **self._settings,
+            "datasets": [self._dataset(tag, used) for tag in tags],
+            "system_versions": {name: info_of(each).version for name, each in systems.items()},
+            "evaluator_versions": {
+                name: info_of(each).version for name, each in evaluators.items()
+            },
+            "cbench_version": __version__,
+            "python_version": platform.python_version(),
+            "platform": platform.platform(),
+        }
+
+    def describe_memory(self, rows: Sequence[EvalRow]) -> dict[str, Any]:
+        """Likewise, for rows of which each is about a question, not a conversation."""
+        described = self.describe(rows)
+        talks = {(row.dataset, row.metadata.get("conversation_id")) for row in rows}
+        return {
+            **described,
+            "num_examples": len(talks),
+            "num_questions": described["num_examples"],
+        }
+
+    def _dataset(self, tag: str, used: Sequence[SpooledExample]) -> dict[str, Any]:
+        examples = [entry for entry in used if entry.dataset == tag]
+        return {
+            "label": tag,
+            **self._origins.get(tag, {"split": "", "revision": "", "max_examples": None}),
+            "num_examples": len(examples),
+            "digest": _digest(examples),
+            **self._plans[tag].describe(),
+            "is_official_metric": self._official.get(tag, False),
+        }
+
+
+def _digest(examples: Sequence[SpooledExample]) -> str:
+    """Digest all examples in their order; empty if one of them holds what has no digest."""
+    if not all(entry.digest for entry in examples):
+        return ""
+    return hashlib.sha256("\n".join(entry.digest for entry in examples).encode()).hexdigest()

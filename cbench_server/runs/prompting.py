@@ -1,0 +1,162 @@
+"""Prompts of a run: each dataset's own, changed by what the spec says, with few-shot examples."""
+
+import itertools
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from cbench_server.datasets.prompts.library import is_official, prompt_for
+from cbench_server.datasets.prompts.prompt import (
+    STANDARD,
+    Asking,
+    Prompt,
+    without_words,
+)
+from cbench_server.datasets.prompts.template import parse, split_forms
+from cbench_server.datasets.protocol import OWN_WORDS, SAME, Axis, differs
+from cbench_server.errors import CbenchError, InvalidSpec, UnknownName
+from cbench_server.runs.resolution import ResolvedDataset
+from cbench_server.spec import PromptRef, RunSpec
+from cbench_server.types import Example
+
+SAME_ROWS = "the first rows of the same split, never the example itself"
+_POOL = 64
+_SHOTS = 100
+_EXAMPLE = "{context}\n{question}\nAnswer: {answer}"
+
+
+def check_prompt(ref: PromptRef | None) -> None:
+    """Refuse a prompt whose values cannot be meant."""
+    if ref is None:
+        return
+    if ref.plain and ref.template:
+        raise InvalidSpec("a prompt is either plain or a template; leave one of them out.")
+    if not 0 <= ref.few_shot <= _SHOTS:
+        raise InvalidSpec(f"few_shot must be from 0 to {_SHOTS}, not {ref.few_shot}.")
+    if ref.max_tokens is not None and ref.max_tokens < 1:
+        raise InvalidSpec(f"max_tokens of the prompt must be at least 1, not {ref.max_tokens}.")
+    if not ref.template:
+        if ref.plain and ref.few_shot:
+            raise InvalidSpec("a plain prompt has no few-shot examples; leave few_shot out.")
+        return
+    body, form = split_forms(ref.template)
+    fields = parse(body).fields
+    parse(form)
+    if ref.few_shot and "examples" not in fields:
+        raise InvalidSpec(
+            f"the prompt template has no place for {ref.few_shot} few-shot examples; write "
+            "{examples} where they are to stand."
+        )
+    if not fields - {"instruction", "answer_format", "examples"}:
+        raise InvalidSpec(
+            "the prompt template names no field of an example, so all requests would be the "
+            "same; write {context} or {question} where they are to stand."
+        )
+
+
+def resolve_prompts(spec: RunSpec, datasets: Sequence[ResolvedDataset]) -> dict[str, Asking]:
+    """Return what models are told, by dataset; reads few-shot examples where they are wanted."""
+    check_prompt(spec.prompt)
+    return {dataset.ref.label: _asking(spec, dataset) for dataset in datasets}
+
+
+def _asking(spec: RunSpec, dataset: ResolvedDataset) -> Asking:
+    name, config = dataset.ref.name, dataset.ref.config
+    if dataset.record is not None:
+        name, config = dataset.record.name, dataset.record.config_of(config)
+    elif dataset.ref.upload:
+        # A file that is called like a dataset is still a file.
+        name = config = ""
+    prompt = _chosen(prompt_for(name, config), spec.prompt)
+    if prompt.origin == "file":
+        _check_fields(prompt, spec, dataset)
+    prompt = replace(prompt, status=_status(prompt, name, config))
+    if not prompt.few_shot:
+        return Asking(prompt)
+    if spec.kind == "memory":
+        raise InvalidSpec("few-shot examples mean nothing in a memory run; leave out few_shot.")
+    rows, source = _pool(dataset, prompt.few_shot_source)
+    # One more than wanted, should the example itself be among them.
+    if len(rows) <= prompt.few_shot:
+        raise InvalidSpec(
+            f'dataset "{dataset.ref.label}" has {len(rows)} examples to draw from, too few for '
+            f"{prompt.few_shot} few-shot examples."
+        )
+    draw = random.Random(f"{spec.seed} {dataset.ref.label}")
+    shots = tuple(draw.sample(rows, prompt.few_shot + 1))
+    return Asking(replace(prompt, few_shot_source=source), shots)
+
+
+def _chosen(own: Prompt, ref: PromptRef | None) -> Prompt:
+    if ref is None:
+        return own
+    prompt = own
+    if ref.plain:
+        prompt = without_words(own)
+    elif ref.template:
+        body, form = split_forms(ref.template)
+        prompt = replace(own, template=body, example=form or _EXAMPLE, origin="file")
+    return replace(
+        prompt,
+        system_prompt=ref.system_prompt,
+        few_shot=ref.few_shot,
+        max_tokens=ref.max_tokens or own.max_tokens,
+    )
+
+
+def _status(prompt: Prompt, name: str, config: str) -> Any:
+    is_whole = not prompt.system_prompt and not prompt.few_shot
+    return "same" if is_whole and is_official(name, config, prompt.template) else "differs"
+
+
+_WHY = {
+    "own": OWN_WORDS,
+    "plain": differs("Models are told nothing but the example's own texts."),
+    "file": differs("Models are told what a template of the user's says."),
+}
+
+
+def axis_of(prompt: Prompt) -> Axis:
+    """Compare a prompt with the benchmark's own."""
+    if prompt.status == "same":
+        return SAME
+    return _WHY[prompt.origin].with_difference(
+        "A system prompt was added." if prompt.system_prompt else "",
+        f"{prompt.few_shot} few-shot examples were drawn from {prompt.few_shot_source}."
+        if prompt.few_shot
+        else "",
+    )
+
+
+def _check_fields(prompt: Prompt, spec: RunSpec, dataset: ResolvedDataset) -> None:
+    """Refuse a template that names what is withheld, or what examples do not have."""
+    named = parse(prompt.template).fields
+    if withheld := sorted(named & dataset.reference_fields(spec)):
+        raise InvalidSpec(
+            f'the prompt template names "{withheld[0]}", which is withheld from systems of '
+            f'dataset "{dataset.ref.label}". It may stand in the form of a few-shot example, '
+            "after a line [[example]]."
+        )
+    others = named - STANDARD
+    if not others:
+        return
+    known = next(dataset.examples(), {})
+    for field in sorted(others - set(known)):
+        raise InvalidSpec(
+            f"the prompt template: {UnknownName('field', field, sorted(STANDARD | set(known)))}"
+        )
+
+
+def _pool(dataset: ResolvedDataset, split: str) -> tuple[list[Example], str]:
+    """Read rows to draw from: of another split where it can be read, else the dataset's first."""
+    record, ref = dataset.record, dataset.ref
+    is_other = split and record is not None and split != (ref.split or record.split)
+    if is_other and record is not None and record.hub is not None:
+        try:
+            found = record.examples(ref.config, split=split, data_dir=dataset.data_dir)
+            return list(itertools.islice(found, _POOL)), f"split {split}"
+        except CbenchError:
+            pass  # It is neither mirrored nor on the hub: the same split has to serve.
+    unshuffled = replace(dataset, ref=replace(ref, shuffle=False))
+    return list(itertools.islice(unshuffled.examples(), _POOL)), SAME_ROWS

@@ -1,0 +1,169 @@
+"""A proxy under test, as a run calls it: each example is one request with the dataset's prompt."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cbench_server.errors import CallFailed
+from cbench_server.models.chat_answer import add_usage
+from cbench_server.models.messages import Message
+from cbench_server.models.model import Model, is_cut
+from cbench_server.results import ANSWER_CUT
+from cbench_server.systems.caller import (
+    Answer,
+    Answered,
+    Call,
+    CallTasks,
+    Failed,
+    Process,
+    SystemDescription,
+    texts_carried,
+)
+from cbench_server.systems.openai_proxy import OpenAIProxy
+from cbench_server.tokens import count_tokens
+from cbench_server.types import Example
+
+
+class ProxyCaller:
+    """Asks a model for the answer to each example; the run decides how many at once.
+
+    `max_concurrency` is what the user allows, and `timeout` the most seconds
+    for one request, None for the time of a row.
+    """
+
+    era = ""
+    ahead = 0
+    capacity: int | None = None
+    """Connections are opened as they are needed."""
+
+    def __init__(
+        self,
+        proxy: OpenAIProxy,
+        model: Model,
+        *,
+        name: str = "",
+        location: str = "",
+        max_concurrency: int | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        self.description = SystemDescription(
+            name=name or proxy.name,
+            version=proxy.version,
+            description=proxy.description,
+            max_concurrency=max_concurrency,
+            location=location,
+        )
+        self._model = model
+        self._timeout = timeout
+        self._tasks = CallTasks()
+        self._requests: dict[str, list[int]] = {}
+
+    def start_many(
+        self, calls: Sequence[Call], timeout: float, answered: Answered, failed: Failed
+    ) -> None:
+        """See Caller."""
+        most = min(timeout, self._timeout or timeout)
+        for call in calls:
+            self._tasks.start(call, self._answer(call, most), answered, failed)
+
+    async def _answer(self, call: Call, timeout: float) -> Answer:
+        work = call.work
+        assert isinstance(work, Process)
+        visible = work.visible
+        prompt = work.asking.prompt
+        settings = self._model.settings(prompt.max_tokens, prompt.stop)
+        history = await asyncio.to_thread(work.asking.messages, visible)
+        said = _Saying()
+        if visible.get("multi_turn") and isinstance(visible.get("turns"), list):
+            await self._converse(call, history, settings, timeout, said)
+        else:
+            await self._ask(call, history, settings, timeout, said)
+        processed: Example = {**visible, "response": said.replies[-1] if said.replies else ""}
+        if visible.get("multi_turn"):
+            processed["turn_responses"] = said.replies
+        marks = self._model.marks_before(await self._sent_tokens(history), settings)
+        if said.is_cut:
+            marks = (*marks, ANSWER_CUT)
+        requests, abandoned = self._requests.pop(call.call_id)
+        usage = {**said.usage, "requests": requests}
+        if abandoned:
+            usage["abandoned_requests"] = abandoned
+        return Answer(
+            call,
+            processed,
+            said.seconds,
+            usage,
+            texts_carried(processed, work.example),
+            finish_reason=said.finish_reason,
+            marks=marks,
+        )
+
+    async def _converse(
+        self,
+        call: Call,
+        turns: Sequence[Message],
+        settings: Mapping[str, Any],
+        timeout: float,
+        said: "_Saying",
+    ) -> None:
+        """Answer the user's turns one after another, each knowing what came before."""
+        history: list[Message] = []
+        for turn in turns:
+            history.append(turn)
+            if turn["role"] == "user":
+                await self._ask(call, history, settings, timeout - said.seconds, said)
+                history.append({"role": "assistant", "content": said.replies[-1]})
+
+    async def _ask(
+        self,
+        call: Call,
+        messages: Sequence[Message],
+        settings: Mapping[str, Any],
+        timeout: float,
+        said: "_Saying",
+    ) -> None:
+        counts = self._requests.setdefault(call.call_id, [0, 0])
+        counts[0] += 1
+        try:
+            reply, seconds = await self._model.ask(messages, settings, timeout)
+        except CallFailed as error:
+            counts[1] += error.failure.reason == "DEADLINE_EXCEEDED"
+            raise
+        said.replies.append(reply.content)
+        said.seconds += seconds
+        said.usage = add_usage(said.usage, reply.usage or {})
+        said.finish_reason = reply.finish_reason
+        said.is_cut = said.is_cut or is_cut(reply)
+
+    async def _sent_tokens(self, messages: Sequence[Message]) -> int | None:
+        if self._model.context_window is None:
+            return None
+        text = "\n".join(str(message.get("content")) for message in messages)
+        return await asyncio.to_thread(count_tokens, text)
+
+    def widen(self, calls: int) -> None:
+        """Do nothing: it queues no calls by itself."""
+
+    def give_up(self, call: Call) -> None:
+        """See Caller."""
+        self._tasks.give_up(call)
+
+    async def wait_connected(self, timeout: float) -> bool:
+        """Return True: each request opens the connection it needs."""
+        return True
+
+    async def close(self) -> None:
+        """Close the connections."""
+        self._tasks.close()
+        await self._model.close()
+
+
+class _Saying:
+    """What a model has said so far in one call."""
+
+    def __init__(self) -> None:
+        self.replies: list[str] = []
+        self.seconds = 0.0
+        self.usage: dict[str, Any] = {}
+        self.finish_reason = ""
+        self.is_cut = False

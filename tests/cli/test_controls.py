@@ -1,0 +1,82 @@
+"""`cbench run --controls matched`: is a compressor better than cutting to the same length?"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Cbench, Serve, complaint, strict
+
+_FILLER = "Nothing else was noted on that day in the harbour, and the clerk went home early. "
+
+
+def example(number: int) -> dict[str, Any]:
+    fact = f"The code of door {number} is zebra{number}. "
+    place = number % 5
+    context = _FILLER * place + fact + _FILLER * (4 - place)
+    return {"id": number, "context": context, "question": "code?", "answer": f"zebra{number}"}
+
+
+@pytest.fixture
+def run(cbench: Cbench, serve: Serve, tmp_path: Path) -> dict[str, Any]:
+    doors = tmp_path / "doors.jsonl"
+    doors.write_text("".join(f"{json.dumps(example(number))}\n" for number in range(30)))
+    finished = cbench(
+        "run",
+        *("--system", serve("selecting"), "--builtin", "identity", "--controls", "matched"),
+        *("--dataset", doors, "--output", "json"),
+    )
+    assert finished.returncode == 0, finished.stderr
+    return strict(finished.stdout)
+
+
+def test_controls_are_cut_to_what_the_system_left(run: dict[str, Any]) -> None:
+    lengths: dict[str, dict[int, set[int]]] = {}
+    for row in run["rows"]:
+        if "failure" in row:
+            assert (row["system"], row["index"]) == ("selecting", 7)
+            continue
+        by_example = lengths.setdefault(row["system"], {})
+        by_example.setdefault(row["index"], set()).add(row["context_tokens_out"])
+    own = lengths["selecting"]
+    for cut in ("truncate-tail", "truncate-head", "random-drop"):
+        for index, kept in lengths[f"{cut}@selecting"].items():
+            # A row whose system failed is cut to its usual share.
+            (wanted,) = own.get(index, own[0])
+            assert all(wanted - 6 <= length <= wanted for length in kept), (cut, index)
+    assert len(lengths["truncate-tail@selecting"]) == 30
+    assert not any(name.endswith("@identity") for name in lengths)
+    repeats = [row["repeat"] for row in run["rows"] if row["system"] == "random-drop@selecting"]
+    assert sorted(set(repeats)) == [0, 1, 2, 3, 4]
+    assert run["total_rows"] == run["completed_rows"] == 30 * (2 + 2 + 5)
+
+
+def test_the_table_says_whether_the_system_beats_them_all(
+    run: dict[str, Any], cbench: Cbench
+) -> None:
+    (note,) = run["notes"]
+    assert note["code"] == "MATCHED_CONTROLS"
+    said = "selecting is better than truncating, or dropping words, to the same length."
+    assert note["text"] == said
+    shown = cbench("show", "last").stdout
+    assert said in shown
+    assert "pass_at" not in shown
+
+
+def test_a_blind_cut_is_not_called_better(cbench: Cbench, serve: Serve) -> None:
+    finished = cbench(
+        "run",
+        *("--system", serve("halving"), "--controls", "matched", "--dataset", "mini-qa"),
+        *("--output", "json"),
+    )
+    (note,) = strict(finished.stdout)["notes"]
+    assert "is not shown to be better than cutting to the same length" in note["text"]
+
+
+def test_a_memory_run_has_no_such_controls(cbench: Cbench) -> None:
+    finished = cbench(
+        "memory", "run", "--builtin", "bm25", "--dataset", "mini-memory", "--controls", "matched"
+    )
+    assert finished.returncode == 2
+    assert "--controls" in complaint(finished)
