@@ -13,7 +13,7 @@ from cbench_server.datasets.protocol import Axis, DatasetProtocol
 from cbench_server.datasets.published import as_examples
 from cbench_server.datasets.record import DEFAULT_REFERENCE_FIELDS, DatasetRecord
 from cbench_server.datasets.shuffle import shuffled
-from cbench_server.errors import InvalidSpec
+from cbench_server.errors import InvalidSpec, UnknownName
 from cbench_server.registry import Registry
 from cbench_server.runs.lane import MAX_CONCURRENCY
 from cbench_server.runs.plan import DatasetPlan, FailureBudget
@@ -380,7 +380,11 @@ def _own_metrics(spec: RunSpec, registry: Registry) -> list[MetricRef]:
     if len(spec.datasets) != 1 or spec.datasets[0].upload:
         return []
     (ref,) = spec.datasets
-    aggregate = registry.dataset(ref.name).protocol_of(ref.config).aggregate
+    try:
+        aggregate = registry.dataset(ref.name).protocol_of(ref.config).aggregate
+    except UnknownName:
+        # Examples that a program hands over have a tag, and no record.
+        return []
     if aggregate.rows != "geometric-mean":
         return []
     return [MetricRef("geometric-mean", {"scores": list(aggregate.scores)})]
