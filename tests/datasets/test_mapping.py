@@ -188,7 +188,7 @@ def test_the_flags_map_columns_and_name_files(
     files = [tmp_path / folder / "mine.jsonl" for folder in ("one", "two")]
     run = ("run", "--builtin", "identity", "--output", "jsonl", "--dataset", files[0])
     twice = cbench(*run, "--dataset", files[1])
-    assert "--dataset other=FILE" in twice.stderr
+    assert "--dataset NAME=FILE" in twice.stderr
     flags = ("--map", "context=passage,answer=gold.text[0]")
     done = cbench(*run, "--dataset", f"other={files[1]}", *flags)
     rows = [json.loads(line) for line in done.stdout.splitlines()]
