@@ -282,7 +282,8 @@ def load_dataset(name: str | PathLike[str], **options: Any) -> Iterable[Example]
     `n` is how many examples to give at most. A dataset takes `config` (or a
     name such as `mmlu:anatomy`), and those of the hub `split`, `revision`,
     `data_dir` and `skip_bad_lines`; a file takes `skip_bad_lines`, and `tag`,
-    by which its rows are to be known instead of its name. They can be iterated more than once. A
+    by which its rows are to be known instead of its name. Both take a `mapping` from fields to
+    paths, such as `{"answer": "gold.text[0]"}`. They can be iterated more than once. A
     registered function gets the options as they are.
     """
     from cbench_server.datasets.loaded import loaded_file, loaded_record

@@ -19,6 +19,8 @@ import cbench_server
 from cbench_server import errors
 from cbench_server.daemon.settings import Settings
 from cbench_server.datasets import RECORDS
+from cbench_server.datasets.prompts.library import prompt_for
+from cbench_server.datasets.prompts.prompt import Prompt
 from cbench_server.datasets.protocol import DatasetProtocol
 from cbench_server.evaluators import EVALUATORS
 from cbench_server.metrics import METRICS
@@ -229,11 +231,12 @@ def dataset_cards() -> str:
         if record.protocol is not None:
             parts += [f"### {record.name}", "", record.description, ""]
             for protocol, configs in record.protocols():
-                parts += [*_card(protocol, configs), ""]
+                prompt = prompt_for(record.name, configs[0])
+                parts += [*_card(protocol, configs, prompt), ""]
     return "\n".join(parts[:-1])
 
 
-def _card(protocol: DatasetProtocol, configs: list[str]) -> list[str]:
+def _card(protocol: DatasetProtocol, configs: list[str], prompt: Prompt) -> list[str]:
     names = ", ".join(f"`{config}`" for config in configs if config)
     evaluators = ", ".join(
         ref.name
@@ -246,6 +249,8 @@ def _card(protocol: DatasetProtocol, configs: list[str]) -> list[str]:
         "Configs": names,
         "Source": f"{protocol.source}{pinned}{split}",
         "Follows": protocol.follows,
+        "Told": " ".join(prompt.told.split()).replace("|", "\\|"),
+        "At most": f"{prompt.max_tokens:,} tokens" if prompt.max_tokens else "",
         "Shown": ", ".join(protocol.shown),
         "Withheld": ", ".join(protocol.withheld),
         "Answer": protocol.extraction,

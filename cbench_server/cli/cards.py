@@ -36,7 +36,19 @@ def card(info: "bench_pb2.DatasetInfo", config: str, here: Here | None = None) -
     if protocol is None:
         about |= {"Evaluators": ", ".join(info.evaluators), "Score": info.primary_score}
         return _lines(about)
-    return f"{_lines(about)}\n\n{_lines(_facts(protocol))}"
+    told = _told(info.name, config or protocol.configs[0])
+    return f"{_lines(about)}\n\n{_lines(told | _facts(protocol))}"
+
+
+def _told(name: str, config: str) -> dict[str, str]:
+    """Say what models are told besides an example, unless a run says otherwise."""
+    from cbench_server.datasets.prompts.library import prompt_for
+
+    prompt = prompt_for(name, config)
+    limits = [f"at most {prompt.max_tokens:,} tokens"] if prompt.max_tokens else []
+    limits += [f"until {stop!r}" for stop in prompt.stop]
+    limits += [f"after {prompt.few_shot} examples"] if prompt.few_shot else []
+    return {"Told": " ".join(prompt.told.split()), "Responses": ", ".join(limits)}
 
 
 def _found(here: Here, protocol: "bench_pb2.DatasetProtocol | None") -> str:

@@ -5,7 +5,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from cbench_server.datasets.mapping import mapped, read_mapping
 from cbench_server.datasets.protocol import DatasetProtocol
+from cbench_server.datasets.published import as_examples
 from cbench_server.datasets.readers.files import iterate_file, name_of_file
 from cbench_server.datasets.record import DatasetRecord
 from cbench_server.errors import InvalidInput
@@ -50,22 +52,30 @@ class LoadedDataset:
 
 
 def loaded_record(
-    record: DatasetRecord, config: str = "", *, n: int | None = None, **options: Any
+    record: DatasetRecord,
+    config: str = "",
+    *,
+    n: int | None = None,
+    mapping: Mapping[str, str] | None = None,
+    **options: Any,
 ) -> LoadedDataset:
     """Load a dataset by its record; what cannot be read is refused at once."""
     chosen = record.config_of(config)
     protocol = record.protocol_of(chosen)
+    label = f"{record.name}:{chosen}" if config else record.name
     record.examples(chosen, **options)
+    read_mapping(mapping or {})
     where = {key: str(options[key]) for key in ("split", "revision", "data_dir") if key in options}
     hub = record.hub
     return LoadedDataset(
-        f"{record.name}:{chosen}" if config else record.name,
-        lambda: record.examples(chosen, **options),
+        label,
+        lambda: _fields(record.examples(chosen, **options), mapping, label),
         record=record,
         protocol=protocol,
         origin={
             "split": options.get("split") or protocol.split,
             "revision": options.get("revision") or protocol.revision,
+            **_recorded(mapping),
         },
         describe=(lambda: hub.provenance(chosen, **where)) if hub is not None else dict,
         count=n,
@@ -78,19 +88,33 @@ def loaded_file(
     tag: str = "",
     n: int | None = None,
     skip_bad_lines: bool = False,
+    mapping: Mapping[str, str] | None = None,
     **unknown: Any,
 ) -> LoadedDataset:
     """Load a file of examples, under its own name unless a tag is given."""
     if unknown:
         raise InvalidInput(
-            f'a file of examples has no option "{next(iter(unknown))}"; there are n, tag and '
-            "skip_bad_lines"
+            f'a file of examples has no option "{next(iter(unknown))}"; there are n, tag, '
+            "skip_bad_lines and mapping"
         )
 
-    def read() -> Iterator[Example]:
-        return iterate_file(path, skip_bad_lines=skip_bad_lines)
+    label = tag or name_of_file(path)
 
-    read()
-    return LoadedDataset(
-        tag or name_of_file(path), read, origin={"file": str(path), "split": ""}, count=n
-    )
+    def read() -> Iterator[Example]:
+        rows = iterate_file(path, skip_bad_lines=skip_bad_lines)
+        return _fields(as_examples(rows), mapping, label)
+
+    iterate_file(path, skip_bad_lines=skip_bad_lines)
+    read_mapping(mapping or {})
+    origin = {"file": str(path), "split": "", **_recorded(mapping)}
+    return LoadedDataset(label, read, origin=origin, count=n)
+
+
+def _fields(
+    examples: Iterator[Example], mapping: Mapping[str, str] | None, label: str
+) -> Iterator[Example]:
+    return mapped(examples, mapping, label) if mapping else examples
+
+
+def _recorded(mapping: Mapping[str, str] | None) -> dict[str, Any]:
+    return {"mapping": dict(mapping)} if mapping else {}

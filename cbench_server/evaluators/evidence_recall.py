@@ -2,15 +2,15 @@
 
 from collections.abc import Sequence
 
-from cbench_server.evaluators.inputs import ExplainingEvaluator, ScoreInfo
+from cbench_server.evaluators.inputs import ScoreInfo
 from cbench_server.texts.presence import Phrase, SearchedText, passage_of
-from cbench_server.types import Assessment, Example, Placement
+from cbench_server.types import Assessment, Example, Placement, Scores
 
 _RANKS = (1, 5, 10)
 _SHOWN = 5
 
 
-class EvidenceRecall(ExplainingEvaluator):
+class EvidenceRecall:
     """Gives `evidence_recall` and `evidence_complete` where a system returns a context.
 
     The evidence is the original's: sentences, paragraphs, turns or needles. It
@@ -20,6 +20,7 @@ class EvidenceRecall(ExplainingEvaluator):
     """
 
     name = "evidence-recall"
+    version = "1"
     description = "Share of the evidence that is in the returned context; verbatim only."
     placement: Placement = "inline"
     reads = "context"
@@ -35,13 +36,12 @@ class EvidenceRecall(ExplainingEvaluator):
         ),
     )
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.options = {}
-
     def applies(self, original: Example) -> bool:
         """Whether there is evidence, which a question without an answer has not."""
         return not original.get("is_abstention") and bool(_evidence(original))
+
+    def score(self, original: Example, processed: Example) -> Scores:
+        return self.assess(original, processed).scores
 
     def assess(self, original: Example, processed: Example) -> Assessment:
         """Score a pair; the details name what is missing."""

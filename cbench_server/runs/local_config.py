@@ -31,10 +31,10 @@ class LocalRecord:
         self._origins = {
             source.label: source.loaded.describe() for source in sources if source.loaded
         }
-        self._official = {
-            source.label: source.loaded.record.official
+        self._protocols = {
+            source.label: source.loaded.protocol
             for source in sources
-            if source.loaded and source.loaded.record
+            if source.loaded and source.loaded.protocol
         }
 
     def describe(self, rows: Sequence[EvalRow]) -> dict[str, Any]:
@@ -72,13 +72,30 @@ class LocalRecord:
 
     def _dataset(self, tag: str, used: Sequence[SpooledExample]) -> dict[str, Any]:
         examples = [entry for entry in used if entry.dataset == tag]
+        origin = self._origins.get(tag, {"split": "", "revision": "", "max_examples": None})
         return {
             "label": tag,
-            **self._origins.get(tag, {"split": "", "revision": "", "max_examples": None}),
+            **origin,
             "num_examples": len(examples),
             "digest": _digest(examples),
             **self._plans[tag].describe(),
-            "is_official_metric": self._official.get(tag, False),
+            **self._compared(tag, origin),
+        }
+
+    def _compared(self, tag: str, origin: Mapping[str, Any]) -> dict[str, Any]:
+        """Say how far the official protocol was followed."""
+        protocol = self._protocols.get(tag)
+        if protocol is None:
+            return {"protocol": None, "is_official_metric": False}
+        most = origin.get("max_examples")
+        followed = protocol.in_a_run(
+            split=str(origin["split"]),
+            part="" if most is None else f"Of the examples at most {most:,} were asked for.",
+            primary_score=self._plans[tag].primary_score,
+        )
+        return {
+            "protocol": followed.describe() if followed.follows else None,
+            "is_official_metric": followed.metric.status == "same",
         }
 
 

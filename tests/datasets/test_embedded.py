@@ -57,9 +57,12 @@ _OF_ONE_BENCHMARK = {
     "rouge",
     "string-match",
     "subspan-em",
+    "swebench",
     "triviaqa",
     "truthfulqa",
 }
+# Scored where a dataset knows which part of a text holds the answer.
+_OF_EVIDENCE = {"evidence-recall"}
 
 
 def _examples(name: str) -> list[dict[str, Any]]:
@@ -84,13 +87,16 @@ def test_each_is_wired_with_its_own_evaluators_and_score() -> None:
 def test_every_evaluator_that_needs_no_model_has_an_embedded_dataset() -> None:
     wired = {name for record in _EMBEDDED.values() for name in record.evaluators}
     no_model = {name for name, kind in EVALUATORS.items() if not hasattr(kind, "asks_model")}
-    assert no_model - _OF_ONE_BENCHMARK == wired
+    assert no_model - _OF_ONE_BENCHMARK - _OF_EVIDENCE == wired
 
 
 def test_each_runs_in_a_daemon_with_exactly_its_evaluators(client: BenchClient) -> None:
     spec = {
         "systems": [{"builtin": "identity"}],
-        "datasets": [{"name": name, "max_examples": 5} for name in _EMBEDDED],
+        "datasets": [
+            {"name": name, "max_examples": 5, "as_transcript": name == "mini-memory"}
+            for name in _EMBEDDED
+        ],
     }
     run_id = client.start(spec)
     for _ in client.watch(run_id):

@@ -139,7 +139,7 @@ def test_a_hub_out_of_reach_leaves_the_revision_open(hub: HubServer, tmp_path: P
         env={**os.environ, "HF_ENDPOINT": hub.address, "HF_HOME": str(tmp_path / "cache")},
         check=True,
     )
-    assert done.stdout == "{'revision': 'v1', 'files': {}}\n"
+    assert done.stdout == "{'split': 'test', 'revision': 'v1', 'files': {}}\n"
 
 
 def test_the_code_of_a_dataset_is_never_executed(load: Load, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from cbench_client import BenchClient, Refused
 from cbench_client.messages.convert import value_from_proto
+from cbench_server import evaluate
 from cbench_server.datasets.mapping import mapped, read_path
 from cbench_server.errors import BadDataset, InvalidSpec
 from cbench_server.registry import load_dataset, registry
@@ -187,7 +188,7 @@ def test_the_flags_map_columns_and_name_files(
     files = [tmp_path / folder / "mine.jsonl" for folder in ("one", "two")]
     run = ("run", "--builtin", "identity", "--output", "jsonl", "--dataset", files[0])
     twice = cbench(*run, "--dataset", files[1])
-    assert "--dataset other=FILE" in twice.stderr
+    assert "--dataset NAME=FILE" in twice.stderr
     flags = ("--map", "context=passage,answer=gold.text[0]")
     done = cbench(*run, "--dataset", f"other={files[1]}", *flags)
     rows = [json.loads(line) for line in done.stdout.splitlines()]
@@ -195,3 +196,26 @@ def test_the_flags_map_columns_and_name_files(
     assert {row["scores"]["answer_retained"] for row in rows} == {1.0}
     wrong = cbench(*run, "--map", "context=passages")
     assert "The columns are: id, gold (odd name, text), parts (t), passage." in wrong.stderr
+
+
+def test_python_maps_and_records_as_the_command_does(tmp_path: Path) -> None:
+    file = tmp_path / "mine.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in _ROWS))
+    mapping = {"context": "passage", "answer": "gold.text[0]"}
+    dataset = load_dataset(file, mapping=mapping)
+    assert [example["answer"] for example in dataset] == ["old", "new"]
+    result = evaluate([_Same()], load_dataset("hotpotqa", data_dir=FIXTURES), progress=False)
+    (described,) = result.config["datasets"]
+    assert described["protocol"]["axes"]["metric"] == {"status": "same", "why": ""}
+    assert described["evaluators"][1]["name"] == "hotpotqa"
+    (described,) = evaluate([_Same()], dataset, progress=False).config["datasets"]
+    assert described["mapping"] == mapping
+    with pytest.raises(InvalidSpec, match="is not a valid path"):
+        load_dataset(file, mapping={"context": "a..b"})
+
+
+class _Same:
+    name = "same"
+
+    def process(self, example: dict[str, Any]) -> dict[str, Any]:
+        return example

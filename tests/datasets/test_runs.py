@@ -241,6 +241,7 @@ def test_a_card_says_what_is_measured_what_differs_and_what_is_really_here(
     assert "Follows:      hotpotqa/hotpot, hotpot_evaluate_v1.py" in shown
     assert "Prompt:       differs. Models are told the task in words of our own." in shown
     assert "Metric:       same." in shown
+    assert "Told:         " in shown
     listed = cbench("datasets", *there).stdout
     (line,) = [each for each in listed.splitlines() if each.startswith("hotpotqa ")]
     assert line.endswith("here, only train")

@@ -177,8 +177,10 @@ def _infinitebench(row: Row, index: int, config: str) -> Example:
     }
     if config in _CHOICES:
         example["choices"] = options
-        letter = answers[1] if len(answers) > 1 else LETTERS[options.index(answers[0])]
-        example["correct_letter"] = letter
+        if len(answers) > 1:
+            example["correct_letter"] = answers[1]
+        elif answers and answers[0] in options:
+            example["correct_letter"] = LETTERS[options.index(answers[0])]
     return example
 
 
