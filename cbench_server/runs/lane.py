@@ -40,6 +40,7 @@ MAX_CONCURRENCY = 1024
 _MAX_LATE_ALONE = 3
 # How often a call is made again to a system whose places are taken by calls that were given up.
 _MAX_BEHIND = 10
+_STILL_THERE_S = 0.05
 _SCORED_AT_ONCE = 64
 # One at a time: an unbroken text of many megabytes takes fifty times its size to count.
 COUNTING = ThreadPoolExecutor(1, thread_name_prefix="cbench-count")
@@ -232,7 +233,7 @@ class Lane:
         if item.in_flight > 1:
             self._slots.overloaded(item.called_at)
         item.marks = (RETRIED_ALONE,)
-        tries = _MAX_BEHIND if self._is_behind else 1
+        tries, patience = _MAX_BEHIND if self._is_behind else 1, _MAX_BEHIND
         # Behind its own earlier calls, a system that takes one at a time has no other company.
         alone = nullcontext() if tries > 1 else self._context.traffic.alone(self._plan.row_timeout)
         async with alone:
@@ -244,7 +245,14 @@ class Lane:
                 try:
                     answer = await attempt()
                 except CallFailed as error:
+                    if error.failure.reason == "ALREADY_EXISTS" and patience:
+                        # It has not yet heard that the attempt before was given up.
+                        patience -= 1
+                        tries += 1
+                        await asyncio.sleep(_STILL_THERE_S)
+                        continue
                     if error.failure.reason == LATE and tries and self._is_behind:
+                        patience = _MAX_BEHIND
                         continue
                     self._late_alone += error.failure.reason == LATE
                     raise CallFailed(replace(error.failure, attempts=item.attempts)) from error
