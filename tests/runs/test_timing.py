@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -28,7 +28,7 @@ def examples(count: int) -> list[dict[str, Any]]:
 class Busy:
     """Knows how many of its calls, and of all calls, run at once."""
 
-    everywhere: set[int] = set()
+    everywhere: ClassVar[set[int]] = set()
 
     def __init__(self, name: str) -> None:
         self.name = name
