@@ -23,12 +23,13 @@ Key = tuple[str, str | int]
 """An example: its dataset and its id, which is unique there."""
 
 AXES: tuple[Axis, ...] = ("context_tokens", "latency", "cost_usd")
+_LATENCY = AXES.index("latency")
 
 
 class _Example:
     """The scores and costs of one system on one example, over all repeats."""
 
-    __slots__ = ("costs", "counts", "group", "input_tokens", "names", "results", "scores")
+    __slots__ = ("alone", "costs", "counts", "group", "input_tokens", "names", "results", "scores")
 
     def __init__(self, row: EvalRow) -> None:
         self.group = row.group
@@ -41,13 +42,19 @@ class _Example:
         self.scores: list[float] = []
         self.costs = [0.0] * len(AXES)
         self.counts = [0] * len(AXES)
+        self.alone: list[float] = []
+        """Times of rows that were timed while nothing else was called."""
 
     def add(self, row: EvalRow, score: str) -> None:
         self.results.append((score, outcome_of(row, score), row.scores.get(score)))
-        for place, cost in enumerate(_costs(row)):
+        costs = _costs(row)
+        for place, cost in enumerate(costs):
             if cost is not None:
                 self.costs[place] += cost
                 self.counts[place] += 1
+        seconds = costs[_LATENCY]
+        if row.alone and seconds is not None:
+            self.alone.append(seconds)
 
 
 def _costs(row: EvalRow) -> tuple[float | None, ...]:
@@ -91,8 +98,16 @@ class Side:
                 _add(as_retention, key, row, RETENTION)
         if score_field is None and responses.retains_only:
             self.examples = as_retention
+        is_timed = any(example.alone for example in self.examples.values())
         for example in self.examples.values():
+<<<<<<< HEAD
             self._settle(example, responds=not responses.retains_only)
+=======
+            self._settle(example, responds=not retains_only)
+            if is_timed:
+                example.costs[_LATENCY] = sum(example.alone)
+                example.counts[_LATENCY] = len(example.alone)
+>>>>>>> time
 
     def _settle(self, example: _Example, *, responds: bool) -> None:
         """Take the scores that count, failures at their worst."""

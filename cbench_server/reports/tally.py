@@ -9,8 +9,9 @@ from cbench_server.metrics.outcomes import is_system_failure, is_timeout
 from cbench_server.reports.table import RowFacts
 from cbench_server.results import EvalRow
 
-STAGES = ("queue", "system", "reader", "scoring")
-"""Stages of a row in which time is spent, in order."""
+STAGES = ("queue", "system", "under load", "handler under load", "reader", "scoring")
+"""Stages of a row in which time is spent, in order; the system's is under load where other calls
+were in flight, unless no row of it was timed alone."""
 
 
 @dataclass(frozen=True)
@@ -65,17 +66,24 @@ def tally(rows: Iterable[EvalRow]) -> Tally:
             found.messages.setdefault(kind, row.failure.message)
             if is_system_failure(row) and is_timeout(row):
                 # As in the summary: left out, a system that hangs would look quick.
-                found.times[row.system, "system"].append(row.latency)
+                found.times[row.system, "system" if row.alone else "under load"].append(row.latency)
         for failure in row.evaluator_failures.values():
             kind = FailureKind(row.system, failure.origin, failure.reason)
             found.evaluator_failures[kind] += 1
             found.messages.setdefault(kind, failure.message)
     for used in found.primary.values():
         used.discard("")
+    for system in {system for system, stage in found.times if stage == "under load"}:
+        if not found.times.get((system, "system")):
+            found.times[system, "system"] = found.times.pop((system, "under load"))
     return found
 
 
 def _add_times(found: Tally, row: EvalRow) -> None:
-    seconds = (row.queue_time, row.latency, row.reader_time, row.scoring_time)
-    for stage, spent in zip(STAGES, seconds, strict=True):
-        found.times[row.system, stage].append(spent)
+    times, system = found.times, row.system
+    times[system, "queue"].append(row.queue_time)
+    times[system, "system" if row.alone else "under load"].append(row.latency)
+    if row.handler_seconds is not None and not row.alone:
+        times[system, "handler under load"].append(row.handler_seconds)
+    times[system, "reader"].append(row.reader_time)
+    times[system, "scoring"].append(row.scoring_time)

@@ -55,7 +55,7 @@ class ConversationLane(Lane):
 
     def _heard(self) -> None:
         self._has_answered = True
-        self._is_overdue = False
+        self._late.note_answered()
 
     def _drive(self, group: asyncio.TaskGroup) -> None:
         self._idle.add(group.create_task(self._feed()))
@@ -253,14 +253,13 @@ class ConversationLane(Lane):
 
     async def _ingest(self, conversation: Conversation) -> None:
         first = conversation.questions[0]
-        self._note_sent([first])
+        self._late.note_sent([first])
         try:
             await self._scopes.ingest(conversation)
         except CallFailed as error:
-            self._note_failed(first)
-            if not self._is_to_retry_alone(first, error):
+            if not self._late.is_to_retry(first, error):
                 raise
-            await self._alone(first, partial(self._scopes.ingest, conversation))
+            await self._late.retry_alone(first, partial(self._scopes.ingest, conversation))
             for item in conversation.questions:
                 item.marks = first.marks
 
@@ -276,17 +275,17 @@ class ConversationLane(Lane):
         self._open += 1
         self._slots.begin_rows(1, item.size)
         item.called_at = self._context.clock()
-        self._note_sent([item])
+        self._late.note_sent([item])
 
     async def _ask(self, conversation: Conversation, item: Item) -> None:
         try:
             try:
                 answer = await self._answer(conversation, item)
             except CallFailed as error:
-                self._note_failed(item)
-                if not self._is_to_retry_alone(item, error):
+                if not self._late.is_to_retry(item, error):
                     raise
-                answer = await self._alone(item, partial(self._answer, conversation, item))
+                once_more = partial(self._answer, conversation, item)
+                answer = await self._late.retry_alone(item, once_more)
             # The next question waits for the reader: a scope is asked one thing after another.
             await self._take_read(answer)
         except CallFailed as error:

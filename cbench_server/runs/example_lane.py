@@ -157,7 +157,7 @@ class ExampleLane(Lane):
         allowance.spend(clock() - item.called_at, calls=int(item.is_alone))
 
     async def _again_after(self, item: Item, error: CallFailed) -> None:
-        await self._try_again(item, error)
+        await self._try_again(item, error, is_alone=False)
 
     # Calling: items become answers.
 
@@ -177,7 +177,7 @@ class ExampleLane(Lane):
                 budget.hold(item.size)
                 calls.append(item)
             slots.start(len(calls), 0)
-            self._note_sent(calls)
+            self._late.note_sent(calls)
             self._open += len(calls)
             self._is_all_begun = self._all_fed and not items
             if calls:
@@ -189,7 +189,8 @@ class ExampleLane(Lane):
         if self._group is None:
             return
         self._has_answered = True
-        self._is_first = self._is_overdue = False
+        self._is_first = False
+        self._late.note_answered()
         slots = self._slots
         slots.succeeded(len(answers))
         slots.end(len(answers))
@@ -207,10 +208,10 @@ class ExampleLane(Lane):
 
     def _failure(self, item: Item, error: CallFailed) -> None:
         if self._group is not None:
-            self._note_failed(item)
-            self._spawn(self._try_again(item, error))
+            is_alone = self._late.is_to_retry(item, error)
+            self._spawn(self._try_again(item, error, is_alone=is_alone))
 
-    async def _try_again(self, item: Item, error: CallFailed) -> None:
+    async def _try_again(self, item: Item, error: CallFailed, *, is_alone: bool) -> None:
         """Make further attempts; what has failed for good becomes a row."""
 
         async def attempt(timeout: float) -> Answer:
@@ -218,8 +219,9 @@ class ExampleLane(Lane):
             return await call_one(self._caller, item, timeout)
 
         try:
-            if self._is_to_retry_alone(item, error):
-                answer = await self._alone(item, partial(attempt, self._plan.row_timeout))
+            if is_alone:
+                once_more = partial(attempt, self._plan.row_timeout)
+                answer = await self._late.retry_alone(item, once_more)
             else:
                 answer, item.attempts = await self._retry.call(attempt, error, item.called_at)
         except CallFailed as failed:
@@ -227,7 +229,7 @@ class ExampleLane(Lane):
             await self._failed_for_good(item, failed)
             return
         self._has_answered = True
-        self._is_overdue = False
+        self._late.note_answered()
         self._slots.answered(1)
         self._call_ended()
         self._take([answer])

@@ -10,20 +10,23 @@ A lane begins with its turn to be timed (turns.py). What comes of those calls
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from cbench_server.errors import CallFailed, RunFailed
 from cbench_server.models.level import CAP
 from cbench_server.models.model import marks_of_failure
 from cbench_server.models.reader import Reader
-from cbench_server.results import RETRIED_ALONE, EvalRow
+from cbench_server.results import EvalRow
 from cbench_server.runs.context import RunContext
+<<<<<<< HEAD
 from cbench_server.runs.reading import reading
+=======
+from cbench_server.runs.late_calls import LateCalls
+>>>>>>> time
 from cbench_server.runs.retry import Retry
 from cbench_server.runs.rows import Item, RowBuilder, own_size
 from cbench_server.runs.slots import Slots
@@ -32,15 +35,8 @@ from cbench_server.scoring.placement import InlineScoring
 from cbench_server.sizes import LONG_TEXT
 from cbench_server.systems.caller import Answer, Caller
 
-T = TypeVar("T")
-
-LATE = "DEADLINE_EXCEEDED"
 DEFAULT_CONCURRENCY = CAP
 MAX_CONCURRENCY = 1024
-# Rows that were late alone as well: from then on it is not the others that make rows late.
-_MAX_LATE_ALONE = 3
-# How often a call is made again to a system whose places are taken by calls that were given up.
-_MAX_BEHIND = 10
 _SCORED_AT_ONCE = 64
 # One at a time: an unbroken text of many megabytes takes fifty times its size to count.
 COUNTING = ThreadPoolExecutor(1, thread_name_prefix="cbench-count")
@@ -79,9 +75,8 @@ class Lane:
         self._is_calling_alone = False
         self._deferred: list[Answer] = []
         self._deferred_failures: list[tuple[Item, CallFailed, float]] = []
-        self._late_alone = 0
-        self._is_overdue = False
-        """Whether a call was given up that may still keep its place in the system."""
+        only_one = caller.description.max_concurrency == 1
+        self._late = LateCalls(self._slots, context.traffic, self._plan, context.clock, only_one)
 
     def _new_retry(self, slots: Slots, wait_connected: Any) -> Retry:
         return Retry(
@@ -179,8 +174,8 @@ class Lane:
     def _defer_failure(self, item: Item, error: CallFailed, allowance: Allowance) -> None:
         self._check_hopeless(error)
         failure = error.failure
-        self._is_overdue |= failure.reason == LATE
-        if failure.origin == "transport" or self._is_behind:
+        self._late.note_given_up(failure)
+        if failure.origin == "transport" or self._late.is_behind:
             allowance.stop()
         seconds = self._context.clock() - item.called_at
         self._deferred_failures.append((item, error, seconds))
@@ -204,57 +199,11 @@ class Lane:
         """Deal with a call that failed while it was timed."""
         raise NotImplementedError
 
-    # Calls that are late: once more, alone, where others may have made them late.
-
-    def _note_sent(self, items: Sequence[Item]) -> None:
-        """Take note of what else the system has to do when calls are sent."""
-        at_work, is_behind = self._slots.at_work, self._is_behind
-        for item in items:
-            item.in_flight = at_work
-            item.has_company = is_behind
-
-    def _note_failed(self, item: Item) -> None:
-        item.has_company |= item.in_flight > 1 or self._context.traffic.count > 1
-
-    @property
-    def _is_behind(self) -> bool:
-        """Whether calls that were given up may take the only place the system has."""
-        return self._is_overdue and self._caller.description.max_concurrency == 1
-
-    def _is_to_retry_alone(self, item: Item, error: CallFailed) -> bool:
-        is_late = error.failure.reason == LATE
-        return is_late and item.has_company and self._late_alone < _MAX_LATE_ALONE
-
-    async def _alone(self, item: Item, attempt: Callable[[], Awaitable[T]]) -> T:
-        """Make a late call again while no other is made; raises CallFailed if it fails again."""
-        if item.in_flight > 1:
-            self._slots.overloaded(item.called_at)
-        item.marks = (RETRIED_ALONE,)
-        tries = _MAX_BEHIND if self._is_behind else 1
-        # Behind its own earlier calls, a system that takes one at a time has no other company.
-        alone = nullcontext() if tries > 1 else self._context.traffic.alone(self._plan.row_timeout)
-        async with alone:
-            while True:
-                tries -= 1
-                item.attempts = attempts = item.attempts + 1
-                item.in_flight = 1
-                item.called_at = self._context.clock()
-                try:
-                    answer = await attempt()
-                except CallFailed as error:
-                    if error.failure.reason == LATE and tries and self._is_behind:
-                        continue
-                    self._late_alone += error.failure.reason == LATE
-                    raise CallFailed(replace(error.failure, attempts=item.attempts)) from error
-                self._late_alone = 0
-                item.attempts = max(item.attempts, attempts)
-                return answer
-
     # Failures.
 
     async def _failed_for_good(self, item: Item, error: CallFailed) -> None:
         self._check_hopeless(error)
-        self._is_overdue |= error.failure.reason == LATE
+        self._late.note_given_up(error.failure)
         seconds = self._context.clock() - item.called_at
         work = partial(self._rows.failed, item, error.failure, seconds)
         is_short = item.spooled.size <= LONG_TEXT

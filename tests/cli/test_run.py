@@ -48,6 +48,19 @@ def test_systems_in_other_processes_and_controls_share_a_table(
     assert "answering 5/5  failing 5/5 (5 failed)  identity 5/5" in finished.stderr
 
 
+def test_the_table_says_on_which_rows_its_times_stand(cbench: Cbench) -> None:
+    command = ("run", "--builtin", "identity", "--builtin", "truncate-head", "--dataset", "mini-qa")
+    shown = cbench(*command, "-n", "9", "--timed-rows", "4").stdout
+    assert "p50 alone" in shown
+    assert "p50 and p95: alone, n=4." in shown
+    assert "identity and truncate-head share the daemon's machine" in shown
+    shown = cbench(*command, "-n", "9", "--timed-rows", "0").stdout
+    assert "p50 alone" not in shown
+    assert "p50 and p95: all rows, under load." in shown
+    refused = cbench(*command, "--timed-rows", "-1")
+    assert (refused.returncode, "not a whole number of at least 0" in refused.stderr) == (2, True)
+
+
 def test_json_holds_the_run_and_its_rows_in_order(cbench: Cbench, serve: Serve) -> None:
     finished = cbench(
         "run",

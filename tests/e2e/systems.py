@@ -7,6 +7,7 @@ import asyncio
 import os
 import signal
 import sys
+import time
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -52,6 +53,21 @@ class Shortener:
 
     def process(self, example: dict[str, Any]) -> dict[str, Any]:
         return {**example, "context": example["context"][: len(example["context"]) // 2]}
+
+
+class SlowFirst:
+    """Takes one call at a time, and its time for the first and the fourth example."""
+
+    name = "slow-first"
+    max_concurrency = 1
+
+    def __init__(self, seconds: str) -> None:
+        self._seconds = float(seconds)
+
+    def process(self, example: dict[str, Any]) -> dict[str, Any]:
+        if example["id"] in ("e0", "e3"):
+            time.sleep(self._seconds)
+        return {**example, "response": example["question"]}
 
 
 class Spy:
@@ -228,7 +244,8 @@ RAW: dict[str, Callable[[], Callable[[list[system_pb2.ProcessCall]], list[bytes]
     "closer": Closer,
 }
 SERVED: dict[str, Callable[..., Any]] = {
-    kind.name: kind for kind in (Echo, Charges, Shortener, Spy, Unreliable, Poison, Full, WordCount)
+    kind.name: kind
+    for kind in (Echo, Charges, Shortener, SlowFirst, Spy, Unreliable, Poison, Full, WordCount)
 }
 
 if __name__ == "__main__":

@@ -1,0 +1,44 @@
+"""Times that a daemon measures: alone, under load, and against a deadline."""
+
+from cbench_client import BenchClient
+
+from .following import follow
+from .processes import examples, start_system
+
+
+def test_a_slow_call_fails_only_itself_where_a_system_takes_one_at_a_time(
+    client: BenchClient,
+) -> None:
+    with start_system("slow-first", "1.2") as system:
+        digest, _ = client.upload(examples(6))
+        spec = {
+            "systems": [{"target": system.address}],
+            "datasets": [{"name": "given", "upload": digest}],
+            "row_timeout": 0.3,
+        }
+        seen = follow(client.evaluate(spec))
+    assert seen.state == "SUCCEEDED"
+    assert seen.failures == {"e0": "DEADLINE_EXCEEDED", "e3": "DEADLINE_EXCEEDED"}
+
+
+def test_rows_say_how_they_were_timed_and_the_run_what_to_know_of_it(client: BenchClient) -> None:
+    with start_system("echo") as one, start_system("charges") as other:
+        digest, _ = client.upload(examples(50))
+        spec = {
+            "systems": [{"target": one.address}, {"target": other.address}],
+            "datasets": [{"name": "given", "upload": digest}],
+            "timed_rows": 12,
+        }
+        seen = follow(client.evaluate(spec))
+    timed = [
+        [row.ordinal for row in seen.rows if row.system == name and row.alone]
+        for name in ("echo", "charges")
+    ]
+    assert sorted(timed[0]) == sorted(timed[1])
+    assert len(timed[0]) == 12
+    assert all(row.HasField("handler_time") for row in seen.rows)
+    assert {row.calls_in_flight for row in seen.rows if row.alone} == {1}
+    run = client.get(seen.finished.run_id)
+    assert [note.code for note in run.notes] == ["SHARED_MACHINE"]
+    assert "echo and charges share the daemon's machine" in run.notes[0].text
+    assert run.summaries[0].metrics["num_timed_alone"] == 12
