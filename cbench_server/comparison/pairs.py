@@ -100,14 +100,10 @@ class Side:
             self.examples = as_retention
         is_timed = any(example.alone for example in self.examples.values())
         for example in self.examples.values():
-<<<<<<< HEAD
             self._settle(example, responds=not responses.retains_only)
-=======
-            self._settle(example, responds=not retains_only)
             if is_timed:
                 example.costs[_LATENCY] = sum(example.alone)
                 example.counts[_LATENCY] = len(example.alone)
->>>>>>> time
 
     def _settle(self, example: _Example, *, responds: bool) -> None:
         """Take the scores that count, failures at their worst."""

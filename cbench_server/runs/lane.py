@@ -22,11 +22,8 @@ from cbench_server.models.model import marks_of_failure
 from cbench_server.models.reader import Reader
 from cbench_server.results import EvalRow
 from cbench_server.runs.context import RunContext
-<<<<<<< HEAD
-from cbench_server.runs.reading import reading
-=======
 from cbench_server.runs.late_calls import LateCalls
->>>>>>> time
+from cbench_server.runs.reading import reading
 from cbench_server.runs.retry import Retry
 from cbench_server.runs.rows import Item, RowBuilder, own_size
 from cbench_server.runs.slots import Slots
