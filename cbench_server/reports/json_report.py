@@ -51,7 +51,6 @@ def run_to_dict(run: Run) -> dict[str, Any]:
         "summary": run.summary,
         "timing": run.timing,
         "config": run.config,
-        "notes": [asdict(note) for note in run.notes],
     }
 
 
