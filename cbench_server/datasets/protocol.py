@@ -6,6 +6,7 @@ a run changes (another split, a part of the examples, another score) is added
 when it is described, so a run is never called official for what it did not do.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -101,6 +102,8 @@ class DatasetProtocol:
     source: str = ""
     revision: str = ""
     split: str = ""
+    published: tuple[str, ...] = ()
+    """Files of a mirror that hold the very data of the authors, where the source is a copy."""
     shown: tuple[str, ...] = ("context", "question")
     """The fields a system gets, besides `id`."""
     withheld: tuple[str, ...] = ("answer",)
@@ -133,14 +136,21 @@ class DatasetProtocol:
         return tuple(ref.name for ref in self.evaluators)
 
     def in_a_run(
-        self, *, split: str, part: str, primary_score: str, prompt: Axis | None = None
+        self,
+        *,
+        split: str,
+        part: str,
+        primary_score: str,
+        prompt: Axis | None = None,
+        files: Collection[str] = (),
     ) -> "DatasetProtocol":
         """Return it as a run followed it.
 
-        `split` is the one that was read, `part` says which examples were left out, and
-        `primary_score` is the score that counted.
+        `split` is the one that was read, `part` says which examples were left out,
+        `primary_score` is the score that counted, and `files` are those of a mirror.
         """
-        data = self.data.with_difference(
+        data = SAME if any(name in self.published for name in files) else self.data
+        data = data.with_difference(
             f"The split {split} was read, not {self.split}." if split != self.split else "", part
         )
         metric = self.metric.with_difference(

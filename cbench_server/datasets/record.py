@@ -110,7 +110,13 @@ class DatasetRecord:
         if self.hub is None:
             return replace(found, source=self.source, revision=self.revision, split=self.split)
         part = self.hub.parts[config][0]
-        return replace(found, source=part.repository, revision=part.revision, split=part.split)
+        return replace(
+            found,
+            source=part.repository,
+            revision=part.revision,
+            split=part.split,
+            published=part.published,
+        )
 
     def protocols(self) -> list[tuple[DatasetProtocol, list[str]]]:
         """Return the different protocols, each with the configs that have it.

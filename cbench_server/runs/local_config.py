@@ -92,6 +92,7 @@ class LocalRecord:
             split=str(origin["split"]),
             part="" if most is None else f"Of the examples at most {most:,} were asked for.",
             primary_score=self._plans[tag].primary_score,
+            files=origin.get("files", ()),
         )
         return {
             "protocol": followed.describe() if followed.follows else None,

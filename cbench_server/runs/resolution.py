@@ -175,6 +175,7 @@ class ResolvedDataset:
             split=str(described["split"]),
             part=f"Of the examples {', of '.join(some)} were asked for." if some else "",
             primary_score=primary_score,
+            files=described.get("files", ()),
             prompt=prompt,
         )
 

@@ -160,6 +160,14 @@ def test_the_files_of_locomo_are_read_as_they_are_published(tmp_path: Path) -> N
     assert known["evidence"] == ["I moved to Oslo."]
     assert (known["type"], unknown["type"]) == ("single_hop", "adversarial")
     assert unknown["is_abstention"]
+    record = registry.dataset("locomo")
+    assert record.hub is not None
+    files = record.hub.provenance("", data_dir=tmp_path)["files"]
+    assert record.protocol_of().data.status == "differs"
+    followed = record.protocol_of().in_a_run(
+        split="test", part="", primary_score="locomo_f1", files=files
+    )
+    assert followed.data.status == "same"
 
 
 @pytest.mark.parametrize("name", ["locomo10.json", "longmemeval_s_cleaned.json"])
