@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from cbench_server.errors import NothingMatches
 from cbench_server.reports.columns import (
     DATASET_PREFIX,
     Column,
@@ -144,7 +145,7 @@ def notes(run: Run, facts: RowFacts) -> list[str]:
 
 def _is_hopeless(run: Run) -> bool:
     """Whether a run failed for what it was asked to do, so that a second try fails as well."""
-    return run.failure is not None and run.failure.reason == "BAD_DATASET"
+    return run.failure is not None and run.failure.reason == NothingMatches.reason
 
 
 def reading_notes(run: Run, facts: RowFacts) -> list[str]:
