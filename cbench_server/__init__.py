@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from cbench_server.version import __version__
+__version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from cbench_client import RemoteSystem

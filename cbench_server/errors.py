@@ -7,6 +7,7 @@ CbenchError
 ├── InvalidInput         the request cannot be carried out as it stands
 │   ├── InvalidSpec      a run's spec
 │   ├── BadDataset       an example or file
+│   │   └── NothingMatches   it has none of what was asked for
 │   └── Unencodable      a value that cannot be stored or sent
 ├── AlreadyExists        a name or request id is taken
 ├── WrongState           the thing exists, but this cannot be done to it now
@@ -80,6 +81,12 @@ class BadDataset(InvalidInput):
     """An example or a dataset file cannot be used."""
 
     reason = "BAD_DATASET"
+
+
+class NothingMatches(BadDataset):
+    """A dataset has none of what was asked for, and never will."""
+
+    reason = "NOTHING_MATCHES"
 
 
 class Unencodable(InvalidInput):

@@ -59,7 +59,7 @@ ROOMS = {
 }
 # The front door and the registry know the rooms; they are imported by no word.
 DOORS = ("__init__", "__main__", "registry", "evaluation")
-MAX_ROOT_MODULES = 13
+MAX_ROOT_MODULES = 12
 MAX_LINES = 400
 # Longer than a file should be; the list only shrinks.
 TOO_LONG: set[str] = set()

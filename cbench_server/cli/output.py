@@ -13,7 +13,7 @@ from cbench_server.cli.exits import FAILED, OK, USAGE, UsageError, complain
 from cbench_server.cli.files import write_file, write_stdout
 from cbench_server.cli.screen import draw, print_json, print_line
 from cbench_server.cli.stored_runs import report_from, rows_of
-from cbench_server.errors import BadDataset, UnknownName
+from cbench_server.errors import NothingMatches, UnknownName
 from cbench_server.registry import registry
 from cbench_server.reports.failure_groups import group_failures
 from cbench_server.reports.json_report import row_line, run_to_dict
@@ -113,9 +113,9 @@ def _are_streams_one() -> bool:
 def exit_code(run: Run) -> int:
     """Return 1 for a run that did not reach its end, or of which every row failed.
 
-    2 for one whose dataset cannot be used as it was asked for.
+    2 for one whose dataset has none of what was asked for.
     """
-    if run.failure is not None and run.failure.reason == BadDataset.reason:
+    if run.failure is not None and run.failure.reason == NothingMatches.reason:
         return USAGE
     has_rows = run.completed_rows == 0 or run.failed_rows < run.completed_rows
     return OK if run.state is RunState.SUCCEEDED and has_rows else FAILED

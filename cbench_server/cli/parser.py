@@ -6,8 +6,8 @@ from collections.abc import Container, Sequence
 from importlib import import_module
 from typing import Any, NoReturn
 
+from cbench_server import __version__
 from cbench_server.cli.exits import USAGE, did_you_mean
-from cbench_server.version import __version__
 
 # Each is a module in commands/, which adds its flags and its handler.
 COMMANDS = {

@@ -59,14 +59,14 @@ def compare(
             continue
         notes.update(dict.fromkeys(matched.notes))
         difference = paired_difference(matched, threshold=threshold, effect=effect, seed=seed)
-        known = (scores or {}).get(matched.score)
-        if known is not None and not known.higher_is_better:
-            difference = replace(difference, higher_is_better=False)
-        differences.append(difference)
+        differences.append(
+            replace(difference, higher_is_better=_is_higher_better(matched.score, scores))
+        )
     if refused is not None and not differences:
         raise refused
     try:
-        found = fronts(match(list(read.values())), seed)
+        matched = match(list(read.values()))
+        found = fronts(matched, seed, higher_is_better=_is_higher_better(matched.score, scores))
     except InvalidInput:
         found = ()
         notes["The systems share no example that all have scored, so there is no front."] = None
@@ -92,6 +92,11 @@ def compare_two(
     if a == b:
         raise InvalidInput(f'cannot compare "{a}" with itself; name two systems')
     return compare({a: sides[a], b: sides[b]}, score_field=score_field, scores=scores).pairs[0]
+
+
+def _is_higher_better(score: str, scores: Mapping[str, ScoreInfo] | None) -> bool:
+    known = (scores or {}).get(score)
+    return known is None or known.higher_is_better
 
 
 def _adjusted(differences: list[PairedDifference]) -> list[PairedDifference]:

@@ -11,19 +11,19 @@ from cbench_server.metrics.stats.intervals import Floats, mean_of
 from cbench_server.metrics.stats.scored_rows import Flags
 
 
-def fronts(matched: Matched, seed: int = 0) -> tuple[Front, ...]:
+def fronts(matched: Matched, seed: int = 0, *, higher_is_better: bool = True) -> tuple[Front, ...]:
     """Build a front for every kind of cost that two systems or more have."""
-    found = (_front(matched, axis, seed) for axis in AXES)
+    found = (_front(matched, axis, seed, 1.0 if higher_is_better else -1.0) for axis in AXES)
     return tuple(front for front in found if front is not None)
 
 
-def _front(matched: Matched, axis: Axis, seed: int) -> Front | None:
+def _front(matched: Matched, axis: Axis, seed: int, sign: float) -> Front | None:
     costs = matched.costs[axis]
     known = np.flatnonzero(~np.isnan(costs).all(axis=0))
     if len(known) < 2:
         return None
     names = [matched.names[place] for place in known]
-    quality, cost = _draws(matched, costs[:, known], matched.scores[:, known], seed)
+    quality, cost = _draws(matched, costs[:, known], sign * matched.scores[:, known], seed)
     is_first = _on_front(quality[1:], cost[1:]).mean(axis=0)
     layers = ParetoRank.rank_systems(
         {

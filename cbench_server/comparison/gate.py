@@ -40,7 +40,7 @@ class Check:
 def check(policy: Policy, measures: Measures) -> Check:
     """Check a policy; raises InvalidInput for a quantity that the rows do not have."""
     quantity = measures.change(policy) if policy.needs_baseline else measures.value(policy)
-    wants_high, limit = _demand(policy)
+    wants_high, limit = _demand(policy, quantity)
     estimate = quantity.estimate
     assert estimate.value is not None
     if quantity.best is not None and limit == quantity.best:
@@ -80,14 +80,15 @@ def not_measured(policy: Policy, why: str) -> Check:
     return Check(policy, "not measured", Estimate(), f"{why.rstrip('.')}.")
 
 
-def _demand(policy: Policy) -> tuple[bool, float]:
+def _demand(policy: Policy, quantity: Quantity) -> tuple[bool, float]:
     """Return whether the quantity must be high, and what it must reach or keep below."""
     if policy.kind == "at least":
         return True, policy.value
     if policy.kind == "at most":
         return False, policy.value
     margin = policy.value if policy.kind == "better" else -policy.value
-    return (False, -margin) if policy.lower_is_better else (True, margin)
+    is_cost = policy.lower_is_better or quantity.lower_is_better
+    return (False, -margin) if is_cost else (True, margin)
 
 
 def _explain(policy: Policy, quantity: Quantity, limit: float, wants_high: bool) -> str:

@@ -38,6 +38,8 @@ class Quantity:
     """The same with rows that could not be scored at their worst, where there are any."""
     best: float | None = None
     """The best value there can be, which no interval of a finite number of rows can reach."""
+    lower_is_better: bool = False
+    """Whether it is a score of which less is better."""
 
 
 class Measures:
@@ -122,7 +124,12 @@ class Measures:
             difference = _scaled(difference, 1 / pair.mean_b)
             worst_case = _scaled(worst_case, 1 / pair.mean_b)
         return Quantity(
-            difference, words, count, pair.in_points, worst_case if has_unscored else None
+            difference,
+            words,
+            count,
+            pair.in_points,
+            worst_case if has_unscored else None,
+            lower_is_better=not pair.higher_is_better,
         )
 
     def _far_ends(self, policy: Policy, baseline: Sequence[EvalRow]) -> Estimate:

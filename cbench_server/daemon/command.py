@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
+from cbench_server import __version__
 from cbench_server.daemon.settings import Settings, data_home, load_settings
 from cbench_server.errors import CbenchError
-from cbench_server.version import __version__
 
 log = logging.getLogger("cbench_server.daemon")
 

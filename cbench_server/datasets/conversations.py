@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any
 
 from cbench_server.datasets.catalog.memory import transcript
-from cbench_server.errors import BadDataset
+from cbench_server.errors import BadDataset, NothingMatches
 from cbench_server.texts.answers import normalize_answer, references
 from cbench_server.types import Example
 
@@ -49,7 +49,7 @@ def questions(
             if kept := [each for each in found if not wanted or _kinds(each) & wanted.keys()]:
                 yield _with_turns(kept, conversation)
         if met and (unmet := [name for kind, name in wanted.items() if kind not in kinds]):
-            raise BadDataset(
+            raise NothingMatches(
                 f'dataset "{label}" has no questions of type {", ".join(unmet)}; '
                 f"it has: {', '.join(sorted(met))}, and abstention for those without an answer"
             )

@@ -70,13 +70,20 @@ class Summarizer:
             values = result.summary[system] = Values()
             for metric in self._metrics:
                 _add(values, metric, _attempt(result, metric, lambda m=metric, f=frame: m.over(f)))
-        if len({*result.headlines.values()}) == 1:
+        if len({*result.headlines.values()}) == 1 and not self._is_cost(result):
             for metric in self._metrics:
                 found = _attempt(result, metric, lambda m=metric: m.across(result.summary))
                 for system, values in found.items():
                     if system in result.summary:
                         _add(result.summary[system], metric, values)
         return result
+
+    def _is_cost(self, result: Summarized) -> bool:
+        """Whether less of what counts is better, so that there is no rank by more of it."""
+        names = {name for headline in result.headlines.values() for name in headline}
+        return any(
+            name in self._scores and not self._scores[name].higher_is_better for name in names
+        )
 
 
 def _attempt(result: Summarized, metric: FrameMetric, work: Any) -> dict[str, Any]:

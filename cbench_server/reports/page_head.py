@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from cbench_server import __version__
 from cbench_server.comparison import Comparison
 from cbench_server.metrics.stats.estimate import base_key
 from cbench_server.reports.columns import Column, Values
@@ -22,7 +23,6 @@ from cbench_server.reports.table import (
 from cbench_server.reports.tally import Tally
 from cbench_server.spec import Run
 from cbench_server.texts import numbers
-from cbench_server.version import __version__
 
 Cell = dict[str, Any]
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from cbench_server.errors import NothingMatches
 from cbench_server.reports.columns import (
     DATASET_PREFIX,
     TIME_TITLES,
@@ -24,7 +25,7 @@ from cbench_server.texts.grid import Grid, printable, to_text
 _REASONS_SHOWN = 3
 _WHY_SHOWN = 160
 # Failures that the same spec has every time.
-_HOPELESS = frozenset({"INVALID_SPEC", "INVALID_ARGUMENT", "SYSTEM_CHANGED"})
+_HOPELESS = frozenset({"INVALID_SPEC", "INVALID_ARGUMENT", NothingMatches.reason, "SYSTEM_CHANGED"})
 _WITHOUT_RESPONSE = ("answer_retained", "answer_recall")
 
 

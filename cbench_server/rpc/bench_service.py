@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from cbench_client._gen.cbench.v1 import bench_pb2, bench_pb2_grpc
 from cbench_client.messages import convert as wire
+from cbench_server import __version__
 from cbench_server.contract import info_of
 from cbench_server.errors import InvalidInput
 from cbench_server.events import Progressed, Stored
@@ -22,7 +23,6 @@ from cbench_server.runs.orchestrator import Orchestrator
 from cbench_server.runs.store import RowQuery
 from cbench_server.runs.watch import watch
 from cbench_server.types import Example
-from cbench_server.version import __version__
 
 
 class UploadWriter(AbstractContextManager["UploadWriter"], Protocol):

@@ -13,12 +13,12 @@ from cbench_client.host.calls import CurrentCall, Done, Job
 from cbench_client.host.lane import Lane
 from cbench_client.host.limits import Offer
 from cbench_client.messages import convert as wire
+from cbench_server import __version__
 from cbench_server.errors import CbenchError, InvalidInput
 from cbench_server.registry import Registry
 from cbench_server.rpc.components import evaluator_info, score_response
 from cbench_server.rpc.evaluator_factory import EvaluatorMaker
 from cbench_server.scoring.placement import Scoring
-from cbench_server.version import __version__
 
 _MAX_IN_FLIGHT = 64
 

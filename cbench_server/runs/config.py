@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from cbench_server import __version__
 from cbench_server.datasets.prompts.prompt import Asking, Prompt
 from cbench_server.runs.answers import Told
 from cbench_server.runs.plan import DatasetPlan
@@ -13,7 +14,6 @@ from cbench_server.runs.resolution import ResolvedDataset
 from cbench_server.runs.wiring import missing_references
 from cbench_server.spec import RunSpec
 from cbench_server.systems.caller import Caller
-from cbench_server.version import __version__
 
 
 def describe_prompts(prompts: Mapping[str, Asking], told: Mapping[str, Told]) -> dict[str, Any]:

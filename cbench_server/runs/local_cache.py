@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from cbench_server import __version__
 from cbench_server.contract import name_of
 from cbench_server.results import EvalRow
 from cbench_server.runs.identity import changed_attributes, identity_of, identity_of_evaluator
@@ -17,7 +18,6 @@ from cbench_server.runs.rows import set_scores
 from cbench_server.runs.store import SpooledExample
 from cbench_server.scoring.placement import ScoredRow, Scoring
 from cbench_server.types import Evaluator
-from cbench_server.version import __version__
 
 _SCORED_AT_ONCE = 32
 

@@ -5,12 +5,12 @@ import platform
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from cbench_server import __version__
 from cbench_server.contract import info_of
 from cbench_server.results import EvalRow
 from cbench_server.runs.local_data import Source
 from cbench_server.runs.plan import DatasetPlan
 from cbench_server.runs.store import SpooledExample
-from cbench_server.version import __version__
 
 
 class LocalRecord:

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 
-from cbench_server.version import __version__
+from cbench_server import __version__
 
 _MOST_FILES = 20_000
 _OURS = frozenset({"cbench_server", "cbench_client"})

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from cbench_server.datasets.validate import IdLedger, check_example
-from cbench_server.errors import BadDataset
+from cbench_server.errors import BadDataset, NothingMatches
 from cbench_server.runs.digests import canonical_digest
 from cbench_server.runs.store import RunStore, SpooledExample
 from cbench_server.runs.turns import CHOSEN_AMONG, CHOSEN_AMONG_BYTES
@@ -57,7 +57,7 @@ def prepare(
         )
         index += 1
     if filters and index == 0:
-        raise BadDataset(_no_match(label, filters, unmet, fields))
+        raise NothingMatches(_no_match(label, filters, unmet, fields))
 
 
 def _no_match(

@@ -5,13 +5,13 @@ import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from cbench_server import __version__
 from cbench_server.cli import options
 from cbench_server.cli.exits import FAILED, OK, CommandFailed, UsageError, did_you_mean
 from cbench_server.cli.files import read_text, write_file
 from cbench_server.cli.screen import draw, print_json
 from cbench_server.cli.values import duration
 from cbench_server.texts.grid import Grid
-from cbench_server.version import __version__
 
 if TYPE_CHECKING:
     from cbench_server.conformance.cases import Case
