@@ -161,8 +161,9 @@ def test_sigterm_hands_the_run_back_and_a_new_daemon_takes_it_up(tmp_path: Path)
 def test_a_second_signal_ends_the_daemon_at_once(tmp_path: Path) -> None:
     with start_system("unreliable") as system, DaemonProcess(tmp_path / "home") as daemon:
         client = BenchClient(daemon.address)
-        run_id = client.start(_spec(client, system, 60))
-        wait_until(lambda: client.get(run_id).progress.completed_rows >= 20)
+        # Its eighth row never ends.
+        run_id = client.start({**_spec(client, system, 60), "timed_rows": 0})
+        wait_until(lambda: client.get(run_id).progress.completed_rows >= 7)
         daemon.process.send_signal(signal.SIGTERM)
         wait_until(lambda: any("draining" in line for line in daemon.errors))
         assert daemon.terminate(10) == 128 + signal.SIGTERM
