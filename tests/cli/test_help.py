@@ -49,18 +49,23 @@ def test_no_help_loads_anything_heavy() -> None:
     assert not loaded & (heavy | {"asyncio", "cbench_client", "msgspec", "platformdirs"})
 
 
+_JUDGE = ["--dataset", "x", "--judge-url", "http://x"]
+
+
 @pytest.mark.parametrize("words", _COMMANDS[1:], ids=" ".join)
 def test_every_command_leads_somewhere(words: list[str]) -> None:
     parser = build_parser()
     filled = {
         "memory": ["run"],
+        "judge": ["check", *_JUDGE],
         "delete": ["x"],
         "show": ["x"],
         "score": ["--evaluator", "x", "a", "b"],
     }
     alone = {"runs", "list", "run", "datasets", "evaluators", "metrics", "systems", "doctor"}
     last = words[-1]
-    args = parser.parse_args([*words, *filled.get(last, [] if last in alone else ["x"])])
+    rest = filled.get(last, [] if last in alone else ["x"])
+    args = parser.parse_args([*words, *(_JUDGE if words == ["judge", "check"] else rest)])
     assert callable(args.handler)
 
 

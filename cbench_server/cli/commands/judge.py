@@ -1,7 +1,6 @@
 """`cbench judge check`: test a judge on controls made from a dataset, without a run."""
 
 import argparse
-import asyncio
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -62,6 +61,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 def check(args: argparse.Namespace) -> int:
     """Test the judge with every pack, and print how it went."""
+    import asyncio
+
     from cbench_server.daemon.settings import data_home
     from cbench_server.registry import registry
     from cbench_server.storage.judge_checks import JudgeCheckStore
