@@ -20,12 +20,16 @@ def time_notes(summary: Summary, opened: Connections | None) -> list[RunNote]:
             )
             notes.append(RunNote(RETRIED_ALONE, text, system))
     described = [caller.description for caller in opened.callers] if opened else []
-    local = [system.name for system in described if system.is_on_this_machine]
+    # The controls take microseconds.
+    local = [
+        system.name
+        for system in described
+        if system.is_on_this_machine and system.location != "builtin"
+    ]
     if len(local) > 1:
-        names = f"{', '.join(local[:-1])} and {local[-1]}"
         text = (
-            f"{names} share the daemon's machine: their times under load contain each other's, "
-            "times alone do not."
+            "Times under load contain each other's, times alone do not, where systems share the "
+            f"daemon's machine: {', '.join(local)}."
         )
         notes.append(RunNote(SHARED_MACHINE, text))
     return notes

@@ -40,5 +40,5 @@ def test_rows_say_how_they_were_timed_and_the_run_what_to_know_of_it(client: Ben
     assert {row.calls_in_flight for row in seen.rows if row.alone} == {1}
     run = client.get(seen.finished.run_id)
     assert [note.code for note in run.notes] == ["SHARED_MACHINE"]
-    assert "echo and charges share the daemon's machine" in run.notes[0].text
+    assert run.notes[0].text.endswith("share the daemon's machine: echo, charges.")
     assert run.summaries[0].metrics["num_timed_alone"] == 12

@@ -75,7 +75,8 @@ def test_parquet_of_no_rows_has_its_columns() -> None:
 
 
 def test_every_suffix_names_a_reporter_and_the_registry_knows_them_all() -> None:
-    assert set(SUFFIXES.values()) == set(REPORTERS)
+    # What a harness reads has no ending of its own: --format names it.
+    assert set(SUFFIXES.values()) == set(REPORTERS) - {"swebench"}
     assert [name for name in registry.list("reporter") if name in REPORTERS] == list(REPORTERS)
 
 

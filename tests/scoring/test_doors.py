@@ -58,6 +58,8 @@ OWN: dict[str, dict[str, Any]] = {
     "longbench": {"task": "hotpotqa"},
     "infinitebench": {"task": "longbook_qa_eng"},
     "locomo": {"category": 4},
+    "evidence-recall": {"evidence": ["Paris"]},
+    "swebench": {"resolved": True},
     "bfcl": {
         "ground_truth": [{"get": {"city": ["Paris"]}}],
         "tools": [{"name": "get", "parameters": {"type": "dict", "properties": {}}}],

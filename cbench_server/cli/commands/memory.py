@@ -59,7 +59,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         "--relay",
         metavar="URL",
         help="an OpenAI-compatible endpoint that both answers and judges: short for --reader URL "
-        "--judge-url URL",
+        "--judge-url URL --judge-unqualified",
     )
     systems.add_argument(
         "--api-key",
@@ -97,7 +97,9 @@ def memory_run(args: argparse.Namespace) -> int:
     args.datasets = args.datasets or ["locomo"]
     if args.relay:
         args.reader = args.reader or args.relay
-        args.judge_url = args.judge_url or args.relay
+        if not args.judge_url:
+            # The model that answers judges itself, as in context-bench: what it says is marked.
+            args.judge_url, args.judge_unqualified = [args.relay], True
     if args.api_key:
         if server_of(args):
             raise UsageError(

@@ -17,9 +17,31 @@ export interface ModelRef {
   options?: Record<string, unknown>;
   /** A system prompt to send first. */
   systemPrompt?: string;
+  /** What it charges, in US dollars per million tokens. */
+  price?: { inputUsd?: number; outputUsd?: number; cachedInputUsd?: number };
+  /** How many requests to make at once; by default as many as it answers without slowing down. */
+  maxConcurrency?: number;
+  /** How long it has for one answer; by default the time of a row. */
+  timeoutMs?: number;
+  /** How many tokens fit into it, prompt and answer together. */
+  contextWindow?: number | bigint;
 }
 
-/** Where to find a system: at one of `target`, `attached`, `builtin` or `proxy`. */
+/** What models are told besides an example. */
+export interface Prompt {
+  /** The text of a user message, with the example's fields in braces; by default the dataset's. */
+  template?: string;
+  /** A system message to send first. */
+  systemPrompt?: string;
+  /** How many examples with their answers to show first. */
+  fewShot?: number;
+  /** The most tokens of an answer; by default what the dataset says. */
+  maxTokens?: number;
+  /** Whether to send nothing but the example's own texts. */
+  plain?: boolean;
+}
+
+/** Where to find a system: at one of `target`, `attached`, `builtin`, `proxy` or `predictions`. */
 export interface SystemRef {
   /** The name to show; by default the one the system gives itself. */
   name?: string;
@@ -39,6 +61,14 @@ export interface SystemRef {
   tls?: { caPem?: string; serverName?: string };
   /** The name of a credential whose value is sent to `target` as a bearer token. */
   credential?: string;
+  /** Outputs that exist already, by example id: the digest that `upload` returned. */
+  predictions?: string;
+  /** What it is there for; by default it is under test. */
+  role?: "control" | "anchor" | "direct";
+  /** The option that this system and its siblings vary, such as `ratio`. */
+  sweptOption?: string;
+  /** The file in which whoever launched it keeps what it prints. */
+  log?: string;
 }
 
 /** Which examples to use. */
@@ -61,6 +91,10 @@ export interface DatasetRef {
   skipBadLines?: boolean;
   /** The revision of the source to read; by default the newest. */
   revision?: string;
+  /** Where to find an example's fields in what the source holds: paths such as `gold.text[0]`. */
+  mapping?: Record<string, string>;
+  /** Whether to give conversations to systems without a memory, as one context per question. */
+  asTranscript?: boolean;
 }
 
 /** Where to find an evaluator; by default in the daemon. */
@@ -73,6 +107,8 @@ export interface EvaluatorRef {
   attached?: string;
   /** Its settings. */
   options?: Record<string, unknown>;
+  /** The name to show, where the same evaluator is used twice. */
+  label?: string;
 }
 
 /** A metric and its settings. */
@@ -129,6 +165,24 @@ export interface RunSpec {
   queryBudget?: number | bigint;
   /** Only questions of these types, such as `temporal`; only in memory runs. */
   questionTypes?: readonly string[];
+  /** What models are told besides an example; by default each dataset's own prompt. */
+  prompt?: Prompt;
+  /** The most US dollars that models may cost in this run. */
+  budgetUsd?: number;
+  /** Whether to add controls that cut every example to each system's own token count. */
+  matchedControls?: boolean;
+  /** Whether a run with a reader also asks it with the whole context and without any. */
+  anchors?: boolean;
+  /** Fields of examples to summarise by, besides those that the datasets declare. */
+  groupBy?: readonly string[];
+  /** Corrections of examples: the digest that `upload` returned. */
+  errataUpload?: string;
+  /** Verdicts of people on some rows: the digest that `upload` returned. */
+  labelsUpload?: string;
+  /** Whether judges that fail their controls are asked all the same. */
+  allowUnqualifiedJudges?: boolean;
+  /** The most rows of each system to time alone, before the others; by default 30. */
+  timedRows?: number;
 }
 
 type Reader = (value: unknown, path: string) => unknown;
@@ -212,12 +266,35 @@ function located(inner: ReturnType<typeof shape>, names: readonly string[]): Rea
   };
 }
 
-const model = shape(bench.ModelRef, {
+const modelFields = shape(bench.ModelRef, {
   baseUrl: text,
   model: text,
   credential: text,
   options,
   systemPrompt: text,
+  price: shape(bench.Price, { inputUsd: number, outputUsd: number, cachedInputUsd: number }),
+  maxConcurrency: whole,
+  timeoutMs: span,
+  contextWindow: long,
+});
+const model: Reader = (value, path) => {
+  const { timeoutMs: timeout, ...rest } = modelFields(value, path);
+  return { ...rest, timeout };
+};
+
+/** One of these words, as the number it has in the contract. */
+const oneOf =
+  (numbers: Record<string, number>): Reader =>
+  (value, path) => {
+    const found = Object.hasOwn(numbers, String(value)) ? numbers[String(value)] : undefined;
+    if (found === undefined) throw wrong(path, value, `one of ${Object.keys(numbers).join(", ")}`);
+    return found;
+  };
+
+const role = oneOf({
+  control: bench.SystemRole.SYSTEM_ROLE_CONTROL,
+  anchor: bench.SystemRole.SYSTEM_ROLE_ANCHOR,
+  direct: bench.SystemRole.SYSTEM_ROLE_DIRECT,
 });
 
 const system = located(
@@ -231,8 +308,12 @@ const system = located(
     servedName: text,
     tls: shape(bench.TlsOptions, { caPem: text, serverName: text }),
     credential: text,
+    predictions: text,
+    role,
+    sweptOption: text,
+    log: text,
   }),
-  ["target", "attached", "builtin", "proxy"],
+  ["target", "attached", "builtin", "proxy", "predictions"],
 );
 
 const dataset = shape(bench.DatasetRef, {
@@ -245,22 +326,19 @@ const dataset = shape(bench.DatasetRef, {
   where: texts,
   skipBadLines: flag,
   revision: text,
+  mapping: texts,
+  asTranscript: flag,
 });
 
 const evaluator = located(
-  shape(bench.EvaluatorRef, { name: text, target: text, attached: text, options }),
+  shape(bench.EvaluatorRef, { name: text, target: text, attached: text, options, label: text }),
   ["target", "attached"],
 );
 
-const KINDS: Record<string, bench.RunKind> = {
+const kind = oneOf({
   process: bench.RunKind.RUN_KIND_PROCESS,
   memory: bench.RunKind.RUN_KIND_MEMORY,
-};
-const kind: Reader = (value, path) => {
-  const found = KINDS[String(value)];
-  if (found === undefined) throw wrong(path, value, `one of ${Object.keys(KINDS).join(", ")}`);
-  return found;
-};
+});
 
 const spec = shape(bench.RunSpec, {
   systems: list(system),
@@ -286,6 +364,21 @@ const spec = shape(bench.RunSpec, {
   referenceFields: list(text),
   queryBudget: long,
   questionTypes: list(text),
+  prompt: shape(bench.Prompt, {
+    template: text,
+    systemPrompt: text,
+    fewShot: whole,
+    maxTokens: whole,
+    plain: flag,
+  }),
+  budgetUsd: number,
+  matchedControls: flag,
+  anchors: flag,
+  groupBy: list(text),
+  errataUpload: text,
+  labelsUpload: text,
+  allowUnqualifiedJudges: flag,
+  timedRows: whole,
 });
 
 /** Encode what to evaluate. Throws `InvalidSpec`, naming the field. */

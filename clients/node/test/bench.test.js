@@ -160,7 +160,7 @@ test("a spec is encoded field by field", () => {
 });
 
 test("a spec takes every field of the contract", () => {
-  const renamed = { rowTimeout: "rowTimeoutMs", waitTimeout: "waitTimeoutMs" };
+  const renamed = { rowTimeout: "rowTimeoutMs", waitTimeout: "waitTimeoutMs", timeout: "timeoutMs" };
   const fields = (type) => Object.keys(nothing(type)).map((name) => renamed[name] ?? name).sort();
   const known = (spec) => {
     try {

@@ -58,12 +58,7 @@ impl MemorySystem for Memory {
         Ok(Ingested { usage: Some(usage), stored_bytes: Some(scope.bytes()) })
     }
 
-    async fn query(
-        &self,
-        scope: &str,
-        question: Question,
-        call: &Call,
-    ) -> Result<Answer, Failure> {
+    async fn query(&self, scope: &str, question: Question, call: &Call) -> Result<Answer, Failure> {
         obey(&question.text).await?;
         let scope = self.scopes.lock().expect("whole").get(scope).cloned().unwrap_or_default();
         let contents: Vec<&str> = scope.turns.iter().map(|turn| turn.content.as_str()).collect();

@@ -136,7 +136,6 @@ impl<M: MemorySystem> MemoryAdapter<M> {
         let scope = self.scope(&request.scope);
         let mut ingested = scope.write().await;
         let call = ticket.into_call(Fields::new(), String::new());
-        let started = Instant::now();
         self.system.reset(&request.scope, &call).await?;
         ingested.clear();
         drop(ingested);

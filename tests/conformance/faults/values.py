@@ -106,10 +106,8 @@ def _through_a_small_channel(open_channel: Callable[..., Any], most: int) -> Cal
 
 @fault
 def instructions_are_lost() -> None:
-    def lost(self: Any, *args: Any, **offered: Any) -> Any:
-        if "instruction" in offered:
-            offered["instruction"] = ""
-        return called(self, *args, **offered)
+    def lost(self: Any, args: Any, offered: Any) -> Any:
+        return bound(self, args, {**offered, "instruction": ""})
 
-    called = offers.UserMethod.__call__
-    offers.UserMethod.__call__ = lost
+    bound = offers.UserMethod._bound
+    offers.UserMethod._bound = lost
