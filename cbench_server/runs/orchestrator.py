@@ -16,6 +16,7 @@ from cbench_server.runs.live_run import LiveRun, Services
 from cbench_server.runs.rescore import describe_rescoring
 from cbench_server.runs.resolution import check_spec, resolve_metrics, with_registered_names
 from cbench_server.runs.store import RunStore
+from cbench_server.runs.unbuilt import check_built
 from cbench_server.runs.wiring import check_score_field
 from cbench_server.spec import EvaluatorRef, Run, RunSpec, RunState, SystemProgress
 from cbench_server.tokens import get_tokenizer
@@ -61,6 +62,7 @@ class Orchestrator:
                 "Try again later, or raise max_queued."
             )
         check_spec(spec)
+        check_built(spec)
         resolve_metrics(spec, self._registry)
         get_tokenizer(spec.tokenizer or None)
         opened = await self._connect(spec, is_rescored=False)
