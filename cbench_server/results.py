@@ -23,6 +23,8 @@ RETRIED_ALONE = "RETRIED_ALONE"
 INGESTED_ALONE = "INGESTED_ALONE"
 """Marks a row whose conversation was put into a memory while nothing else was called."""
 
+PADDED = "PADDED"
+"""Mark: the response is far longer than the answer that the score looks for in it."""
 RETENTION = "answer_retained"
 """The score that counts for a system which never returns a response, only contexts."""
 

@@ -8,6 +8,7 @@ from cbench_server.metrics.ifeval_accuracy import IFEvalAccuracy
 from cbench_server.metrics.latency import Latency
 from cbench_server.metrics.mean_score import MeanScore
 from cbench_server.metrics.model_usage import ModelUsage
+from cbench_server.metrics.padded_answers import PaddedAnswers
 from cbench_server.metrics.pareto_rank import ParetoRank
 from cbench_server.metrics.pass_at_k import PassAtK
 from cbench_server.metrics.pass_rate import PassRate
@@ -19,6 +20,7 @@ from cbench_server.metrics.token_efficiency import TokenEfficiency
 METRICS = {
     MeanScore.name: MeanScore,
     EveryScore.name: EveryScore,
+    PaddedAnswers.name: PaddedAnswers,
     PassRate.name: PassRate,
     PassAtK.name: PassAtK,
     CompressionRatio.name: CompressionRatio,
@@ -43,6 +45,7 @@ __all__ = [
     "Latency",
     "MeanScore",
     "ModelUsage",
+    "PaddedAnswers",
     "ParetoRank",
     "PassAtK",
     "PassRate",

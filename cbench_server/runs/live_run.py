@@ -18,6 +18,7 @@ from cbench_server.runs.controls import ControlCaller, control_notes, controls_o
 from cbench_server.runs.judge_notes import Findings
 from cbench_server.runs.judging import CheckMemory, Checks
 from cbench_server.runs.model_notes import model_notes
+from cbench_server.runs.padding import padding_notes
 from cbench_server.runs.pipeline import Pipeline
 from cbench_server.runs.plan import Plan
 from cbench_server.runs.rescore import Rescoring
@@ -355,6 +356,7 @@ class LiveRun:
                 [
                     *time_notes(summarized.summary, self._connections),
                     *model_notes(stored, summarized.summary),
+                    *padding_notes(stored, summarized.summary),
                     *found.notes,
                     *await control_notes(self._store, stored),
                 ],

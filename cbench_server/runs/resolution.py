@@ -32,6 +32,7 @@ from cbench_server.types import Evaluator, Example, Metric
 DEFAULT_METRICS = [
     "mean-score",
     "every-score",
+    "padded-answers",
     "pass-rate",
     "pass-at-k",
     "compression-ratio",

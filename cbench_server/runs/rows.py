@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from cbench_server.datasets.catalog.memory import transcript
 from cbench_server.errors import Unencodable
-from cbench_server.results import INGESTED_ALONE, EvalRow, Failure
+from cbench_server.results import INGESTED_ALONE, PADDED, EvalRow, Failure
+from cbench_server.runs.padding import padding_marks
 from cbench_server.runs.plan import DatasetPlan, Plan
 from cbench_server.runs.store import SpooledExample
 from cbench_server.scoring.assessment import is_context_only
@@ -134,6 +135,7 @@ class RowBuilder:
             charge_system(scored, headline, dataset)
         # By position, which takes half the time that 36 names do.
         marks = item.marks if talk is None else talk_marks(item, talk)
+        marks += padding_marks(headline, example, answer.processed)
         return EvalRow(
             self._system,
             example["id"],
@@ -263,6 +265,10 @@ def set_scores(
     row.scoring_time = seconds
     row.details = scored.details
     row.evaluator_failures = scored.failures
+    row.marks = (
+        *(mark for mark in row.marks if mark != PADDED),
+        *padding_marks(headline, example, row.processed or {}),
+    )
 
 
 def set_headline(row: EvalRow, example: Example, dataset: DatasetPlan) -> None:

@@ -86,3 +86,18 @@ def test_what_cannot_be_meant_is_refused(
     finished = cbench("run", "--predictions", given, "--dataset", examples)
     assert finished.returncode != 0
     assert said in complaint(finished)
+
+
+def test_a_score_won_by_saying_everything_is_said_to_be(
+    cbench: Cbench, examples: Path, tmp_path: Path
+) -> None:
+    echoed = [{"id": each["id"], "response": each["context"]} for each in _EXAMPLES]
+    given = write(tmp_path / "echoes.jsonl", echoed)
+    finished = cbench(
+        "run", "--predictions", given, "--dataset", examples, "--score-field", "contains"
+    )
+    assert "echoes: 4 of 4 responses are far longer than an answer." in finished.stdout
+    cbench("rescore", "last", "--evaluator", "answer-quality")
+    exported = cbench("export", "last", "--format", "jsonl").stdout
+    marks = [strict(line).get("marks", []) for line in exported.splitlines()]
+    assert marks == [[]] * 4, "f1 counts there, by which it did not pay"

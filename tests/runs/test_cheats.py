@@ -166,6 +166,24 @@ def test_saying_all_that_could_be_right_does_not_pay(cheat: type[Honest]) -> Non
     assert found["headline"] == ["f1"]
 
 
+@pytest.mark.parametrize("cheat", [EchoesEverything, StuffsNames])
+def test_where_saying_everything_pays_it_is_marked(cheat: type[Honest]) -> None:
+    """A score that only looks for the answer cannot tell, so the rows and the summary do."""
+
+    def marked(system: Honest) -> tuple[float, int]:
+        result = evaluate(
+            [system], examples(), [AnswerQuality()], score_field="contains", progress=False
+        )
+        values = result.summary[system.name]
+        assert values.get("num_padded", 0.0) == sum("PADDED" in row.marks for row in result.rows)
+        return values["mean_score_with_failures"] or 0.0, int(values.get("num_padded") or 0)
+
+    assert marked(Honest()) == (pytest.approx(KNOWN / ASKED), 0)
+    score, padded = marked(cheat())
+    assert score > KNOWN / ASKED
+    assert padded >= ASKED - KNOWN
+
+
 @pytest.mark.parametrize(
     "response",
     [7, 1.5, math.nan, math.inf, True, b"word", ["word"], {"text": "word"}, "\ud800", "\0"],

@@ -1,0 +1,46 @@
+"""Padding: responses so long that a score which only looks for the answer in them says little.
+
+Such scores are won by saying everything: the whole context, or every name in it.
+"""
+
+from cbench_server.results import PADDED, Summary
+from cbench_server.spec import Run, RunNote
+from cbench_server.texts.answers import references
+from cbench_server.types import Example
+
+CONTAINMENT = frozenset({"contains", "recall", "subspan_em", "string_match"})
+"""Scores that a response cannot lose by saying more."""
+# A sentence or two around the answer are no padding.
+_SENTENCE = 100
+
+
+def padding_marks(headline: str, original: Example, processed: Example) -> tuple[str, ...]:
+    """Mark a response that repeats the context, or is far longer than what was asked for."""
+    if headline not in CONTAINMENT:
+        return ()
+    response, context = processed.get("response"), original.get("context")
+    if not isinstance(response, str):
+        return ()
+    wanted = sum(len(str(each)) for each in references(original))
+    half = len(response)
+    if isinstance(context, str):
+        half = len(context) // 2
+        said = context.strip()
+        if len(said) > 2 * wanted and said in response:
+            return (PADDED,)
+    most = min(3 * _SENTENCE + 10 * wanted, max(_SENTENCE + 2 * wanted, half))
+    return (PADDED,) if len(response) > most else ()
+
+
+def padding_notes(run: Run, summary: Summary) -> list[RunNote]:
+    """Say which systems' scores stand on such responses."""
+    notes = []
+    for system, values in summary.items():
+        if count := int(values.get("num_padded") or 0):
+            rows = run.progress[system].completed if system in run.progress else 0
+            text = (
+                f"{system}: {count:,} of {rows:,} responses are far longer than an answer. The "
+                "score only looks for the answer in them, so saying everything pays."
+            )
+            notes.append(RunNote(PADDED, text, system))
+    return notes
