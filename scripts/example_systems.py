@@ -109,13 +109,14 @@ def alone_in(folder: Path) -> Iterator[None]:
 
 def is_node_built() -> bool:
     """Tell whether the Node SDK is newer than all it is made of; npm takes seconds to find out."""
-    built = NODE / "dist" / "index.js"
+    # All of it: the compiler writes only what has changed.
+    built = [*NODE.glob("dist/**/*.js")]
     installed = NODE / "node_modules" / ".package-lock.json"
-    if not built.exists() or not installed.exists():
+    if not built or not installed.exists():
         return False
     is_installed = newest([NODE / "package-lock.json"]) <= newest([installed])
     sources = [NODE / "tsconfig.json", *NODE.glob("src/**/*.ts")]
-    return is_installed and newest(sources) <= newest([built])
+    return is_installed and newest(sources) <= newest(built)
 
 
 def newest(paths: Iterable[Path]) -> float:

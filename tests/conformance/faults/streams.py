@@ -1,23 +1,37 @@
 """Faults of streams."""
 
 import asyncio
+import time
 from typing import Any
 
 from faults.registry import fault
 
 from cbench_client.errors import RemoteFailure
-from cbench_client.host import lane
+from cbench_client.host import lane, offers
+
+_STILL_AT_WORK_S = 0.05
 
 
 @fault
 def half_close_drops_calls() -> None:
-    close = lane.Lane.close
+    close, bound = lane.Lane.close, offers.UserMethod._bound
 
     def dropping(self: Any) -> None:
         self.abandon()
         close(self)
 
+    def late(self: Any, args: Any, offered: Any) -> Any:
+        call = bound(self, args, offered)
+
+        def slowly() -> Any:
+            time.sleep(_STILL_AT_WORK_S)
+            return call()
+
+        return call if self.is_async else slowly
+
     lane.Lane.close = dropping
+    # Calls that were quicker than the end of the stream could not be dropped.
+    offers.UserMethod._bound = late
 
 
 @fault
