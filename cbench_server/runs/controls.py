@@ -60,8 +60,6 @@ def controls_of(run: Run) -> list[Control]:
 
 async def wanted_controls(store: RunStore, run: Run) -> list[Control]:
     """Return controls for every system under test that left shorter contexts."""
-    if not run.spec.matched_controls:
-        return []
     roles = {ref.name or ref.builtin for ref in run.spec.systems if ref.role or ref.builtin}
     found = []
     for system in run.systems:

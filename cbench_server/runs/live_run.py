@@ -164,6 +164,8 @@ class LiveRun:
 
     async def _run_controls(self) -> None:
         """Add matched controls, which go by what the systems have left, if they are wanted."""
+        if not self._run.spec.matched_controls:
+            return
         stored = await self._store.get_run(self._run.run_id)
         controls = controls_of(stored) or await wanted_controls(self._store, stored)
         if not controls:
@@ -184,10 +186,9 @@ class LiveRun:
             ControlCaller(control, self._store, self._run, tokenizer) for control in controls
         ]
         plan = replace(
-            await self._plan(),
+            await self._plan(recalls=False),
             callers=callers,
             repeats_of=self._run.config["repeats"],
-            answers=None,
         )
         spool = Spool(self._store, stored.run_id, [], len(callers))
         await spool.fill()
@@ -224,7 +225,7 @@ class LiveRun:
         assert self._connections is not None
         return self._connections
 
-    async def _plan(self) -> Plan:
+    async def _plan(self, *, recalls: bool = True) -> Plan:
         run, spec, opened = self._run, self._run.spec, self._opened
         return Plan(
             run_id=run.run_id,
@@ -241,7 +242,7 @@ class LiveRun:
             already_completed=run.completed_rows,
             kind=spec.kind,
             reader=opened.reader,
-            answers=await earlier_answers(self._store, run) if spec.reuse else None,
+            answers=await earlier_answers(self._store, run) if spec.reuse and recalls else None,
             query_budget=spec.query_budget,
             prompts=opened.prompts,
             generation=len(run.config.get("resumptions", [])),
@@ -321,10 +322,8 @@ class LiveRun:
         """Summarise the run and store its end."""
         stored = await self._store.get_run(self._run.run_id)
         timing = dict(stored.timing)
-        for system, seconds in {
-            **self._timing,
-            **(self._work.timing if self._work else {}),
-        }.items():
+        taken = {**self._timing, **(self._work.timing if self._work else {})}
+        for system, seconds in taken.items():
             timing[system] = timing.get(system, 0.0) + seconds
         summarized = Summarized({})
         found = Findings()
