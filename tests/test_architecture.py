@@ -98,7 +98,7 @@ READ_BY_NAME: dict[str, dict[str, int]] = {
         "rpc/bench_service.py": 3,
         "rpc/memory_messages.py": 1,
         "rpc/rows.py": 1,
-        "rpc/specs.py": 3,
+        "rpc/specs.py": 2,
         "rpc/times.py": 1,
     },
     "handlers, constants and names of modules": {

@@ -86,8 +86,8 @@ def row_from_proto(message: bench_pb2.EvalRow) -> EvalRow:
         repeat=message.repeat,
         failure=failure_from_proto(message.failure) if message.HasField("failure") else None,
         primary_score=message.primary_score,
-        context_tokens_in=_optional(message, "context_tokens_in"),
-        context_tokens_out=_optional(message, "context_tokens_out"),
+        context_tokens_in=optional(message, "context_tokens_in"),
+        context_tokens_out=optional(message, "context_tokens_out"),
         usage=wire.usage_from_proto(message.usage) if message.HasField("usage") else None,
         attempts=message.attempts,
         queue_time=message.queue_time.ToNanoseconds() / 1e9,
@@ -110,7 +110,7 @@ def row_from_proto(message: bench_pb2.EvalRow) -> EvalRow:
         },
         processed=wire.fields_from_proto(message.processed) if message.processed else None,
         ingest_time=message.ingest_time.ToNanoseconds() / 1e9,
-        stored_bytes=_optional(message, "stored_bytes"),
+        stored_bytes=optional(message, "stored_bytes"),
         context_only=message.context_only,
         not_applicable=tuple(message.not_applicable),
         handler_seconds=seconds_of(message, "handler_time"),
@@ -146,5 +146,6 @@ def failure_from_proto(message: failure_pb2.Failure) -> Failure:
     )
 
 
-def _optional(message: Any, name: str) -> int | None:
+def optional(message: Any, name: str) -> Any:
+    """Read a field that may be unset, as None where it is."""
     return getattr(message, name) if message.HasField(name) else None

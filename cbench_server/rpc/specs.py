@@ -5,6 +5,7 @@ from typing import Any
 from cbench_client._gen.cbench.v1 import bench_pb2
 from cbench_client.messages import convert as wire
 from cbench_server.errors import InvalidSpec
+from cbench_server.rpc.rows import optional
 from cbench_server.rpc.times import seconds_of, set_seconds
 from cbench_server.spec import (
     DatasetRef,
@@ -40,7 +41,7 @@ def spec_from_proto(message: bench_pb2.RunSpec) -> RunSpec:
         row_timeout=_seconds(
             message, "row_timeout", 600.0 if message.kind == bench_pb2.RUN_KIND_MEMORY else 60.0
         ),
-        max_concurrency=message.max_concurrency if message.HasField("max_concurrency") else None,
+        max_concurrency=optional(message, "max_concurrency"),
         expose_reference_fields=message.expose_reference_fields,
         labels=dict(message.labels),
         kind="memory" if message.kind == bench_pb2.RUN_KIND_MEMORY else "process",
@@ -56,17 +57,17 @@ def spec_from_proto(message: bench_pb2.RunSpec) -> RunSpec:
         wait_timeout=_seconds(message, "wait_timeout", 600.0),
         replace_evaluators=message.replace_evaluators,
         reference_fields=tuple(message.reference_fields),
-        query_budget=message.query_budget if message.HasField("query_budget") else None,
+        query_budget=optional(message, "query_budget"),
         question_types=tuple(message.question_types),
         prompt=_prompt_ref(message.prompt) if message.HasField("prompt") else None,
-        budget_usd=_optional(message, "budget_usd"),
+        budget_usd=optional(message, "budget_usd"),
         matched_controls=message.matched_controls,
-        anchors=_optional(message, "anchors"),
+        anchors=optional(message, "anchors"),
         group_by=tuple(message.group_by),
         errata_upload=message.errata_upload,
         labels_upload=message.labels_upload,
         allow_unqualified_judges=message.allow_unqualified_judges,
-        timed_rows=_optional(message, "timed_rows"),
+        timed_rows=optional(message, "timed_rows"),
     )
 
 
@@ -75,16 +76,12 @@ def _seconds(message: Any, name: str, default: float) -> float:
     return default if seconds is None else seconds
 
 
-def _optional(message: Any, name: str) -> Any:
-    return getattr(message, name) if message.HasField(name) else None
-
-
 def _prompt_ref(message: bench_pb2.Prompt) -> PromptRef:
     return PromptRef(
         template=message.template,
         system_prompt=message.system_prompt,
         few_shot=message.few_shot,
-        max_tokens=_optional(message, "max_tokens"),
+        max_tokens=optional(message, "max_tokens"),
         plain=message.plain,
     )
 
@@ -122,14 +119,14 @@ def _model_ref(message: bench_pb2.ModelRef) -> ModelRef:
         options=wire.fields_from_proto(message.options),
         system_prompt=message.system_prompt,
         price=_price_ref(message.price) if message.HasField("price") else None,
-        max_concurrency=_optional(message, "max_concurrency"),
+        max_concurrency=optional(message, "max_concurrency"),
         timeout=seconds_of(message, "timeout"),
-        context_window=_optional(message, "context_window"),
+        context_window=optional(message, "context_window"),
     )
 
 
 def _price_ref(message: bench_pb2.Price) -> PriceRef:
-    return PriceRef(message.input_usd, message.output_usd, _optional(message, "cached_input_usd"))
+    return PriceRef(message.input_usd, message.output_usd, optional(message, "cached_input_usd"))
 
 
 def evaluator_ref(message: bench_pb2.EvaluatorRef) -> EvaluatorRef:
@@ -147,7 +144,7 @@ def _dataset_ref(message: bench_pb2.DatasetRef) -> DatasetRef:
     return DatasetRef(
         name=message.name,
         config=message.config,
-        max_examples=message.max_examples if message.HasField("max_examples") else None,
+        max_examples=optional(message, "max_examples"),
         upload=message.upload,
         split=message.split,
         shuffle=message.shuffle,
