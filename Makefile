@@ -7,7 +7,7 @@ BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-polyglot test lint format protos statements release-protos conformance report-page golden bench docs clean base dev stubs-tools
+.PHONY: help sbom demo demo-polyglot test faults lint format protos skew statements release-protos conformance report-page golden bench docs sdk-docs clean base dev stubs-tools
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -18,8 +18,15 @@ demo: base ## evaluate example systems (Python, and Node where it is) and contro
 demo-polyglot: base ## the same with Go and Rust, built first: four languages on one Pareto front
 	@$(BIN)/python scripts/demo.py --polyglot
 
-test: dev stubs-tools ## run every test, and name what was skipped
+test: dev stubs-tools ## run every test but the long ones of `make faults`, and name what was skipped
+	@echo "left out: the tests marked faults, which make faults runs"
 	@$(BIN)/python -m pytest -rs --costs -n auto --maxprocesses 4 --dist loadgroup --no-loadscope-reorder
+
+faults: dev ## kill, stop, cut off, fill, damage and confuse everything; SEED=123 repeats a run
+	@SEED="$(SEED)" $(BIN)/python scripts/faults.py
+
+skew: dev ## frozen SDKs with this daemon, and the SDKs of this tree with frozen daemons
+	@$(BIN)/python -m pytest -m "" -rs --costs tests/skew
 
 lint: dev stubs-tools ## check format, types, contract, stubs and docs
 	@$(BIN)/python scripts/lint.py
@@ -34,6 +41,9 @@ protos: stubs-tools ## regenerate the Python stubs from protos/
 
 statements: dev ## regenerate the SQL of storage/ from its tables and statements
 	@$(BIN)/python scripts/gen_statements.py
+
+sbom: base ## write dist/sbom.cdx.json, the bill of materials that goes with a release
+	@$(BIN)/python scripts/sbom.py dist/sbom.cdx.json
 
 release-protos: ## record protos/ as the released contract that `make lint` compares with
 	@$(PYTHON) scripts/buf.py build protos --exclude-source-info -o protos/released.binpb
@@ -53,6 +63,9 @@ bench: dev ## measure the daemon; writes numbers, asserts nothing
 docs: dev ## rewrite the parts of docs/ that are generated from the code
 	@$(BIN)/python scripts/gen_docs.py
 	@$(BIN)/python scripts/gen_cli_docs.py
+
+sdk-docs: base ## rewrite API.md of every SDK with its language's own tool; wants them built
+	@$(BIN)/python scripts/sdk_surface.py
 
 clean: ## remove everything the targets above have made
 	@rm -rf .venv .venv-protos .demo node_modules build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -91,8 +91,8 @@ def optional_method(component: Any, name: str) -> Callable[..., Any] | None:
     """Return a method that a component need not have; None if it has not.
 
     They are `assess` of evaluators, `across` of metrics, and of systems the
-    awaitable twins (`aprocess` and so on), `with_scope`, `aclose` and
-    `close_connections`.
+    awaitable twins (`aprocess` and so on), `with_scope` and `aclose`. What asks a
+    model over HTTP has `probe` and `close_connections`.
     """
     method = getattr(component, name, None)
     return method if callable(method) else None

@@ -11,14 +11,21 @@ CbenchError
 │   └── Unencodable      a value that cannot be stored or sent
 ├── AlreadyExists        a name or request id is taken
 ├── WrongState           the thing exists, but this cannot be done to it now
+│   └── LostClaim        another process owns the run by now
 ├── SystemUnreachable    a system cannot be reached when a run starts
+├── Unauthenticated      a call carries no token that is known
+├── Forbidden            it does, and the token is not for this
 ├── LimitReached         a stated limit; try later
 ├── ShuttingDown         the daemon is draining
 ├── StoreError           the store cannot be used
+│   ├── StoreAway        busy, full or read-only; it may be back
 │   ├── StoreCorrupt     what is read is not what was written
+│   │   └── DamagedRun   of one run; the others are sound
+│   ├── StoreFull        no space is left, or a quota is used up
 │   └── StoreTooNew      written by a newer version
 ├── RunFailed            the run as a whole cannot go on; carries its Failure
 ├── EvaluatorBroken      an evaluator's own machinery failed on one pair
+│   └── ComponentAway    nobody is there to ask; it may be back
 └── CallFailed           one example got no answer; carries the row's Failure
     └── ChatFailed       a model gave no answer (models/chat.py)
 """
@@ -41,6 +48,8 @@ class NotFound(CbenchError):
     """There is no such thing."""
 
     reason = "NOT_FOUND"
+    field = ""
+    """The path of the request's field that names it; empty where that is not known."""
 
 
 class UnknownName(NotFound):
@@ -69,6 +78,11 @@ class InvalidInput(CbenchError):
     """The request cannot be carried out as it stands."""
 
     reason = "INVALID_ARGUMENT"
+
+    def __init__(self, message: object = "", *, field: str = "") -> None:
+        self.field = field
+        """The path of the request's field that is to blame; empty where that is not known."""
+        super().__init__(message)
 
 
 class InvalidSpec(InvalidInput):
@@ -107,10 +121,28 @@ class WrongState(CbenchError):
     reason = "WRONG_STATE"
 
 
+class LostClaim(WrongState):
+    """A process that no longer owns a run tried to change it."""
+
+    reason = "LOST_CLAIM"
+
+
 class SystemUnreachable(CbenchError):
     """A system could not be reached, or does not speak the contract."""
 
     reason = "SYSTEM_UNREACHABLE"
+
+
+class Unauthenticated(CbenchError):
+    """A call carries no token, and no certificate, that the daemon knows."""
+
+    reason = "UNAUTHENTICATED"
+
+
+class Forbidden(CbenchError):
+    """Who calls is known, and may not do this."""
+
+    reason = "PERMISSION_DENIED"
 
 
 class LimitReached(CbenchError):
@@ -131,10 +163,34 @@ class StoreError(CbenchError):
     reason = "STORE_ERROR"
 
 
+class StoreAway(StoreError):
+    """The store is busy, full or read-only; the same request may succeed later."""
+
+    reason = "STORE_AWAY"
+
+
 class StoreCorrupt(StoreError):
     """What was read is not what was written."""
 
     reason = "STORE_CORRUPT"
+
+
+class DamagedRun(StoreCorrupt):
+    """Something of one run cannot be read as it was written; the other runs are sound."""
+
+    def __init__(self, run_id: str, what: str, why: object = "") -> None:
+        self.run_id = run_id
+        because = f" ({why})" if why else ""
+        super().__init__(
+            f"{what}{because}. Save what can be read: cbench runs salvage {run_id}; then delete "
+            "the run, or restore a copy of the store."
+        )
+
+
+class StoreFull(StoreAway):
+    """No space is left for what was to be written, and nothing that is stored is lost."""
+
+    reason = "STORE_FULL"
 
 
 class StoreTooNew(StoreError):
@@ -147,6 +203,17 @@ class EvaluatorBroken(CbenchError):
     """An evaluator could not do its work, through no fault of the judged output."""
 
     reason = "EVALUATOR_BROKEN"
+
+
+class ComponentAway(EvaluatorBroken):
+    """An evaluator, judge or reader is not there; it may be back."""
+
+    reason = "UNAVAILABLE"
+
+    def __init__(self, message: str, *, was_asked: bool = True) -> None:
+        self.was_asked = was_asked
+        """Whether the question may have reached it, and be what ended it."""
+        super().__init__(message)
 
 
 class RunFailed(CbenchError):

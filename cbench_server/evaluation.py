@@ -6,22 +6,29 @@ from dataclasses import replace
 from os import PathLike
 from typing import Any, Literal
 
-from cbench_server.contract import info_of, name_of
+from cbench_server.contract import info_of
 from cbench_server.datasets.conversations import questions
 from cbench_server.datasets.protocol import DatasetProtocol
 from cbench_server.datasets.record import DEFAULT_REFERENCE_FIELDS
-from cbench_server.errors import InvalidInput
-from cbench_server.registry import load_dataset, registry, split_name
+from cbench_server.metrics.per_group import PerGroup
+from cbench_server.registry import load_dataset, registry
 from cbench_server.results import EvalResult
+from cbench_server.runs.grouping import kept_groups
 from cbench_server.runs.identity import digest_of
-from cbench_server.runs.local import Job, finish, tokenizer_name
-from cbench_server.runs.local_arguments import check_names, check_numbers, components
+from cbench_server.runs.local import Job
+from cbench_server.runs.local_arguments import check_numbers, components
 from cbench_server.runs.local_config import LocalRecord
 from cbench_server.runs.local_data import Given, Source, load, sources_of
+from cbench_server.runs.local_groups import checked_fields, described_figures, refs_of
+from cbench_server.runs.local_result import finish, tokenizer_name
+from cbench_server.runs.local_spec import Asked, with_data
+from cbench_server.runs.local_systems import Given as GivenSystem
+from cbench_server.runs.local_systems import Kind, Sweep
 from cbench_server.runs.plan import DatasetPlan
 from cbench_server.runs.resolution import resolve_metrics
 from cbench_server.runs.row_cache import RowCache
 from cbench_server.runs.store import SpooledExample
+from cbench_server.runs.suites import named_parts
 from cbench_server.runs.turns import TIMED_ROWS
 from cbench_server.runs.wiring import (
     UNKNOWN_PROTOCOL,
@@ -32,12 +39,9 @@ from cbench_server.runs.wiring import (
     primary_score,
 )
 from cbench_server.spec import DatasetRef, RunSpec
-from cbench_server.systems.in_process import InProcessCaller
-from cbench_server.systems.in_process_memory import InProcessMemoryCaller, is_factory
+from cbench_server.systems.openai_proxy import OpenAIProxy
 from cbench_server.tokens import Tokenizer, get_tokenizer
 from cbench_server.types import Evaluator, Example, MemorySystem, Metric, System
-
-Kind = Literal["process", "memory"]
 
 
 def evaluate(
@@ -56,6 +60,14 @@ def evaluate(
     timeout: float = 3600.0,
     score_field: str | None = None,
     timed_rows: int = TIMED_ROWS,
+    group_by: Sequence[str] = (),
+    asked_again: int | None = None,
+    reader: OpenAIProxy | None = None,
+    anchors: bool | None = None,
+    controls: Literal["matched", "none"] | None = None,
+    direct: OpenAIProxy | None = None,
+    sweep: Sweep | None = None,
+    budget_usd: float | None = None,
 ) -> EvalResult:
     """Run every system on every example and score what comes back.
 
@@ -69,39 +81,75 @@ def evaluate(
     `blind` withholds reference fields such as `answer` from the systems;
     `cache_dir` keeps answers, so that a second call asks only for what is
     missing. The first `timed_rows` are called one at a time: latencies come
-    from those.
+    from those. `group_by` names fields of the examples by which the score is
+    summarised as well; a suite such as `bbh:all` is run with all its parts.
+    At the end up to `asked_again` rows (5), at most one in ten, are
+    asked a second time, to see whether a system is deterministic.
+
+    An `OpenAIProxy` is asked with the dataset's prompt, as by `cbench run --proxy`.
+    As `reader` it answers from the contexts that systems leave, and `anchors`
+    (unless False) show its noise and what it guesses; `direct` is the model of
+    the proxies without them. `controls="matched"` holds each compressor
+    against cuts of the same length. `sweep={"ratio": [0.1, 0.5]}` makes the one
+    class among `systems` with each value, beside the whole context and, unless
+    `controls="none"`, such cuts. `budget_usd` is the most that models may cost
+    in this call: systems then advance example by example, and figures cover the
+    examples that all of them have finished.
     """
-    chosen = components(systems, "system")
-    names = [system.name for system in chosen]
-    check_names(names)
     check_numbers(
-        max_workers=max_workers, max_examples=max_examples, timeout=timeout, timed_rows=timed_rows
+        max_workers=max_workers,
+        max_examples=max_examples,
+        timeout=timeout,
+        timed_rows=timed_rows,
+        asked_again=asked_again,
     )
-    sources = sources_of(dataset, load_dataset)
+    asked = Asked(
+        kind="process",
+        sweep=sweep,
+        direct=direct,
+        reader=reader,
+        anchors=anchors,
+        controls=controls,
+        budget_usd=budget_usd,
+    )
+    spec, named = asked.spec_of(
+        systems,
+        {
+            "row_timeout": timeout,
+            "score_field": score_field or "",
+            "timed_rows": timed_rows,
+            "asked_again": asked_again,
+            "group_by": tuple(group_by),
+        },
+    )
+    sources = sources_of(named_parts(dataset, registry), load_dataset)
     counter = get_tokenizer(tokenizer)
     examples = load(sources, max_examples, counter, text_fields)
-    plans = _plans(sources, examples, evaluators, "process", score_field, blind=blind)
+    fields = checked_fields(group_by, sources, examples)
+    plans = _plans(sources, examples, evaluators, "process", score_field, fields, blind=blind)
+    refs = refs_of(sources, plans, max_examples)
     job = Job(
-        systems=dict(zip(names, chosen, strict=True)),
-        connect=lambda system, workers: InProcessCaller(system, workers=workers),
+        spec=with_data(spec, refs, plans.values()),
+        systems=named,
         examples=examples,
         plans=plans,
         tokenizer=counter,
         text_fields=frozenset(text_fields) if text_fields is not None else None,
         max_workers=max_workers or 1,
         cache=RowCache(cache_dir) if cache_dir else None,
-        timeout=timeout,
-        timed_rows=timed_rows,
         progress=progress,
-        settings=_settings(cache_dir, "process", tokenizer, text_fields, blind),
+        settings=_settings(cache_dir, "process", tokenizer, text_fields, blind, *_told(reader)),
+        reader=reader,
     )
     settings = {
         "tokenizer": tokenizer_name(tokenizer),
         "text_fields": list(text_fields) if text_fields is not None else None,
         "blind": blind,
     }
-    record = LocalRecord(job.systems, sources, examples, plans, settings)
-    return finish(job, _metrics(metrics, plans, "process"), record.describe)
+    settings |= described_figures(refs, fields)
+    record = LocalRecord(_objects(named), sources, examples, plans, settings)
+    used = _metrics(metrics, refs, "process", fields)
+    return finish(job, used, record.describe)
 
 
 def evaluate_memory(
@@ -120,6 +168,11 @@ def evaluate_memory(
     timeout: float = 3600.0,
     score_field: str | None = None,
     timed_rows: int = TIMED_ROWS,
+    group_by: Sequence[str] = (),
+    reader: OpenAIProxy | None = None,
+    anchors: bool | None = None,
+    sweep: Sweep | None = None,
+    budget_usd: float | None = None,
 ) -> EvalResult:
     """Feed every conversation to every system, ask its questions and score the answers.
 
@@ -128,12 +181,9 @@ def evaluate_memory(
     `dataset`, `evaluators`, `metrics` and `score_field` are as in `evaluate()`;
     `max_examples` counts conversations. A system that fails to ingest or to
     answer gives rows with a `failure`. With `max_workers` conversations are
-    held at once, where the system is a class, or takes a `scope`; `timed_rows` is as for
-    `evaluate`.
+    held at once, where the system is a class, or takes a `scope`; `timed_rows`,
+    `group_by`, `reader`, `anchors`, `sweep` and `budget_usd` are as for `evaluate`.
     """
-    chosen = components(systems, "memory system", may_be_class=True)
-    names = [_name_of(system) for system in chosen]
-    check_names(names)
     check_numbers(
         budget=budget,
         max_workers=max_workers,
@@ -141,27 +191,46 @@ def evaluate_memory(
         timeout=timeout,
         timed_rows=timed_rows,
     )
-    sources = sources_of(dataset, load_dataset)
-    asked = [_questions(source, question_types, max_examples) for source in sources]
+    asked = Asked(
+        kind="memory",
+        sweep=sweep,
+        direct=None,
+        reader=reader,
+        anchors=anchors,
+        controls=None,
+        budget_usd=budget_usd,
+    )
+    spec, named = asked.spec_of(
+        systems,
+        {
+            "row_timeout": timeout,
+            "score_field": score_field or "",
+            "timed_rows": timed_rows,
+            "group_by": tuple(group_by),
+            "query_budget": budget,
+            "question_types": tuple(question_types),
+        },
+    )
+    sources = sources_of(named_parts(dataset, registry), load_dataset)
+    found = [_questions(source, question_types, max_examples) for source in sources]
     counter = get_tokenizer(tokenizer)
-    examples = load(asked, None, counter, None)
-    plans = _plans(sources, examples, evaluators, "memory", score_field, blind=False)
+    examples = load(found, None, counter, None)
+    fields = checked_fields(group_by, sources, examples)
+    plans = _plans(sources, examples, evaluators, "memory", score_field, fields, blind=False)
     digests = _digests(examples)
+    refs = refs_of(sources, plans, max_examples)
     job = Job(
-        systems=dict(zip(names, chosen, strict=True)),
-        connect=lambda system, workers: InProcessMemoryCaller(system, workers=workers),
+        spec=with_data(spec, refs, plans.values()),
+        systems=named,
         examples=examples,
         plans=plans,
         tokenizer=counter,
         text_fields=None,
         max_workers=max_workers or 1,
         cache=RowCache(cache_dir) if cache_dir else None,
-        timeout=timeout,
-        timed_rows=timed_rows,
         progress=progress,
-        settings=_settings(cache_dir, "memory", tokenizer, budget),
-        kind="memory",
-        query_budget=budget,
+        settings=_settings(cache_dir, "memory", tokenizer, budget, *_told(reader)),
+        reader=reader,
         content=lambda entry: digests.get(entry.ordinal, ""),
     )
     settings = {
@@ -169,8 +238,10 @@ def evaluate_memory(
         "budget": budget,
         "question_types": list(question_types),
     }
-    record = LocalRecord(job.systems, sources, examples, plans, settings)
-    return finish(job, _metrics(metrics, plans, "memory"), record.describe_memory)
+    settings |= described_figures(refs, fields)
+    record = LocalRecord(_objects(named), sources, examples, plans, settings)
+    used = _metrics(metrics, refs, "memory", fields)
+    return finish(job, used, record.describe_memory)
 
 
 def _plans(
@@ -179,6 +250,7 @@ def _plans(
     evaluators: Sequence[Evaluator] | None,
     kind: Kind,
     score_field: str | None,
+    group_by: Sequence[str],
     *,
     blind: bool,
 ) -> dict[str, DatasetPlan]:
@@ -199,6 +271,7 @@ def _plans(
             primary_score=score_field or _primary_score(protocol, given),
             own_scores=announced_scores(made) if given is None else (),
             is_score_chosen=bool(score_field) or protocol.counts_abstentions,
+            groups=kept_groups(protocol, group_by),
         )
         tagged = (entry.example for entry in examples if entry.dataset == tag)
         if sentence := missing_references(tag, plans[tag], tagged):
@@ -215,12 +288,15 @@ def _primary_score(protocol: DatasetProtocol, given: Sequence[Evaluator] | None)
 
 
 def _metrics(
-    metrics: Sequence[Metric] | None, plans: Mapping[str, DatasetPlan], kind: Kind
+    metrics: Sequence[Metric] | None,
+    refs: tuple[DatasetRef, ...],
+    kind: Kind,
+    group_by: tuple[str, ...],
 ) -> list[Metric]:
     if metrics is not None:
-        return components(metrics, "metric")
-    refs = tuple(DatasetRef(*split_name(tag)) for tag in plans)
-    return resolve_metrics(RunSpec(systems=(), datasets=refs, kind=kind), registry)
+        return [*components(metrics, "metric"), *([PerGroup(group_by)] if group_by else [])]
+    spec = RunSpec(systems=(), datasets=refs, kind=kind, group_by=group_by)
+    return resolve_metrics(spec, registry)
 
 
 def _settings(cache_dir: object, *settings: Any) -> str:
@@ -235,13 +311,13 @@ def _settings(cache_dir: object, *settings: Any) -> str:
     return found
 
 
-def _name_of(system: MemorySystem | Callable[[], MemorySystem]) -> str:
-    name = name_of(system)
-    if name is None and is_factory(system):
-        return system().name  # type: ignore[operator] # a factory is called
-    if name is None:
-        raise InvalidInput(f"{type(system).__name__} is not a memory system: it has no name.")
-    return name
+def _told(reader: OpenAIProxy | None) -> list[str]:
+    """Name what a reader's answers depend on."""
+    return [] if reader is None else ["reader", reader.version]
+
+
+def _objects(named: Mapping[str, GivenSystem]) -> dict[str, Any]:
+    return {name: given.system for name, given in named.items()}
 
 
 def _questions(source: Source, question_types: Sequence[str], max_examples: int | None) -> Source:

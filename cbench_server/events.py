@@ -1,7 +1,8 @@
 """Events that a run emits: RunAccepted | StateChanged | RowScored | Progressed | RunFinished.
 
 All but Progressed are stored and carry `seq`, their place in the run, from 1
-without gaps; they are published only once they are on disk.
+without gaps; they are published only once they are on disk. Unstored says what
+cannot be.
 """
 
 from dataclasses import dataclass, field
@@ -43,6 +44,13 @@ class Progressed:
 
 
 @dataclass(frozen=True, slots=True)
+class Unstored:
+    """A change of state that cannot be stored: the run waits for the store itself."""
+
+    event: StateChanged
+
+
+@dataclass(frozen=True, slots=True)
 class RunFinished:
     """The run reached a final state; last, unless it is resumed."""
 
@@ -60,3 +68,7 @@ class Stored:
     seq: int
     time: float
     event: StoredEvent
+
+
+Seen = Stored | Progressed | Unstored
+"""What watchers get."""

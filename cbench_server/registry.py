@@ -4,6 +4,7 @@ Built-ins and what installed packages offer through entry points are looked up
 when a kind is first asked for, so importing this module costs nothing.
 """
 
+import difflib
 import inspect
 import logging
 import sys
@@ -97,13 +98,13 @@ class Registry:
         """
         made = cast(MemorySystem, self._create("memory_system", name, options))
         factory = self.get("memory_system", name)
-        return partial(factory, **options) if _is_factory(factory) else made
+        return partial(factory, **options) if is_factory(factory) else made
 
     def _create(self, kind: str, name: str, options: Mapping[str, Any]) -> Any:
         factory = self.get(kind, name)
         kind = kind.replace("_", " ")
         # An object in place of a class or function is used as it is.
-        if not _is_factory(factory):
+        if not is_factory(factory):
             _check_options(kind, name, options, {}, takes_any=False)
             return factory
         parameters = _keywords(factory)
@@ -140,7 +141,8 @@ def _canonical(name: str) -> str:
     return name.replace("_", "-")
 
 
-def _is_factory(component: Any) -> bool:
+def is_factory(component: Any) -> bool:
+    """Whether a component is made, of options, before it is used."""
     return inspect.isclass(component) or (
         callable(component)
         and not isinstance(component, Evaluator | Metric | System | MemorySystem)
@@ -165,7 +167,11 @@ def _check_options(
     accepts = f"it accepts {', '.join(named)}" if named else "it accepts none"
     for option in options:
         if option not in named and not takes_any:
-            raise InvalidInput(f'{kind} "{name}" has no option "{option}"; {accepts}')
+            near = difflib.get_close_matches(option, named, n=1, cutoff=0.5)
+            hint = f'did you mean "{near[0]}"?' if near else accepts
+            raise InvalidInput(
+                f'{kind} "{name}" has no option "{option}"; {hint}', field=f"options.{option}"
+            )
     for key in named:
         if key not in options and parameters[key].default is inspect.Parameter.empty:
             raise InvalidInput(f'{kind} "{name}" needs the option "{key}"; {accepts}')
@@ -298,8 +304,8 @@ def load_dataset(name: str | PathLike[str], **options: Any) -> Iterable[Example]
         options = {"config": config, **options}
     if not isinstance(loader, DatasetRecord):
         return cast(Iterable[Example], loader(**options))
-    if loader.hub is not None and registry.data_dir:
-        options = {"data_dir": registry.data_dir, **options}
+    if registry.data_dir:
+        options = loader.mirror_option(registry.data_dir) | options
     return loaded_record(loader, **options)
 
 

@@ -18,6 +18,8 @@ PROMPT_CUT = "PROMPT_CUT"
 """Mark: the endpoint read less than it was sent, or refused the prompt as too long."""
 ANSWER_CUT = "ANSWER_CUT"
 """Mark: the answer ended at the limit of its tokens."""
+COST_UNKNOWN = "COST_UNKNOWN"
+"""Mark: a model with a price was asked, and did not say what it used."""
 RETRIED_ALONE = "RETRIED_ALONE"
 """Marks a row whose call met its deadline with others in flight and was made again alone."""
 INGESTED_ALONE = "INGESTED_ALONE"
@@ -25,6 +27,14 @@ INGESTED_ALONE = "INGESTED_ALONE"
 
 PADDED = "PADDED"
 """Mark: the response is far longer than the answer that the score looks for in it."""
+OVER_BUDGET = "OVER_BUDGET"
+"""Mark: a memory handed over more than it was allowed for one question."""
+RETRIEVAL_POINTERS = "RETRIEVAL_POINTERS"
+"""Mark: the context says that more of it can be had elsewhere, which nobody does here."""
+ANCHOR = "ANCHOR"
+"""Mark: the row is an anchor's, by which others are understood; it is never compared as theirs."""
+STUFFED = "STUFFED"
+"""Mark: the context is a list of names and numbers, where the original is running text."""
 RETENTION = "answer_retained"
 """The score that counts for a system which never returns a response, only contexts."""
 
@@ -104,6 +114,11 @@ class EvalRow(msgspec.Struct, omit_defaults=True):
     """Fields of the example to summarise by, such as its subject."""
 
     @property
+    def was_read(self) -> bool:
+        """Whether the response is a reader's."""
+        return self.failure is None and (self.reader_time > 0 or self.reader_usage is not None)
+
+    @property
     def score_name(self) -> str:
         """The score that counts for this row, taken by itself."""
         return RETENTION if self.context_only else self.primary_score
@@ -117,6 +132,22 @@ class EvalRow(msgspec.Struct, omit_defaults=True):
         """
         name = self.score_name
         return None if name in self.not_applicable else self.scores.get(name)
+
+    @property
+    def total_cost_usd(self) -> float | None:
+        """What all models charged for it together; None if that is not known, or not in full."""
+        if COST_UNKNOWN in self.marks:
+            return None
+        if self.cost_usd:
+            return math.fsum(self.cost_usd.values())
+        said = (self.usage or {}).get("cost_usd")
+        return float(said) if isinstance(said, int | float) else None
+
+    def reported_tokens(self, name: str) -> int | None:
+        """Return the tokens that system and reader report together, such as `prompt_tokens`."""
+        counts = [(usage or {}).get(name) for usage in (self.usage, self.reader_usage)]
+        known = [count for count in counts if isinstance(count, int)]
+        return sum(known) if known else None
 
 
 def _as_dataclass(struct: type[msgspec.Struct]) -> dict[str, Any]:
@@ -215,6 +246,8 @@ class EvalResult:
         for row in self.rows:
             line: dict[str, Any] = {name: getattr(row, name) for name in _COLUMNS}
             line |= row.scores | row.metadata
+            if row.total_cost_usd is not None:
+                line["cost_usd"] = row.total_cost_usd
             if row.failure:
                 line["failure"] = row.failure.reason
             lines.append(line)

@@ -12,6 +12,7 @@ Options = dict[str, Any]
 # Fields that came after the first release. While they have their defaults they are in no digest,
 # so that what was stored before is still known by its own.
 _LATER = {"since": 2}
+_UNRANKED = ("anchor", "direct")
 # Asks for nothing, so it is never in a digest.
 _RECORD = {"is_record": True}
 
@@ -165,6 +166,10 @@ class RunSpec:
     allow_unqualified_judges: bool = field(default=False, metadata=_LATER)
     timed_rows: int | None = field(default=None, metadata=_LATER)
     """None means 30."""
+    asked_again: int | None = field(default=None, metadata=_LATER)
+    """None means 5."""
+    options: Options = field(default_factory=dict, metadata=_LATER)
+    """For every system that takes them."""
 
 
 def plain_spec(spec: Any) -> Any:
@@ -222,11 +227,26 @@ class RunNote:
     dataset: str = ""
 
 
+BUDGET_SPENT = "BUDGET_SPENT"
+"""Why a request is not made, or a run ends, that may cost more than its budget has left."""
+STOPPED_BY_BUDGET = "STOPPED_BY_BUDGET"
+"""The note of a run whose figures do not cover all examples, since it had a budget and ended."""
+
+
 def renewed(earlier: Iterable[RunNote], notes: Sequence[RunNote]) -> tuple[RunNote, ...]:
     """Put notes in the place of those that said the same earlier."""
     new = {(note.code, note.system, note.dataset) for note in notes}
     kept = [note for note in earlier if (note.code, note.system, note.dataset) not in new]
     return (*kept, *notes)
+
+
+@dataclass(frozen=True)
+class Lives:
+    """How often in a row the process that worked on a run has died."""
+
+    deaths: int = 0
+    rows: int = 0
+    """Those that were stored when the run was last taken up."""
 
 
 @dataclass(frozen=True)
@@ -252,20 +272,60 @@ class Run:
     systems: tuple[str, ...] = ()
     """The names of its systems, in order, once they have been described."""
     notes: tuple[RunNote, ...] = ()
+    lives: Lives = field(default_factory=Lives)
+    created_by: str = ""
+    """The name of the token that started it; empty where none was asked for."""
+    damage: str = ""
+    """What of it is damaged in the store, in a sentence; all but the id is unknown then."""
 
-    @property
-    def rows_per_example(self) -> int:
-        """How many rows each example becomes, over all systems and repeats."""
-        systems = self.systems or [""] * len(self.spec.systems)
-        return sum(self.repeats_of(system) for system in systems)
+    def rows_of(self, examples: int, system: str | None = None) -> int:
+        """How many rows so many examples become: of one system, or of all of them."""
+        systems = [system] if system is not None else self.systems or [""] * len(self.spec.systems)
+        # What the run adds may get some of the examples only.
+        few: dict[str, int] = self.config.get("fixed_rows", {})
+        return sum(few.get(each, examples * self.repeats_of(each)) for each in systems)
 
-    def is_control(self, system: str) -> bool:
-        """Whether it is a matched control, which the run added by itself."""
+    def is_added(self, system: str) -> bool:
+        """Whether the run added it by itself: a matched control or an anchor."""
         return system in self.config.get("repeats", {})
 
+    @property
+    def has_spent_budget(self) -> bool:
+        """Whether its budget has stopped it; it can be resumed with more."""
+        return self.failure is not None and self.failure.reason == BUDGET_SPENT
+
+    @property
+    def partial_note(self) -> str:
+        """What to know of figures that cover only some of its examples; empty if they do not."""
+        return next((note.text for note in self.notes if note.code == STOPPED_BY_BUDGET), "")
+
+    def role_of(self, system: str) -> str:
+        """What a system is there for; empty means that it is under test, or a control."""
+        return str(self.config.get("roles", {}).get(system, ""))
+
+    @property
+    def ranked(self) -> tuple[str, ...]:
+        """The systems that are ranked and compared: all but anchors and direct arms."""
+        return tuple(name for name in self.systems if self.role_of(name) not in _UNRANKED)
+
+    @property
+    def unranked(self) -> tuple[str, ...]:
+        """The anchors and direct arms, by which the others are understood."""
+        return tuple(name for name in self.systems if self.role_of(name) in _UNRANKED)
+
+    @property
+    def anchors(self) -> tuple[str, ...]:
+        """The systems by which others are understood, and which are never ranked."""
+        return tuple(name for name in self.systems if self.role_of(name) == "anchor")
+
     def repeats_of(self, system: str) -> int:
-        """How often a system gets each example; matched controls differ from the others in it."""
+        """How often a system gets each example; what the run adds may differ from others in it."""
         return int(self.config.get("repeats", {}).get(system, self.spec.repeats))
+
+    @property
+    def rows_done(self) -> dict[str, int]:
+        """Rows done by system, failed ones included."""
+        return {name: system.completed for name, system in self.progress.items()}
 
     @property
     def completed_rows(self) -> int:

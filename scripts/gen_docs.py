@@ -16,49 +16,53 @@ from typing import Any
 
 import cbench_client
 import cbench_server
+from cbench_client.messages.room import MAX_ANSWER_VALUES
 from cbench_server import errors
+from cbench_server.conformance.cases import asked_of, load_cases
 from cbench_server.daemon.settings import Settings
 from cbench_server.datasets import RECORDS
 from cbench_server.datasets.prompts.library import prompt_for
 from cbench_server.datasets.prompts.prompt import Prompt
 from cbench_server.datasets.protocol import DatasetProtocol
 from cbench_server.evaluators import EVALUATORS
+from cbench_server.limits import LIMITS, Limit
 from cbench_server.metrics import METRICS
 from cbench_server.rpc.status import code_of
+from cbench_server.runs.lifecycle import requests_table, states_table
+from cbench_server.sandbox import limits as sandbox
+from cbench_server.telemetry.reasons import FAILURE_REASONS
 
 ROOT = Path(__file__).resolve().parent.parent
 PART = re.compile(r"(<!-- generated: (\S+) -->\n).*?(<!-- end -->)", re.S)
 
-# The reasons of failed rows: every one in the code, and no other.
-FAILURE_REASONS = {
-    "ALREADY_EXISTS": "a call with the same `call_id` is still in flight",
-    "BAD_RETURN": "the system or evaluator returned something that is not a result",
-    "CANCELLED": "the caller gave up the call",
-    "CANNOT_SUMMARIZE": "a metric broke; the rows are kept and the run ends as failed",
-    "DEADLINE_EXCEEDED": "no answer in the time allowed for one example",
-    "DUPLICATE_CALL": "the daemon has sent this call already",
-    "EXCEPTION": "the system's or evaluator's own code raised; `stack_trace` has the place",
-    "FAILED_PRECONDITION": "not possible now, such as a second scope for a memory with one state",
-    "FAILURE_BUDGET_SPENT": "more rows failed than `max_failures` allows; the run ends",
-    "INTERNAL": "a defect of the daemon; its log has more",
-    "INVALID_ARGUMENT": "the receiver cannot use the request",
-    "JUDGE_BROKEN": "a judge cannot be asked about its controls, so the run did not begin",
-    "JUDGE_UNQUALIFIED": "no judge of the run passed its controls",
-    "MESSAGE_TOO_LARGE": "a message beyond the limit of either side",
-    "NO_PREDICTION": "a file of predictions has none for this example",
-    "PROMPT_CHANGED": "a resumed run would tell its models something else; the run ends",
-    "RESOURCE_EXHAUSTED": "too many calls at once; tried again, with fewer in flight",
-    "RESULT_TOO_LARGE": "the system's result does not fit into a message",
-    "STREAM_GARBLED": "a stream carried something that breaks the contract",
-    "SYSTEM_CHANGED": "a resumed run finds other systems than it started with; the run ends",
-    "ROW_GONE": "the run whose answers are rescored has been deleted; the run ends",
-    "SYSTEM_GONE": "the system stayed away longer than the run waits; the run ends",
-    "UNAVAILABLE": "the connection failed; tried again",
-    "UNDECODABLE_RESPONSE": "the answer is not a valid message, such as invalid UTF-8",
-    "UNENCODABLE_VALUE": "a value that cannot cross the wire without loss",
-    "UNIMPLEMENTED": "the process does not offer what was asked for",
-    "UNSPECIFIED": "the other side gave no reason",
-}
+
+def limits() -> str:
+    """Every limit that is no setting."""
+    lines = ["| Limit | Value | Beyond it | Shown by |", "|---|---|---|---|"]
+    for each in (*LIMITS, *_limits_elsewhere()):
+        value = f"{each.value:,.15g} {each.unit}".strip()
+        lines.append(f"| {each.name} | {value} | {each.beyond} | `{each.test}` |")
+    return "\n".join(lines)
+
+
+def _limits_elsewhere() -> Iterator[Limit]:
+    """Those of rooms that import nothing of ours."""
+    reach, tests = "tests/sandbox/test_reach.py::test_", "tests/sandbox/test_isolation.py::test_"
+    ended, refused = "the program is ended", "refused"
+    never = f"{reach}no_program_may_be_given_forever"
+    yield Limit("`timeout` of code-execution", sandbox.MAX_TIMEOUT_S, "s", refused, never)
+    crowd = f"{reach}a_crowd_of_threads_is_ended"
+    yield Limit("threads of a program", sandbox.MAX_THREADS, "", ended, crowd)
+    much = f"{tests}what_is_too_much_is_refused"
+    yield Limit("memory of a program", sandbox.MEMORY_MB, "MB", ended, much)
+    yield Limit("files that a program writes", sandbox.DISK_MB, "MB", ended, much)
+    yield Limit(
+        "values in the answer of a system",
+        MAX_ANSWER_VALUES,
+        "",
+        "the row fails",
+        "tests/fuzzing/test_limits.py::test_an_answer_holds_only_so_many_values",
+    )
 
 
 def settings() -> str:
@@ -252,6 +256,7 @@ def _card(protocol: DatasetProtocol, configs: list[str], prompt: Prompt) -> list
         "Told": " ".join(prompt.told.split()).replace("|", "\\|"),
         "At most": f"{prompt.max_tokens:,} tokens" if prompt.max_tokens else "",
         "Shown": ", ".join(protocol.shown),
+        "Compressed": prompt.compressible,
         "Withheld": ", ".join(protocol.withheld),
         "Answer": protocol.extraction,
         "Evaluators": evaluators,
@@ -281,17 +286,36 @@ def dataset_sources() -> str:
     return "\n".join(lines)
 
 
+def bare_cases() -> str:
+    """What `cbench conformance --profile bare` asks."""
+    cases = asked_of("bare", load_cases())
+    rows = [f"| `{case.name}` | {case.says} |" for case in cases]
+    return "\n".join(["| Case | What must hold |", "|---|---|", *rows])
+
+
+def _shown(path: str, language: str) -> Callable[[], str]:
+    """A file of the repository as a block of code."""
+    return lambda: f"```{language}\n{(ROOT / path).read_text()}```"
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "api": api,
+    "bare-cases": bare_cases,
     "dataset-axes": dataset_axes,
     "dataset-cards": dataset_cards,
     "dataset-sources": dataset_sources,
+    "example-cpp": _shown("examples/cpp/mine.cpp", "cpp"),
+    "example-cpp-makefile": _shown("examples/cpp/Makefile", "make"),
+    "example-java": _shown("examples/java/src/main/java/Mine.java", "java"),
     "embedded-datasets": embedded_datasets,
     "generated-datasets": generated_datasets,
     "hub-datasets": hub_datasets,
+    "limits": limits,
     "settings": settings,
     "statuses": statuses,
     "failure-reasons": failure_reasons,
+    "run-states": states_table,
+    "run-requests": requests_table,
 }
 
 

@@ -15,7 +15,7 @@ STUBS_PYTHON = ".venv-protos/bin/python"
 BUF = [PYTHON, "scripts/buf.py"]
 NEEDS_NPM = ("scripts/buf.py", "scripts/report_page.py", "scripts/web_format.py")
 # Their imports are in .venv-protos only.
-OF_STUBS = ("gen_protos", "check_protos")
+OF_STUBS = ("gen_protos", "check_protos", "typed_dicts")
 
 CHECKS: dict[str, list[str]] = {
     "format": [PYTHON, "-m", "ruff", "format", "--check", "--quiet", "."],
@@ -27,6 +27,7 @@ CHECKS: dict[str, list[str]] = {
         "--no-error-summary",
         "cbench_server",
         "clients/python/cbench_client",
+        "clients/python/tests/typed_usage.py",
         "examples/python",
         *(str(path) for path in sorted(ROOT.glob("scripts/*.py")) if path.stem not in OF_STUBS),
     ],

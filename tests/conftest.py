@@ -38,6 +38,7 @@ _SLOWEST_FIRST = (
     "sdk-go",
     "tests/conformance/",
     "sdk-python",
+    "tests/faults/",
     "tests/e2e/",
     "tests/sandbox/test_tiers",
     "tests/test_demo",

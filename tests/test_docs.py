@@ -59,6 +59,16 @@ def test_every_page_is_reachable_from_the_readme() -> None:
     assert missing == []
 
 
+SHOWN = re.compile(r"`(tests/[\w/]+\.py)::(test_\w+)`")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
+def test_every_test_that_shows_a_promise_exists(page: Path) -> None:
+    for file, name in SHOWN.findall(page.read_text()):
+        defined = re.findall(r"^(?:async )?def (test_\w+)\(", (ROOT / file).read_text(), re.M)
+        assert name in defined, f"{page.name} names {file}::{name}"
+
+
 @pytest.mark.parametrize("module", [cbench_server, cbench_client], ids=lambda each: each.__name__)
 def test_public_names_are_sorted_and_documented(module: ModuleType) -> None:
     names = module.__all__

@@ -87,7 +87,7 @@ def test_a_record_is_given_as_it_is(fresh: Registry) -> None:
     [
         ("evaluator", "answer-qualty", 'no evaluator "answer-qualty"; did you mean "answer-qual'),
         ("dataset", "mini-qu", 'did you mean "mini-qa"? List them with: cbench datasets'),
-        ("metric", "zzz", "Known: compression-ratio, cost-of-pass"),
+        ("metric", "zzz", "Known: compression-ratio, conduct"),
         ("gizmo", "x", 'no gizmo "x". Known: none'),
     ],
 )

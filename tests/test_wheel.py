@@ -10,6 +10,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 FILES = [
     "attach.toml",
+    "bare.toml",
     "evaluator.toml",
     "memory.toml",
     "server.toml",

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, TypedDict
 
+from cbench_server.errors import NotFound
 from cbench_server.texts.grid import printable
 
 if TYPE_CHECKING:
@@ -25,8 +26,9 @@ def card(info: "bench_pb2.DatasetInfo", config: str, here: Here | None = None) -
         "Dataset": info.name,
         "Tests": info.description,
         "Family": info.family,
-        "Examples": f"{info.size:,} by default" if info.HasField("size") else "",
+        "Examples": _examples(info, config),
         "Configs": ", ".join(info.configs),
+        "Suites": _suites(info.name),
         "Licence": info.licence,
         "Cite": info.citation,
         "Place": place_of(info, "comes with cbench-server", "on the hub")
@@ -36,11 +38,36 @@ def card(info: "bench_pb2.DatasetInfo", config: str, here: Here | None = None) -
     if protocol is None:
         about |= {"Evaluators": ", ".join(info.evaluators), "Score": info.primary_score}
         return _lines(about)
-    told = _told(info.name, config or protocol.configs[0])
+    told = _told(info.name, config or protocol.configs[0], protocol)
     return f"{_lines(about)}\n\n{_lines(told | _facts(protocol))}"
 
 
-def _told(name: str, config: str) -> dict[str, str]:
+def _examples(info: "bench_pb2.DatasetInfo", config: str) -> str:
+    """Say how many examples are published: of a config that was named, else of the default one."""
+    from cbench_server.registry import registry
+
+    try:
+        size = registry.dataset(info.name).size_of(config) if config else None
+    except NotFound:
+        size = None
+    if size is not None:
+        return f"{size:,}"
+    return f"{info.size:,} by default" if info.HasField("size") else ""
+
+
+def _suites(name: str) -> str:
+    """Name the suites of a dataset, as far as it is registered here."""
+    from cbench_server.datasets.suites import suites_of
+    from cbench_server.registry import registry
+
+    try:
+        found = suites_of(registry.dataset(name))
+    except NotFound:
+        return ""
+    return ", ".join(f"{suite} ({count} configs)" for suite, count in found.items())
+
+
+def _told(name: str, config: str, protocol: "bench_pb2.DatasetProtocol") -> dict[str, str]:
     """Say what models are told besides an example, unless a run says otherwise."""
     from cbench_server.datasets.prompts.library import prompt_for
 
@@ -48,7 +75,12 @@ def _told(name: str, config: str) -> dict[str, str]:
     limits = [f"at most {prompt.max_tokens:,} tokens"] if prompt.max_tokens else []
     limits += [f"until {stop!r}" for stop in prompt.stop]
     limits += [f"after {prompt.few_shot} examples"] if prompt.few_shot else []
-    return {"Told": " ".join(prompt.told.split()), "Responses": ", ".join(limits)}
+    has_question = not protocol.shown or "question" in protocol.shown
+    return {
+        "Told": " ".join(prompt.told.split()),
+        "Responses": ", ".join(limits),
+        "Compressed": prompt.compressible + ("" if has_question else " (no question beside it)"),
+    }
 
 
 def _found(here: Here, protocol: "bench_pb2.DatasetProtocol | None") -> str:

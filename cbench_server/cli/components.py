@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+import textwrap
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,9 @@ from cbench_server.texts.grid import Grid
 
 if TYPE_CHECKING:
     from cbench_client._gen.cbench.v1 import bench_pb2
+    from cbench_client.messages.options import DeclaredOptions
+
+_WIDTH = 40
 
 
 def add_listing(parser: argparse.ArgumentParser, handler: options.Handler) -> None:
@@ -25,6 +29,20 @@ def components(args: argparse.Namespace) -> "bench_pb2.ListComponentsResponse":
     """Ask the daemon for everything it has."""
     with connect(args) as client:
         return client.components()
+
+
+def option_lines(declared: "DeclaredOptions | None") -> list[str]:
+    """Return the options that a component takes, one per line; at least one line."""
+    if declared is None:
+        return ["not declared"]
+    lines = [each.summary for each in declared.options]
+    return lines + ["any"] * declared.accepts_others or [""]
+
+
+def wrapped(names: Iterable[str], width: int = _WIDTH) -> list[str]:
+    """Return names as the lines of a cell that is not too wide; at least one."""
+    text = ", ".join(names)
+    return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False) or [""]
 
 
 def print_components(

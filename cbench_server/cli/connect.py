@@ -18,6 +18,11 @@ def server_of(args: argparse.Namespace) -> str:
     return str(args.server or os.environ.get("CBENCH_SERVER", ""))
 
 
+def token_of(args: argparse.Namespace) -> str:
+    """Return the token for the daemon, empty where none is given."""
+    return str(args.token or os.environ.get("CBENCH_TOKEN", ""))
+
+
 @contextmanager
 def connect(args: argparse.Namespace, *, evaluates: bool = False) -> Iterator["BenchClient"]:
     """Open a client while the context lasts; an embedded daemon drains at its end.
@@ -39,8 +44,7 @@ def connect(args: argparse.Namespace, *, evaluates: bool = False) -> Iterator["B
                     f"{flag} only works without --server. Start the daemon at {server} with "
                     f"{flag} {value} instead."
                 )
-        token = args.token or os.environ.get("CBENCH_TOKEN") or None
-        with BenchClient(server, tls=_tls(args), token=token) as client:
+        with BenchClient(server, tls=_tls(args), token=token_of(args) or None) as client:
             yield client
         return
     for flag in ("tls", "tls_ca", "tls_cert", "tls_key", "token"):

@@ -69,8 +69,10 @@ def explain(error: BaseException) -> tuple[int, str] | None:
         return FAILED, str(error)
     if isinstance(error, Refused):
         code = USAGE if error.code in _INPUT_CODES else FAILED
-        # A refusal about a connection is about the daemon's connection to a system.
-        return code, in_flags(error, SYSTEM_ADVICE)
+        # A refusal about a connection is about the daemon's connection to a system, but for the
+        # token that the daemon itself asks for.
+        is_ours = error.code == "UNAUTHENTICATED"
+        return code, in_flags(error, DAEMON_ADVICE if is_ours else SYSTEM_ADVICE)
     if isinstance(error, ClientError):
         code = USAGE if isinstance(error, ValueError) else FAILED
         return code, in_flags(error, DAEMON_ADVICE)

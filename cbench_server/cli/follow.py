@@ -5,10 +5,11 @@ import signal
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 
 from cbench_client import BenchClient
 from cbench_client._gen.cbench.v1 import bench_pb2
+from cbench_client.errors import ClientError
 from cbench_server.cli.exits import INTERRUPTED
 from cbench_server.cli.launches import Launches
 from cbench_server.cli.output import complain_of_failure, exit_code, print_row, print_run
@@ -63,14 +64,21 @@ class Follower:
             self._display.note(f"run {self.run_id}")
             if self._launches is not None:
                 self._launches.remember(self.run_id)
-            for notice in run_of(event.accepted).config.get("notices", ()):
-                self._display.note(f"note: {printable(notice)}")
+                self._launches.explain()
+            for note in run_of(event.accepted).notes:
+                self._display.note(f"note: {printable(note.text)}")
             self._show(event.accepted.progress)
         elif kind == "finished":
             self.run = run_of(event.finished)
             if self._launches is not None and self.run.state is RunState.SUCCEEDED:
                 self._launches.forget(self.run_id)
             self._show(event.finished.progress)
+
+    def explain_wait(self, reason: str) -> None:
+        """Tell the run how a launched system ended; the person is told elsewhere."""
+        if self.run_id:
+            with suppress(ClientError):
+                self._client.explain_wait(self.run_id, reason)
 
     def _show(self, progress: bench_pb2.Progress) -> None:
         for system in progress.systems:
@@ -118,9 +126,11 @@ def follow(
     Ctrl-C cancels the run and raises `Interrupted`, or, unless `cancels`,
     leaves it alone and raises KeyboardInterrupt. A second one ends the process.
     """
-    with open_progress(not quiet, {}) as display, _speaking(launches, display):
+    with ExitStack() as stack:
+        display = stack.enter_context(open_progress(not quiet, {}))
         follower = Follower(client, display, on_row, launches)
         follower.run_id = run_id
+        stack.enter_context(_speaking(launches, follower, display))
         try:
             for event in events:
                 follower.take(event)
@@ -134,15 +144,20 @@ def follow(
 
 
 @contextmanager
-def _speaking(launches: Launches | None, display: ProgressDisplay) -> Iterator[None]:
-    """Show what launched systems say above the progress."""
-    if launches is not None:
-        launches.voice.through = display.note
+def _speaking(
+    launches: Launches | None, follower: Follower, display: ProgressDisplay
+) -> Iterator[None]:
+    """Show what launched systems say above the progress, and tell the run how they ended."""
+    if launches is None:
+        yield
+        return
+    launches.voice.through = display.note
+    launches.explain_to(follower.explain_wait)
     try:
         yield
     finally:
-        if launches is not None:
-            launches.voice.through = None
+        launches.explain_to(None)
+        launches.voice.through = None
 
 
 def conclude(

@@ -8,7 +8,9 @@ from typing import Any
 from cbench_server.cli.exits import UsageError
 from cbench_server.cli.files import read_text
 from cbench_server.cli.options import REPEATABLE
+from cbench_server.cli.prices import HELP, METAVAR, price, price_at
 from cbench_server.cli.values import number, option, positive_int
+from cbench_server.texts.chat_markup import marked
 
 _JUDGES = {"process": "llm-judge", "memory": "memory-judge"}
 # What each flag is called as an option of the judge.
@@ -22,7 +24,8 @@ _SETTINGS = {
 _OF_JUDGES = ("judge_model", "packs", "judge_option", "judge_price", "judge_unqualified")
 PACK_HELP = (
     "what the judge is asked: correctness, helpfulness, mt-bench or alpaca-eval; memory-qa, "
-    "strict, lenient, longmemeval, locomo or frames; or a .json file with prompts "
+    "strict, lenient, longmemeval, locomo or frames; or a file with prompts: .json, FastChat's "
+    "judge_prompts.jsonl, AlpacaEval's alpaca_eval_clf.txt "
     "(see docs/judges.md); repeatable"
 )
 
@@ -107,18 +110,11 @@ def add_judge_address(group: Any) -> None:
     )
     group.add_argument(
         "--judge-price",
-        metavar="IN,OUT",
-        type=prices,
-        help="what a million tokens of prompt and reply cost, in US dollars, such as 2.5,10",
+        metavar=METAVAR,
+        type=price,
+        help=f"of the judge, or one for each --judge-url: {HELP}",
+        **REPEATABLE,
     )
-
-
-def prices(text: str) -> tuple[float, float]:
-    """Read `IN,OUT`."""
-    parts = text.split(",")
-    if len(parts) != 2:
-        raise argparse.ArgumentTypeError(f'"{text}" is not two prices; write them as 2.5,10.')
-    return number(parts[0]), number(parts[1])
 
 
 def judge_evaluators(args: argparse.Namespace) -> list[dict[str, Any]]:
@@ -132,7 +128,7 @@ def judge_evaluators(args: argparse.Namespace) -> list[dict[str, Any]]:
             flag = "--" + given[0].removesuffix("s").replace("_", "-")
             raise UsageError(f"{flag} needs --judge-url URL.")
         return []
-    if args.max_cost is not None and args.judge_price is None:
+    if args.max_cost is not None and not args.judge_price:
         raise UsageError("--max-cost needs --judge-price IN,OUT, to know what tokens cost.")
     packs = [_pack(text) for text in args.packs] or [{}]
     return [
@@ -153,8 +149,6 @@ def _raters(args: argparse.Namespace) -> list[dict[str, Any]]:
         for name, option_name in _SETTINGS.items()
         if (value := vars(args)[name]) is not None
     }
-    if args.judge_price is not None:
-        shared["input_price"], shared["output_price"] = args.judge_price
     if args.judge_option:
         shared["extra_body"] = {
             f"{owner}.{key}" if owner else key: value for owner, key, value in args.judge_option
@@ -165,9 +159,16 @@ def _raters(args: argparse.Namespace) -> list[dict[str, Any]]:
             "model": models[min(place, len(models) - 1)] if models else args.model,
             "self_graded": not models,
             **shared,
+            **_price(args, place),
         }
         for place, url in enumerate(args.judge_url)
     ]
+
+
+def _price(args: argparse.Namespace, place: int) -> dict[str, float]:
+    """Return the price of a rater as options of the judge."""
+    given = price_at(args.judge_price, place, len(args.judge_url), "--judge-price") or {}
+    return {name.removesuffix("usd") + "price": amount for name, amount in given.items()}
 
 
 def _labelled(
@@ -191,6 +192,10 @@ def _labelled(
 
 def _pack(text: str) -> dict[str, Any]:
     """Read a pack: its name, or a file with the name and prompts."""
+    if text.endswith(".txt"):
+        return {"pack": "alpaca-eval", "prompts": {"": read_text(text)}}
+    if text.endswith(".jsonl"):
+        return {"pack": "mt-bench", "prompts": _of_fastchat(text)}
     if not text.endswith(".json"):
         return {"pack": text}
     try:
@@ -204,3 +209,21 @@ def _pack(text: str) -> dict[str, Any]:
             "with a prompt for each type of question."
         )
     return {"pack": str(document.get("pack") or "memory-qa"), "prompts": prompts}
+
+
+def _of_fastchat(text: str) -> dict[str, str]:
+    """Read the prompts for grades of single answers, as MT-Bench publishes them."""
+    try:
+        rows = [json.loads(line) for line in read_text(text).splitlines() if line.strip()]
+        return {
+            row["name"]: marked(
+                [("system", row["system_prompt"]), ("user", row["prompt_template"])]
+            )
+            for row in rows
+            if row["type"] == "single"
+        }
+    except (ValueError, KeyError, TypeError) as error:
+        raise UsageError(
+            f"{Path(text).name} does not hold MT-Bench's prompts, a JSON object on each line with "
+            f"name, type, system_prompt and prompt_template ({type(error).__name__}: {error})."
+        ) from None

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ MAX_RESTARTS = 5
 STOP_SECONDS = 5.0
 _NOTE_EVERY_S = 10.0
 _FIRST_PAUSE_S = 0.5
-_HANDSHAKE = re.compile(r"cbench\|(\d+)\|(tcp|unix)\|(\S+)")
+_HANDSHAKE = re.compile(r"cbench\|(\d+)\|(tcp|unix|attached)\|(\S+)")
 
 _running: list["subprocess.Popen[bytes]"] = []
 
@@ -46,6 +47,8 @@ class Launched:
         patience: Seconds to wait for it to say where it listens.
         target: Where a run expects it already; empty for a new run, which is
             told the address that the first process gives.
+        died: Called, in a thread, when it has died.
+        environment: What it is told besides what this process knows.
     """
 
     def __init__(
@@ -56,6 +59,8 @@ class Launched:
         voice: Voice,
         patience: float = PATIENCE_SECONDS,
         target: str = "",
+        died: Callable[[], None] = lambda: None,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self.command = command
         self.folder = folder
@@ -63,11 +68,15 @@ class Launched:
         self.target = target
         self.good_rows = 0
         """Rows that the run has of it and that did not fail, kept up to date by who follows it."""
+        self.death = ""
+        """How it ended the last time, and its last words."""
         self._voice = voice
         self._patience = patience
+        self._died = died
         self._stopping = threading.Event()
         self._relay: subprocess.Popen[bytes] | None = None
-        self._life = _Life(command, folder, output)
+        self._environment = {**(environment or {}), "CBENCH_HANDSHAKE": "1"}
+        self._life = _Life(command, folder, output, self._environment)
         self._supervisor = threading.Thread(
             target=self._supervise, name="cbench-launch", daemon=True
         )
@@ -159,23 +168,29 @@ class Launched:
             in_a_row = in_a_row + 1 if self.good_rows == rows_then else 1
             rows_then = self.good_rows
             told, words = f"{self.output.label} {how}", self.output.last_words
+            printed = f" All it printed is in {self.output.log}.{words}"
             if in_a_row > MAX_RESTARTS:
+                why = f"{told}, for the {in_a_row}th time without an answer between, and is not "
                 self._voice.say(
-                    f"{told}, for the {in_a_row}th time without an answer between, and is not "
-                    f"started again: the run waits for it at {self.target}. All it printed is in "
-                    f"{self.output.log}.{words}"
+                    f"{why}started again: the run waits for it at {self.target}.{printed}"
                 )
+                self._tell_death(f"{why}started again.{printed}")
                 return
+            self._tell_death(f"{told}.{printed}")
             pause = _FIRST_PAUSE_S * 2 ** (in_a_row - 1)
             self._voice.say(f"{told}; it is started again in {pause:g}s.{words}")
             if self._stopping.wait(pause):
                 return
             self._restart()
 
+    def _tell_death(self, death: str) -> None:
+        self.death = death
+        self._died()
+
     def _restart(self) -> None:
         self.output.forget_last_words()
         try:
-            life = _Life(self.command, self.folder, self.output)
+            life = _Life(self.command, self.folder, self.output, self._environment)
         except UsageError as error:
             self._voice.say(str(error))
             return
@@ -197,7 +212,9 @@ class Launched:
 class _Life:
     """One process, from its start to its end."""
 
-    def __init__(self, command: str, folder: Path, output: Output) -> None:
+    def __init__(
+        self, command: str, folder: Path, output: Output, environment: Mapping[str, str]
+    ) -> None:
         words = command_words(command)
         try:
             self._process = subprocess.Popen(
@@ -207,7 +224,7 @@ class _Life:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 start_new_session=True,
-                env={**os.environ, "CBENCH_HANDSHAKE": "1"},
+                env={**os.environ, **environment},
             )
         except OSError as error:
             raise UsageError(f"cannot launch `{command}`: {error.strerror}: {words[0]}") from error
@@ -232,7 +249,7 @@ class _Life:
         if int(match[1]) != PROTOCOL_MAJOR:
             self.other_protocol = match[1]
         else:
-            self.address = match[3] if match[2] == "tcp" else f"unix:{match[3]}"
+            self.address = match[3] if match[2] == "tcp" else f"{match[2]}:{match[3]}"
         self.announced.set()
         return True
 

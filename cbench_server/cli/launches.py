@@ -6,12 +6,14 @@ keeps was written by its clients, and must not decide which commands are run her
 
 import json
 import os
+import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 
+from cbench_server.cli.bridges import environment_of
 from cbench_server.cli.exits import CommandFailed
 from cbench_server.cli.launch import PATIENCE_SECONDS, Launched, label_of
 from cbench_server.cli.launched_output import Output, Voice
@@ -22,10 +24,13 @@ _KEPT_DAYS = 30
 class Launches:
     """What was launched for one run, in the order of the command line."""
 
-    def __init__(self, voice: Voice, patience: float | None) -> None:
+    def __init__(self, voice: Voice, patience: float | None, token: str = "") -> None:
         self.voice = voice
+        self._token = token
         self._patience = patience or PATIENCE_SECONDS
         self._launched: list[Launched] = []
+        self._tell: Callable[[str], None] | None = None
+        self._telling = threading.Lock()
 
     def start(self, command: str, name: str = "") -> None:
         """Start a new system; `name` is what to call it."""
@@ -55,7 +60,16 @@ class Launches:
         self._make_folder()
         output = Output(label, log, self.voice)
         try:
-            made = Launched(command, folder, output, self.voice, self._patience, target)
+            made = Launched(
+                command,
+                folder,
+                output,
+                self.voice,
+                self._patience,
+                target,
+                self.explain,
+                environment_of(command, self._token),
+            )
         except BaseException:
             output.close()
             raise
@@ -97,6 +111,18 @@ class Launches:
         for each in self._launched:
             each.good_rows = good_rows.get(each.target, 0)
 
+    def explain_to(self, tell: Callable[[str], None] | None) -> None:
+        """Have the run told, in a thread, how systems have died."""
+        with self._telling:
+            self._tell = tell
+
+    def explain(self) -> None:
+        """Tell the run how systems have died, if any have."""
+        with self._telling:
+            deaths = " ".join(each.death for each in self._launched if each.death)
+            if deaths and self._tell is not None:
+                self._tell(deaths)
+
     def stop(self) -> None:
         """Stop all of them."""
         for each in self._launched:
@@ -133,9 +159,9 @@ class Launches:
 
 
 @contextmanager
-def launching(*, quiet: bool, patience: float | None) -> Iterator[Launches]:
-    """Launch systems, and stop them all at the end."""
-    launches = Launches(Voice(quiet=quiet), patience)
+def launching(*, quiet: bool, patience: float | None, token: str = "") -> Iterator[Launches]:
+    """Launch systems, and stop them all at the end; bridges attach with `token`."""
+    launches = Launches(Voice(quiet=quiet), patience, token)
     try:
         yield launches
     finally:

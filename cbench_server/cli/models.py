@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from cbench_server.cli.exits import UsageError
+from cbench_server.cli.prices import HELP, METAVAR, price
 from cbench_server.cli.values import duration, option, positive_int
 
 PLAIN = "plain"
@@ -50,6 +51,15 @@ def add_model_flags(parser: argparse.ArgumentParser) -> None:
         type=duration,
         help="how long it has for one answer (default: --timeout)",
     )
+    reader.add_argument(
+        "--no-anchors",
+        dest="anchors",
+        action="store_const",
+        const=False,
+        help="do not have up to 200 examples read with the whole context, twice, and with none, "
+        "which shows the reader's own noise and how many questions it guesses",
+    )
+    reader.add_argument("--reader-price", metavar=METAVAR, type=price, help=HELP)
     prompts = parser.add_argument_group("prompts, for the reader and for each --proxy")
     prompts.add_argument(
         "--prompt",
@@ -88,6 +98,7 @@ def reader_of(args: argparse.Namespace) -> dict[str, Any] | None:
         "--reader-option": args.reader_options,
         "--reader-workers": args.reader_workers,
         "--reader-timeout": args.reader_timeout,
+        "--reader-price": args.reader_price,
     }
     if not args.reader:
         for flag, value in settings.items():
@@ -105,6 +116,7 @@ def reader_of(args: argparse.Namespace) -> dict[str, Any] | None:
         "max_concurrency": args.reader_workers,
         "timeout": args.reader_timeout,
         "context_window": args.context_window,
+        "price": args.reader_price,
     }
 
 

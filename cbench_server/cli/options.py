@@ -4,12 +4,15 @@ import argparse
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from cbench_server.cli.bridge_flags import add_bridge_flags
 from cbench_server.cli.exits import EXIT_CODES
+from cbench_server.cli.prices import HELP, METAVAR, add_budget, price
 from cbench_server.cli.values import (
     AppendSystem,
     duration,
     label,
     mapping,
+    names,
     natural_int,
     number,
     option,
@@ -32,6 +35,11 @@ SYSTEMS = {
         "start a system that says where it listens, start it again if it dies, and stop it "
         "afterwards",
     ),
+    "--exec": (
+        "COMMAND",
+        "a program that reads requests and prints answers, a JSON object per line, in any language",
+    ),
+    "--http": ("URL", "a web server that answers a POST of such an object"),
     "--predictions": (
         "FILE",
         "outputs that exist already, by id: a file of response or context, scored like a "
@@ -179,7 +187,15 @@ def add_systems(group: Flags, where: Mapping[str, tuple[str, str]], models: str)
         "--option",
         metavar="[SYSTEM.]KEY=VALUE",
         type=option,
-        help="a setting sent with every call, such as ratio=0.3; VALUE is JSON, else text",
+        help="a setting sent with every call to SYSTEM, or to every system that takes it, such as "
+        "ratio=0.3; VALUE is JSON, else text (see: cbench systems)",
+        **REPEATABLE,
+    )
+    group.add_argument(
+        "--only-system",
+        metavar="NAME",
+        dest="only_systems",
+        help="of the systems that a --launch serves, only those of this name; repeatable",
         **REPEATABLE,
     )
     group.add_argument(
@@ -190,10 +206,21 @@ def add_systems(group: Flags, where: Mapping[str, tuple[str, str]], models: str)
         "--proxy (without --server, a --proxy gets OPENAI_API_KEY)",
     )
     add_system_tls(group, "connect to every --system")
+    add_bridge_flags(group)
     group.add_argument(
         "--model",
         default=DEFAULT_MODEL,
         help=f"the model to ask for at {models} (default: {DEFAULT_MODEL})",
+    )
+    if "--proxy" not in where:
+        group.set_defaults(proxy_price=[])
+        return
+    group.add_argument(
+        "--proxy-price",
+        metavar=METAVAR,
+        type=price,
+        help=f"of each --proxy, or one for each of them: {HELP}",
+        **REPEATABLE,
     )
 
 
@@ -296,6 +323,20 @@ def add_scoring(group: Flags) -> None:
         metavar="NAME",
         help="how tokens are counted: cl100k_base, o200k_base or whitespace (default: cl100k_base)",
     )
+    add_group_by(group, "also give the score of each group of rows")
+
+
+def add_group_by(group: Flags, what: str) -> None:
+    """Add `--group-by`, which is to do `what`."""
+    group.add_argument(
+        "--group-by",
+        metavar="FIELD",
+        action="extend",
+        type=names,
+        default=[],
+        help=f"{what}, by a field of the examples such as subject, level, length or config; "
+        "repeatable",
+    )
 
 
 def add_conduct(group: Flags, timeout: str) -> None:
@@ -342,6 +383,7 @@ def add_conduct(group: Flags, timeout: str) -> None:
         "--seed", metavar="N", type=whole_number, help="the seed for everything random (default: 0)"
     )
     add_labels(group, "a label shown with the run; repeatable")
+    add_budget(group)
 
 
 def add_launch_timeout(group: Flags) -> None:

@@ -8,6 +8,9 @@ from typing import Any
 from cbench_server.cli.exits import UsageError, did_you_mean
 from cbench_server.cli.judge import judge_evaluators
 from cbench_server.cli.models import prompt_of, reader_of
+from cbench_server.cli.prices import price_at
+from cbench_server.cli.served import Announced, chosen
+from cbench_server.cli.sweeps import wants_controls, with_sweep
 
 System = dict[str, Any]
 
@@ -19,14 +22,17 @@ def build_spec(
     datasets: Sequence[Mapping[str, Any]],
     tls: Mapping[str, Any] | None,
     uploads: Mapping[str, str] | None = None,
+    announced: Announced | None = None,
 ) -> dict[str, Any]:
     """Build the spec.
 
     `launched` has targets and logs of systems, by their place among `systems`,
-    `predictions` the uploaded ones, `uploads` the files of judges that were sent.
+    `predictions` the uploaded ones, `uploads` the files of judges that were sent,
+    `announced` the names that launched systems give themselves.
     """
     spec: dict[str, Any] = {
-        "systems": build_systems(args, launched, predictions, tls),
+        "systems": build_systems(args, launched, predictions, tls, announced),
+        "options": {key: value for owner, key, value in args.option if not owner},
         "datasets": list(datasets),
         "evaluators": evaluators_of(args),
         "metrics": [{"name": name} for name in args.metrics],
@@ -46,9 +52,13 @@ def build_spec(
         "labels": dict(args.labels),
         "kind": args.kind,
         "query_budget": args.budget,
+        "budget_usd": args.budget_usd,
         "question_types": args.question_types,
         "reuse": args.reuse,
-        "matched_controls": args.controls == "matched",
+        "group_by": args.group_by,
+        "matched_controls": wants_controls(args),
+        "anchors": args.anchors,
+        "asked_again": args.asked_again,
         "allow_unqualified_judges": args.judge_unqualified,
         **(uploads or {}),
     }
@@ -80,20 +90,23 @@ def build_systems(
     launched: Mapping[int, tuple[str, str]],
     predictions: Mapping[int, System],
     tls: Mapping[str, Any] | None,
+    announced: Announced | None = None,
 ) -> list[System]:
     """Build the references to systems, in the order of the command line."""
     from cbench_client.remote.peer import split_target
 
     systems = []
+    urls = [value for kind, value in args.systems if kind == "proxy"]
+    if args.proxy_price and not urls:
+        raise UsageError("--proxy-price needs --proxy URL.")
+    # The direct arm is the last of them.
+    if args.direct:
+        urls.append(args.direct)
+    proxies = iter([_proxy(url, place, len(urls), args) for place, url in enumerate(urls)])
     for place, (kind, value) in enumerate(args.systems):
         system: System = {"name": args.name[place] if place < len(args.name) else ""}
         if kind == "proxy":
-            system["proxy"] = {
-                "base_url": value,
-                "model": args.model,
-                "credential": args.credential,
-                "context_window": args.context_window,
-            }
+            system["proxy"] = next(proxies)
         elif kind in ("builtin", "attached"):
             system[kind] = value
         elif kind == "predictions":
@@ -101,26 +114,50 @@ def build_systems(
             system |= {"predictions": given["upload"], "name": system["name"] or given["name"]}
         else:
             place_of, log = launched.get(place, (value, ""))
+            attached = place_of.removeprefix("attached:")
+            if attached != place_of:
+                # Its name for the daemon is that with something random behind it.
+                name = system["name"] or attached.rpartition("-")[0]
+                system |= {"attached": attached, "name": name, "log": log}
+                systems.append(system)
+                continue
             target, served = split_target(place_of)
             system |= {"target": target, "served_name": served or "", "log": log}
             if kind == "system":
                 system |= {"tls": tls, "credential": args.credential}
         systems.append(system)
-    _add_options(systems, args)
-    return systems
-
-
-def _add_options(systems: Sequence[System], args: argparse.Namespace) -> None:
+    values = [value for _, value in args.systems]
+    if args.direct:
+        systems.append({"name": "direct", "proxy": next(proxies), "role": "SYSTEM_ROLE_DIRECT"})
+        values.append(args.direct)
+    placed = chosen(systems, announced or {}, args.only_systems)
+    systems = [system for _, system in placed]
     aliases = [
-        {system["name"], system.get("served_name", ""), value} - {""}
-        for system, (_, value) in zip(systems, args.systems, strict=True)
+        {system["name"], system.get("served_name", ""), values[place]} - {""}
+        for place, system in placed
     ]
+    _add_options(systems, aliases, args)
+    return with_sweep(systems, aliases, args.sweep)
+
+
+def _proxy(url: str, place: int, count: int, args: argparse.Namespace) -> System:
+    return {
+        "base_url": url,
+        "model": args.model,
+        "credential": args.credential,
+        "context_window": args.context_window,
+        "price": price_at(args.proxy_price, place, count, "--proxy-price"),
+    }
+
+
+def _add_options(
+    systems: Sequence[System], aliases: Sequence[set[str]], args: argparse.Namespace
+) -> None:
     for owner, key, value in args.option:
-        owners = [
-            system
-            for system, names in zip(systems, aliases, strict=True)
-            if not owner or owner in names
-        ]
+        if not owner:
+            # For every system that takes it: the daemon knows which do.
+            continue
+        owners = [system for system, names in zip(systems, aliases, strict=True) if owner in names]
         if not owners:
             known = sorted(set().union(*aliases))
             raise UsageError(

@@ -52,6 +52,22 @@ def duration(text: str) -> float:
     return float(match[1]) * _UNITS[match[2]]
 
 
+def age(text: str) -> float:
+    """Read a long span such as `12h`, `30d` or `8w`, in seconds."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([hdw])", text.strip())
+    if match is None:
+        raise argparse.ArgumentTypeError(f'"{text}" is not an age; write it as 12h, 30d or 8w.')
+    return float(match[1]) * {"h": 3600.0, "d": 86400.0, "w": 604800.0}[match[2]]
+
+
+def size(text: str) -> int:
+    """Read a number of bytes such as `500M` or `5G`; K, M, G and T are powers of 1024."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", text.strip())
+    if match is None:
+        raise argparse.ArgumentTypeError(f'"{text}" is not a size; write it as 500M or 5G.')
+    return int(float(match[1]) * 1024 ** " KMGT".index(match[2] or " "))
+
+
 def label(text: str) -> tuple[str, str]:
     """Read `key=value`, both text."""
     key, equals, value = text.partition("=")

@@ -1,13 +1,15 @@
 """Comparison of systems, made from their rows."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
+from typing import Any
 
 from cbench_server.comparison.sentences import sentence
-from cbench_server.comparison.values import Comparison, PairedDifference
+from cbench_server.comparison.values import Comparison, Front, GroupDifference, PairedDifference
 from cbench_server.errors import InvalidInput
 from cbench_server.metrics.outcomes import score_infos as score_infos
+from cbench_server.metrics.suites import Suite
 from cbench_server.results import EvalRow
 from cbench_server.types import ScoreInfo
 
@@ -25,6 +27,8 @@ def compare(
     seed: int = 0,
     scores: Mapping[str, ScoreInfo] | None = None,
     unscored_at_worst: bool = False,
+    suites: Iterable[Suite] = (),
+    group_by: Sequence[str] = (),
 ) -> Comparison:
     """Compare systems on the examples they share, every pair of them unless `pairs` says which.
 
@@ -32,45 +36,72 @@ def compare(
     they are read once. `scores` is what is known of the scores, by name;
     `threshold` is the score from which an example passes,
     `effect` the difference worth seeing, as a share of the largest score.
+    Examples of all parts of one of the `suites` are weighed as it does;
+    `group_by` names fields by whose values pairs are compared as well.
     A pair without common examples is left out with a note; raises
     InvalidInput where that leaves nothing.
     """
     # Imported here: code that only reads comparisons need not load numpy.
     from cbench_server.comparison.differences import paired_difference
     from cbench_server.comparison.fronts import fronts
+    from cbench_server.comparison.groups import Groups
     from cbench_server.comparison.pairs import Side, match
+    from cbench_server.comparison.suites import weighed
 
     if len(sides) < 2:
         raise InvalidInput(f"a comparison needs two systems, not {', '.join(sides) or 'none'}")
+    groups, known = Groups(group_by), [] if score_field else [*suites]
     read = {
-        name: Side(name, rows, score_field, scores, unscored_at_worst=unscored_at_worst)
+        name: Side(
+            name, groups.noting(rows), score_field, scores, unscored_at_worst=unscored_at_worst
+        )
         for name, rows in sides.items()
     }
     chosen = list(combinations(sides, 2) if pairs is None else pairs)
     notes: dict[str, None] = {}
     differences = []
+    grouped: list[GroupDifference] = []
     refused: InvalidInput | None = None
     for a, b in chosen:
         try:
-            matched = match([read[a], read[b]])
+            matched = weighed(match([read[a], read[b]]), known)
         except InvalidInput as error:
             refused = error
             notes[str(error)] = None
             continue
         notes.update(dict.fromkeys(matched.notes))
-        difference = paired_difference(matched, threshold=threshold, effect=effect, seed=seed)
-        differences.append(
-            replace(difference, higher_is_better=_is_higher_better(matched.score, scores))
-        )
+        settings: dict[str, Any] = {"threshold": threshold, "effect": effect, "seed": seed}
+        is_higher_better = _is_higher_better(matched.score, scores)
+        difference = paired_difference(matched, **settings)
+        differences.append(replace(difference, higher_is_better=is_higher_better))
+        for field, name, part in groups.of(matched):
+            own = replace(paired_difference(part, **settings), higher_is_better=is_higher_better)
+            grouped.append(GroupDifference(field, name, own))
     if refused is not None and not differences:
         raise refused
     try:
-        matched = match(list(read.values()))
+        matched = weighed(match(list(read.values())), known)
         found = fronts(matched, seed, higher_is_better=_is_higher_better(matched.score, scores))
     except InvalidInput:
         found = ()
         notes["The systems share no example that all have scored, so there is no front."] = None
-    return Comparison(tuple(sides), tuple(_adjusted(differences)), found, tuple(notes))
+    notes.update(dict.fromkeys([*_untold(found, sides), *groups.notes()]))
+    return Comparison(
+        tuple(sides),
+        tuple(_adjusted(differences)),
+        found,
+        tuple(notes),
+        tuple(each for field in groups.fields for each in _adjusted_groups(grouped, field)),
+    )
+
+
+def _untold(found: Iterable[Front], sides: Iterable[str]) -> Iterator[str]:
+    """Name the systems that a front lacks because nobody knows what they left of the context."""
+    for front in found:
+        missing = [name for name in sides if name not in {point.system for point in front.points}]
+        if front.axis == "context_tokens" and missing:
+            which = ", ".join(missing)
+            yield f"What {which} left of the context is unknown, so the front of tokens lacks it."
 
 
 def compare_two(
@@ -80,6 +111,7 @@ def compare_two(
     score_field: str | None = None,
     *,
     scores: Mapping[str, ScoreInfo] | None = None,
+    suites: Iterable[Suite] = (),
 ) -> PairedDifference:
     """Compare two systems among the rows of a run."""
     sides: dict[str, list[EvalRow]] = {}
@@ -91,12 +123,19 @@ def compare_two(
             raise InvalidInput(f'there are no rows of system "{name}"; there are: {known}')
     if a == b:
         raise InvalidInput(f'cannot compare "{a}" with itself; name two systems')
-    return compare({a: sides[a], b: sides[b]}, score_field=score_field, scores=scores).pairs[0]
+    chosen = {a: sides[a], b: sides[b]}
+    return compare(chosen, score_field=score_field, scores=scores, suites=suites).pairs[0]
 
 
 def _is_higher_better(score: str, scores: Mapping[str, ScoreInfo] | None) -> bool:
     known = (scores or {}).get(score)
     return known is None or known.higher_is_better
+
+
+def _adjusted_groups(grouped: list[GroupDifference], field: str) -> list[GroupDifference]:
+    own = [each for each in grouped if each.field == field]
+    pairs = _adjusted([each.pair for each in own])
+    return [replace(each, pair=pair) for each, pair in zip(own, pairs, strict=True)]
 
 
 def _adjusted(differences: list[PairedDifference]) -> list[PairedDifference]:

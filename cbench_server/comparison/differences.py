@@ -8,6 +8,7 @@ import numpy as np
 
 from cbench_server.comparison.pairs import AXES, Matched
 from cbench_server.comparison.significance import mcnemar_p, sign_flip_p
+from cbench_server.comparison.suites import weighted_mean
 from cbench_server.comparison.values import CostChange, Flip, PairedDifference
 from cbench_server.metrics.stats.bootstrap import bootstrap, sums_by_cluster
 from cbench_server.metrics.stats.estimate import Estimate
@@ -29,6 +30,10 @@ def paired_difference(
     if not wins and not losses:
         difference = no_difference(pair.num_clusters, max(largest, 1.0))
         p, test = 1.0, "no example differs"
+    elif pair.weights is not None and pair.parts is not None:
+        difference = weighted_mean(differences, pair.weights, pair.parts, pair.clusters)
+        sums = sums_by_cluster([differences * pair.weights], pair.clusters)[:, 0]
+        p, test = sign_flip_p(sums, seed=seed)
     elif pair.clusters is None and is_binary(a) and is_binary(b):
         difference = paired_shares(wins, losses, len(differences))
         p, test = mcnemar_p(wins, losses), "mid-p McNemar"
@@ -47,8 +52,8 @@ def paired_difference(
         score=pair.score,
         examples=len(pair.keys),
         clusters=pair.num_clusters,
-        mean_a=float(a.mean()),
-        mean_b=float(b.mean()),
+        mean_a=float(np.average(a, weights=pair.weights)),
+        mean_b=float(np.average(b, weights=pair.weights)),
         difference=difference,
         p=p,
         p_adjusted=p,

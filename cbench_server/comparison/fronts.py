@@ -3,6 +3,7 @@
 import numpy as np
 
 from cbench_server.comparison.pairs import AXES, Matched
+from cbench_server.comparison.suites import weighted_mean
 from cbench_server.comparison.values import Axis, Front, FrontPoint
 from cbench_server.metrics.pareto_rank import ParetoRank
 from cbench_server.metrics.stats.bootstrap import resample, sums_by_cluster
@@ -36,7 +37,7 @@ def _front(matched: Matched, axis: Axis, seed: int, sign: float) -> Front | None
     points = [
         FrontPoint(
             system=name,
-            quality=_mean(matched, matched.scores[:, known[place]]),
+            quality=_quality(matched, matched.scores[:, known[place]]),
             cost=_mean(matched, costs[:, known[place]]).never_negative(),
             layer=layers[name] or 0,
             probability=float(is_first[place]),
@@ -52,7 +53,9 @@ def _draws(matched: Matched, costs: Floats, scores: Floats, seed: int) -> tuple[
     All systems are drawn on the same examples, as they were measured.
     """
     has_cost = ~np.isnan(costs)
-    columns = [np.ones(len(scores)), *scores.T, *np.where(has_cost, costs, 0.0).T, *has_cost.T]
+    weights = np.ones(len(scores)) if matched.weights is None else matched.weights
+    weighed = scores * weights[:, None]
+    columns = [weights, *weighed.T, *np.where(has_cost, costs, 0.0).T, *has_cost.T]
     by_cluster = sums_by_cluster(
         [column.astype(np.float64) for column in columns], matched.clusters
     )
@@ -69,6 +72,12 @@ def _on_front(quality: Floats, cost: Floats) -> Flags:
     better = (quality[:, None, :] >= quality[:, :, None]) & (cost[:, None, :] <= cost[:, :, None])
     strictly = (quality[:, None, :] > quality[:, :, None]) | (cost[:, None, :] < cost[:, :, None])
     return np.asarray(~(better & strictly).any(axis=2))
+
+
+def _quality(matched: Matched, values: Floats) -> Estimate:
+    if matched.weights is None or matched.parts is None:
+        return _mean(matched, values)
+    return weighted_mean(values, matched.weights, matched.parts, matched.clusters)
 
 
 def _mean(matched: Matched, values: Floats) -> Estimate:

@@ -10,7 +10,13 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from cbench_server.comparison.policies import Policy
-from cbench_server.comparison.quantities import Measures, Quantity, write_change, write_value
+from cbench_server.comparison.quantities import (
+    Measures,
+    Quantity,
+    rows_needed,
+    write_change,
+    write_value,
+)
 from cbench_server.metrics.stats.estimate import Estimate
 from cbench_server.texts.junit_xml import Case, Outcome, document
 
@@ -69,10 +75,22 @@ def check(policy: Policy, measures: Measures) -> Check:
         text += f". With the rows that could not be scored at their worst: {explained}"
         return Check(policy, "failed", worst_case, f"{text}.")
     if verdict == "not shown":
-        text += ". Too few examples to tell: take more"
+        text += f". {_few(policy, estimate)}"
         if is_kept_by(estimate.value):
-            text += ', or end the policy with "as measured" to let the value itself decide'
+            demand = policy.text.rstrip(".")
+            text += f', or let the value itself decide: "{demand} as measured"'
     return Check(policy, verdict, estimate, f"{text}.")
+
+
+def _few(policy: Policy, estimate: Estimate) -> str:
+    """Say what it takes to tell."""
+    needed = rows_needed(policy.metric)
+    if needed and None in (estimate.low, estimate.high):
+        return (
+            f"So few rows leave the interval open; it takes {needed:,}: run with --timed-rows "
+            f"{needed} on as many examples"
+        )
+    return "Too few examples to tell: take more"
 
 
 def not_measured(policy: Policy, why: str) -> Check:

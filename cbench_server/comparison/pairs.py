@@ -1,8 +1,8 @@
 """Pairs of rows: the rows of different systems, matched by example."""
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -61,7 +61,7 @@ def _costs(row: EvalRow) -> tuple[float | None, ...]:
     """Return what a row cost; of failed rows only the time of a timeout counts."""
     if row.failure:
         return (None, row.latency if is_timeout(row) else None, None)
-    return (row.context_tokens_out, row.latency, (row.usage or {}).get("cost_usd"))
+    return (row.context_tokens_out, row.latency, row.total_cost_usd)
 
 
 class Side:
@@ -140,6 +140,25 @@ class Matched:
     clusters: Codes | None
     """What varies together; None where every example stands alone."""
     notes: tuple[str, ...]
+    weights: Floats | None = None
+    """How much each example counts, together 1; None where all count the same."""
+    parts: Codes | None = None
+    """The part of a suite that each example is of, where they are weighed."""
+
+    def part(self, places: Sequence[int]) -> "Matched":
+        """Take some of the examples, each of which counts the same."""
+        clusters = self.clusters
+        if clusters is not None:
+            clusters = np.unique(clusters[places], return_inverse=True)[1]
+        return replace(
+            self,
+            keys=[self.keys[place] for place in places],
+            scores=self.scores[places],
+            costs={axis: costs[places] for axis, costs in self.costs.items()},
+            clusters=clusters,
+            weights=None,
+            parts=None,
+        )
 
     @property
     def num_clusters(self) -> int:

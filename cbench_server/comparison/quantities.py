@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cbench_server.comparison.comparison import compare
 from cbench_server.comparison.policies import Policy
 from cbench_server.comparison.values import Axis
 from cbench_server.errors import InvalidInput
-from cbench_server.metrics.stats.estimate import Estimate
+from cbench_server.metrics.stats.estimate import Estimate, estimate_keys
+from cbench_server.metrics.suites import Suite, Suites
 from cbench_server.results import EvalRow
 from cbench_server.texts import numbers
 from cbench_server.types import ScoreInfo
@@ -42,6 +43,13 @@ class Quantity:
     """Whether it is a score of which less is better."""
 
 
+def rows_needed(metric: str) -> int | None:
+    """Return on how many rows the interval of a percentile has two ends; None for others."""
+    from cbench_server.metrics.stats.intervals import least_for_percentile
+
+    return least_for_percentile(_PERCENTILES[metric]) if metric in _PERCENTILES else None
+
+
 class Measures:
     """Measures the rows of one system, and how they differ from those of a baseline."""
 
@@ -54,10 +62,12 @@ class Measures:
         *,
         estimates: Mapping[str, Estimate] | None = None,
         baseline_estimates: Mapping[str, Estimate] | None = None,
+        suite: Suite | None = None,
     ) -> None:
         """`scores` is what is known of the scores, by name.
 
         Estimates are quantities that the rows alone do not tell, such as `labelled rate`.
+        Of a suite, its figure is the `score`, and goes by its name as well.
         """
         self._estimates = estimates or {}
         self._baseline_estimates = baseline_estimates or {}
@@ -65,12 +75,17 @@ class Measures:
         self._baseline = baseline
         self._threshold = threshold
         self._scores = scores or {}
+        self._suite = suite
+        self._suites = (suite,) if suite else ()
+        self._score_names = ("score", suite.label) if suite else ("score",)
 
     def value(self, policy: Policy) -> Quantity:
         """Measure a quantity on the rows."""
         if policy.metric in self._estimates:
             estimate = self._estimates[policy.metric]
-            return Quantity(estimate, policy.metric, _count(len(self._rows)))
+            # Where the rows tell it, it is no estimate of others.
+            said = ", as reported," if policy.metric == "context compression" else ""
+            return Quantity(estimate, f"{policy.metric}{said}", _count(len(self._rows)))
         measured = self._measure(policy, self._rows)
         return Quantity(
             measured.estimate,
@@ -97,14 +112,13 @@ class Measures:
             count = f"{_count(len(self._rows))} against {_count(len(self._baseline))}"
             return Quantity(self._far_ends(policy, self._baseline), words, count)
         measured = [self._measure(policy, side) for side in (self._rows, self._baseline)]
-        field = None if policy.metric in (*_AXES, "score") else policy.metric
+        field = None if policy.metric in (*_AXES, *self._score_names) else policy.metric
         sides = {"the run": self._rows, "the baseline": self._baseline}
-        pair = compare(sides, score_field=field, scores=self._scores).pairs[0]
+        settings: dict[str, Any] = {"scores": self._scores, "suites": self._suites}
+        pair = compare(sides, score_field=field, **settings).pairs[0]
         strict = pair
         if any(each.has_unscored for each in measured):
-            strict = compare(
-                sides, score_field=field, scores=self._scores, unscored_at_worst=True
-            ).pairs[0]
+            strict = compare(sides, score_field=field, unscored_at_worst=True, **settings).pairs[0]
         has_unscored = strict.examples > pair.examples
         of = f" of {strict.examples:,}" if has_unscored else ""
         count = f"{pair.examples:,}{of} pairs"
@@ -138,6 +152,8 @@ class Measures:
         return _apart(policy, ours, self._measure(policy, baseline).estimate)
 
     def _measure(self, policy: Policy, rows: Sequence[EvalRow]) -> "_Measured":
+        if self._suite is not None and policy.metric in self._score_names:
+            return _measure_suite(self._suite, rows, self._scores)
         measured = _measure(policy.metric, rows, self._threshold, self._scores)
         if measured.estimate.value is None:
             raise InvalidInput(_unknown(policy, rows))
@@ -216,6 +232,22 @@ def _measure(
     return _Measured(estimate, count, has_unscored, worst_case if has_unscored else None, best)
 
 
+def _measure_suite(
+    suite: Suite, rows: Sequence[EvalRow], infos: Mapping[str, ScoreInfo]
+) -> _Measured:
+    """Measure the figure of a suite; raises InvalidInput where there is none."""
+    from cbench_server.metrics.summary import Summarizer
+
+    summarizer = Summarizer([Suites([suite.describe()])], scores=infos)
+    summarizer.extend(rows)
+    values = next(iter(summarizer.result().summary.values()), {})
+    if values.get(suite.key) is None:
+        why = suite.withheld or "a part of it has no rows, or rows without a score"
+        raise InvalidInput(f"{suite.label} has no figure: {why}")
+    estimate = Estimate(*(values.get(key) for key in estimate_keys(suite.key)))
+    return _Measured(estimate, _count(len(rows)), has_unscored=False, best=1.0)
+
+
 def _measure_other(metric: str, frame: "Frame") -> Estimate | None:
     """Measure what is not about a score; None if it is."""
     if metric in _PERCENTILES:
@@ -234,6 +266,12 @@ def _measure_other(metric: str, frame: "Frame") -> Estimate | None:
 
 
 def _unknown(policy: Policy, rows: Sequence[EvalRow]) -> str:
+    if policy.metric in ("context compression", "context tokens") and rows:
+        return (
+            f'the policy "{policy.text}" cannot be checked: no row tells what the system left of '
+            "the context. A system that answers by itself tells it by returning the context it "
+            "read; for a proxy, run it with --direct URL, the same model without the proxy."
+        )
     scores = sorted({name for row in rows for name in row.scores})
     others = [*scores, "score", *_OTHERS, *_PERCENTILES, *_AXES]
     known = ", ".join(each for each in others if each != policy.metric)
@@ -261,7 +299,7 @@ def write_value(value: float | None, policy: Policy) -> str:
         return numbers.share(value)
     if policy.metric == "context tokens":
         return f"{value:,.1f}"
-    return numbers.plain(value) if policy.metric == "cost" else numbers.score(value)
+    return numbers.usd(value) if policy.metric == "cost" else numbers.score(value)
 
 
 def write_change(value: float | None, policy: Policy, *, in_points: bool = True) -> str:

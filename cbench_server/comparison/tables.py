@@ -6,19 +6,26 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from cbench_server.comparison.sentences import number, p_value
+from cbench_server.metrics.groups import FEW_ROWS
 from cbench_server.metrics.stats.estimate import Estimate
 from cbench_server.texts import numbers
 from cbench_server.texts.grid import Grid
 
 if TYPE_CHECKING:
-    from cbench_server.comparison.values import Axis, Comparison, Front, PairedDifference
+    from cbench_server.comparison.values import (
+        Axis,
+        Comparison,
+        Front,
+        GroupDifference,
+        PairedDifference,
+    )
 
 FLIPS_SHOWN = 10
 
 _AXES: dict["Axis", tuple[str, Callable[[float | None], str]]] = {
     "context_tokens": ("Context tokens", numbers.count),
     "latency": ("Latency", numbers.seconds),
-    "cost_usd": ("US$", numbers.plain),
+    "cost_usd": ("US$", numbers.dollars),
 }
 
 
@@ -43,6 +50,7 @@ def _html_table(table: Grid) -> str:
 def tables_of(comparison: "Comparison", flips: int = FLIPS_SHOWN) -> Iterator[Grid]:
     """Yield the pairs, the fronts and the widest flips."""
     yield _pairs_table(comparison.pairs)
+    yield from _group_tables(comparison.groups)
     for front in comparison.fronts:
         yield _front_table(front)
     yield from _flip_tables(comparison.pairs, flips)
@@ -84,6 +92,26 @@ def _pairs_table(pairs: tuple["PairedDifference", ...]) -> Grid:
             )
         )
     return Grid((*header, *(_AXES[axis][0] for axis in axes)), tuple(rows), frozenset({1}))
+
+
+def _group_tables(groups: tuple["GroupDifference", ...]) -> Iterator[Grid]:
+    for field in dict.fromkeys(each.field for each in groups):
+        own = [each for each in groups if each.field == field]
+        lines = tuple(
+            (
+                each.group,
+                each.pair.a,
+                each.pair.b,
+                _number(each.pair.difference.value, each.pair),
+                _interval(each.pair.difference, partial(number, pair=each.pair)),
+                p_value(each.pair),
+                f"{each.pair.examples:,}{' (few)' if each.pair.examples < FEW_ROWS else ''}",
+            )
+            for each in own
+        )
+        p_title = "p (Holm)" if len(own) > 1 else "p"
+        header = (field, "A", "B", "A - B", "95% CI", p_title, "Examples")
+        yield Grid(header, lines, frozenset({1, 2}), f"Difference by {field}")
 
 
 def _front_table(front: "Front") -> Grid:

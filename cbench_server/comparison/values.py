@@ -125,6 +125,18 @@ class Front:
 
 
 @dataclass(frozen=True)
+class GroupDifference:
+    """System A against system B on the examples of one group.
+
+    Its p is adjusted for all groups of the field, and all pairs.
+    """
+
+    field: str
+    group: str
+    pair: PairedDifference
+
+
+@dataclass(frozen=True)
 class Comparison:
     """Several systems, pair by pair and all together."""
 
@@ -133,6 +145,8 @@ class Comparison:
     fronts: tuple[Front, ...]
     notes: tuple[str, ...]
     """What to know before believing it, such as examples that only some systems have."""
+    groups: tuple[GroupDifference, ...] = ()
+    """The differences by group, pair by pair."""
 
     @property
     def sentences(self) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
 """Cases read from TOML files, with the variants that `each` and `over` list.
 
 A case has a `name`, one sentence that `says` what holds, what it `needs`, and
-`step`s. A name with `{each}` or `{over}` stands for as many cases.
+`step`s; `profile` says of whom it is asked. A name with `{each}` or `{over}`
+stands for as many cases.
 """
 
 import tomllib
@@ -15,7 +16,9 @@ FOLDER = Path(__file__).parent / "cases"
 NEEDS = frozenset({"program", "command", "stream", "health", "openssl"})
 OVER = ("unary", "stream", "attach")
 _NEEDS_OF = {"stream": frozenset({"stream"}), "attach": frozenset({"program", "command"})}
-_KEYS = frozenset({"name", "says", "needs", "step", "each", "over", "alone"})
+PROFILES = ("sdk", "bare")
+"""Who is asked: processes built with an SDK, or with nothing but a gRPC library."""
+_KEYS = frozenset({"name", "says", "needs", "step", "each", "over", "alone", "profile"})
 
 
 class BadCase(Exception):
@@ -33,6 +36,7 @@ class Case:
     over: str = "unary"
     alone: bool = False
     names: Mapping[str, Any] = field(default_factory=dict)
+    profile: str = "sdk"
 
     @property
     def area(self) -> str:
@@ -47,6 +51,11 @@ def load_cases(folder: Path = FOLDER) -> list[Case]:
     if twice := {name for name in names if names.count(name) > 1}:
         raise BadCase(f"two cases are called {', '.join(sorted(twice))}")
     return sorted(cases, key=lambda case: case.name)
+
+
+def asked_of(profile: str, cases: list[Case]) -> list[Case]:
+    """Keep the cases that a profile asks."""
+    return [case for case in cases if case.profile == profile]
 
 
 def select(cases: list[Case], patterns: list[str]) -> list[Case]:
@@ -79,7 +88,8 @@ def _read(path: Path) -> Iterator[Case]:
 
 def _expanded(entry: Mapping[str, Any], where: str) -> Iterator[Case]:
     needs, ways = frozenset(entry.get("needs", ())), entry.get("over", ["unary"])
-    if (unknown := needs - NEEDS) or (unknown := frozenset(ways) - frozenset(OVER)):
+    profile = entry.get("profile", "sdk")
+    if unknown := (needs - NEEDS) | (frozenset(ways) - {*OVER}) | ({profile} - {*PROFILES}):
         raise BadCase(f"{where}: unknown {', '.join(sorted(unknown))}")
     for way in ways:
         for each, value in entry.get("each", {"": None}).items():
@@ -91,4 +101,5 @@ def _expanded(entry: Mapping[str, Any], where: str) -> Iterator[Case]:
                 over=way,
                 alone=entry.get("alone", False),
                 names={"$each": value} if each else {},
+                profile=profile,
             )

@@ -28,7 +28,8 @@ class Program:
         self.lines: list[str] = []
         self.stderr = ""
         self._process: asyncio.subprocess.Process | None = None
-        self._first_line = asyncio.Event()
+        self._address: re.Match[str] | None = None
+        self._announced = asyncio.Event()
         self._readers: list[asyncio.Task[None]] = []
 
     async def start(self, *flags: str, is_asked: bool = True) -> None:
@@ -56,17 +57,16 @@ class Program:
     async def target(self) -> str:
         """Wait for the handshake and return where the program listens."""
         try:
-            await asyncio.wait_for(self._first_line.wait(), HANDSHAKE_S)
+            await asyncio.wait_for(self._announced.wait(), HANDSHAKE_S)
         except TimeoutError:
             raise ProgramFailed(f"no handshake on stdout within {HANDSHAKE_S:g} s.") from None
-        match = _HANDSHAKE.fullmatch(self.lines[0]) if self.lines else None
-        if match is None:
-            said = f'said "{self.lines[0][:200]}"' if self.lines else "ended"
+        if self._address is None:
+            said = f'said "{self.lines[-1][:200]}" and ended' if self.lines else "ended"
             raise ProgramFailed(
                 f"`{' '.join(self.command)}` {said} before the line cbench|1|tcp|HOST:PORT. "
                 f"Its stderr: {self.stderr.strip()[-500:]}"
             )
-        return match[2] if match[1] == "tcp" else f"unix:{match[2]}"
+        return self._address[2] if self._address[1] == "tcp" else f"unix:{self._address[2]}"
 
     async def while_running(self, wanted: Coroutine[Any, Any, T]) -> T:
         """Wait for something the program should do. Raises `ProgramFailed` if it ends instead."""
@@ -116,10 +116,14 @@ class Program:
         assert self._process is not None
         assert self._process.stdout is not None
         while line := await self._process.stdout.readline():
+            text = line.decode(errors="replace").strip()
             if len(self.lines) < 100:
-                self.lines.append(line.decode(errors="replace").rstrip("\r\n"))
-            self._first_line.set()
-        self._first_line.set()
+                self.lines.append(text)
+            # Lines before it are skipped, as `--launch` does.
+            if self._address is None and (found := _HANDSHAKE.fullmatch(text)):
+                self._address = found
+                self._announced.set()
+        self._announced.set()
 
     async def _read_stderr(self) -> None:
         assert self._process is not None

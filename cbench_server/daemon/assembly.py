@@ -1,23 +1,29 @@
 """The parts of a daemon: store, registry, orchestrator and server, built and connected."""
 
 import asyncio
-import importlib
 import logging
-import os
 import sys
 import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from cbench_server.daemon.descriptors import connections_within
+from cbench_server.daemon.housekeeping import keep_house
+from cbench_server.daemon.imports import import_modules
 from cbench_server.daemon.settings import Settings, data_home
-from cbench_server.errors import InvalidInput
+from cbench_server.errors import StoreError
+
+if TYPE_CHECKING:
+    from cbench_server.telemetry.meters import Meters
 
 log = logging.getLogger("cbench_server.daemon")
 
-_RETENTION_EVERY_S = 3600.0
+MB = 1024 * 1024
+_RECOVER_AGAIN_S = 5.0
+_RECOVER_AFTER_S = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
 
 
 @dataclass
@@ -29,6 +35,8 @@ class Daemon:
     server: Any
     attachments: Any
     settings: Settings
+    metrics: str = ""
+    """Where metrics are read; empty means nowhere."""
 
     async def drain(self) -> None:
         """Hand back what is not done: no more runs, calls in flight finished, streams ended."""
@@ -52,35 +60,40 @@ async def running_daemon(
     from cbench_server.rpc.attachments import Attachments
     from cbench_server.rpc.bench_service import BenchService
     from cbench_server.rpc.credentials import Credentials
+    from cbench_server.rpc.dialled_addresses import set_dialled
     from cbench_server.rpc.evaluator_factory import EvaluatorMaker
     from cbench_server.rpc.evaluator_service import EvaluatorService
     from cbench_server.rpc.finder import Finder
     from cbench_server.rpc.gateway_service import GatewayService
     from cbench_server.rpc.server import RpcServer, ServerSecurity
     from cbench_server.runs.live_run import Services
-    from cbench_server.runs.orchestrator import Limits, Orchestrator
+    from cbench_server.runs.orchestrator import Orchestrator
+    from cbench_server.runs.run_turns import Limits
     from cbench_server.scoring.placement import Scoring
     from cbench_server.scoring.workers import WorkerPool
     from cbench_server.storage.judge_checks import JudgeCheckStore
+    from cbench_server.storage.run_files import StoredRunFiles
     from cbench_server.storage.sqlite import SqliteStore
     from cbench_server.storage.uploads import UploadStore
 
     # The SQLite driver drops the GIL for every row it reads; waiting five
     # milliseconds to get it back each time would make reading cost ten times as much.
     sys.setswitchinterval(0.001)
-    _import_modules(settings.imports)
+    import_modules(settings.imports)
     registry.data_dir = settings.data_dir
+    set_dialled(settings.dial_allow, settings.dial_deny, settings.address)
     home = data_home(settings.home)
-    store = SqliteStore.open(home)
+    store = SqliteStore.open(home, max_bytes=settings.max_store_mb * MB)
     scoring = Scoring(WorkerPool(size=settings.workers))
     try:
-        uploads = UploadStore(home)
+        uploads = UploadStore(home, settings.max_upload_mb * MB, settings.max_uploads_mb * MB)
         attachments = Attachments()
         credentials = Credentials(
             settings.credential_table(), "OPENAI_API_KEY" if own_runs_only else ""
         )
         maker = EvaluatorMaker(registry, credentials, settings.sandbox)
         finder = Finder(registry, attachments, credentials, maker, settings.model)
+        meters = _new_meters() if settings.metrics and not own_runs_only else None
         services = Services(
             store,
             registry,
@@ -89,32 +102,58 @@ async def running_daemon(
             uploads,
             time.time,
             JudgeCheckStore(home),
-            None if own_runs_only else partial(summarize_apart, home, settings.imports),
+            prices=settings.price_table(),
+            committed=meters.committed if meters else None,
+            summarize_apart=None
+            if own_runs_only
+            else partial(summarize_apart, home, settings.imports),
         )
-        orchestrator = Orchestrator(services, Limits(settings.max_runs, settings.max_queued))
+        keyring = settings.keyring()
+        limits = Limits(settings.max_runs, settings.max_queued, lambda: keyring.is_shared)
+        orchestrator = Orchestrator(services, limits)
+        bench = BenchService(
+            orchestrator, registry, attachments, uploads.writer, StoredRunFiles(store)
+        )
+        security = ServerSecurity(
+            settings.tls_cert,
+            settings.tls_key,
+            settings.tls_client_ca,
+            settings.unsafe_allow_remote,
+        )
         server = RpcServer(
-            BenchService(orchestrator, registry, attachments, uploads.writer),
+            bench,
             EvaluatorService(registry, scoring, maker),
             GatewayService(attachments),
-            ServerSecurity(
-                settings.tls_cert,
-                settings.tls_key,
-                settings.tls_client_ca,
-                settings.tokens(),
-                settings.unsafe_allow_remote,
-            ),
+            security,
+            keyring,
             max_message_bytes=settings.max_message_mb * 1024 * 1024,
             max_calls=settings.max_calls,
+            max_connections=connections_within(settings.max_connections),
         )
         address = await server.start(settings.address)
         daemon = Daemon(address, orchestrator, server, attachments, settings)
         chores = []
         if not own_runs_only:
             chores.append(asyncio.create_task(_recover(orchestrator)))
-            if settings.retention_days:
-                chores.append(asyncio.create_task(_retain(store, settings.retention_days)))
+            chores.append(asyncio.create_task(keep_house(store, uploads, home, settings)))
         try:
-            yield daemon
+            async with AsyncExitStack() as stack:
+                if meters is not None:
+                    from cbench_server.daemon.observation import observed
+
+                    daemon.metrics = await stack.enter_async_context(
+                        observed(
+                            meters,
+                            settings,
+                            security,
+                            keyring,
+                            orchestrator,
+                            bench,
+                            attachments,
+                            store.path,
+                        )
+                    )
+                yield daemon
         finally:
             for chore in chores:
                 chore.cancel()
@@ -125,26 +164,26 @@ async def running_daemon(
         await store.close()
 
 
-def _import_modules(names: Sequence[str]) -> None:
-    sys.path.insert(0, os.getcwd())
-    for name in names:
-        try:
-            importlib.import_module(name)
-        except Exception as error:
-            raise InvalidInput(
-                f'cannot import "{name}": {type(error).__name__}: {error}'
-            ) from error
+def _new_meters() -> "Meters":
+    # Imported only where it is asked for.
+    from cbench_server.telemetry.meters import Meters
+
+    return Meters()
 
 
 async def _recover(orchestrator: Any) -> None:
-    resumed = await orchestrator.recover()
-    if resumed:
-        log.info("resumed unfinished runs", extra={"runs": resumed})
-
-
-async def _retain(store: Any, days: float) -> None:
-    while True:
-        deleted = await store.delete_runs_older_than(days * 86400)
-        if deleted:
-            log.info("deleted old runs", extra={"runs": deleted})
-        await asyncio.sleep(_RETENTION_EVERY_S)
+    # The process before this one may still be on its way out, and hold its runs until it is.
+    for pause in _RECOVER_AFTER_S:
+        await asyncio.sleep(pause)
+        while True:
+            try:
+                resumed = await orchestrator.recover()
+            except StoreError as error:
+                log.error("unfinished runs cannot be taken up yet: %s", error)
+                await asyncio.sleep(_RECOVER_AGAIN_S)
+                continue
+            if resumed:
+                log.info("resumed unfinished runs", extra={"runs": resumed})
+            break
+        if not orchestrator.passed_over:
+            return

@@ -12,6 +12,7 @@ from dataclasses import fields
 from typing import Any
 
 from cbench_server import __version__
+from cbench_server.daemon.descriptors import raise_descriptors
 from cbench_server.daemon.settings import Settings, data_home, load_settings
 from cbench_server.errors import CbenchError
 
@@ -26,6 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         from cbench_server.daemon.logs import set_up_logs
 
         set_up_logs(settings.log_level, settings.log_format)
+        raise_descriptors()
         return asyncio.run(_serve(settings))
     except CbenchError as error:
         print(f"cbench-server: {error}", file=sys.stderr)
@@ -57,6 +59,7 @@ async def _serve(settings: Settings) -> int:
             "serving",
             extra={
                 "address": daemon.address,
+                **({"metrics": daemon.metrics} if daemon.metrics else {}),
                 "version": __version__,
                 "home": str(data_home(settings.home)),
                 "pid": os.getpid(),
@@ -78,7 +81,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"cbench-server {__version__}")
     parser.add_argument("--config", help="TOML file with settings (or CBENCH_CONFIG)")
     for each in fields(Settings):
-        if each.name == "credentials":
+        if each.name in ("credentials", "prices"):
             continue
         flag = "--import" if each.name == "imports" else f"--{each.name.replace('_', '-')}"
         options: dict[str, Any] = {

@@ -34,3 +34,5 @@ def set_up_logs(level: str, style: str) -> None:
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
     logging.getLogger("cbench_server").setLevel(level.upper())
+    # Who changed what is told at every level.
+    logging.getLogger("cbench_server.audit").setLevel(logging.INFO)

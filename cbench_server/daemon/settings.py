@@ -5,10 +5,14 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 from cbench_server.errors import InvalidInput
 from cbench_server.rpc.credentials import Credential
+from cbench_server.spec import PriceRef
+
+if TYPE_CHECKING:
+    from cbench_server.rpc.keyring import Keyring
 
 DEFAULT_ADDRESS = "127.0.0.1:50051"
 
@@ -40,23 +44,40 @@ class Settings:
     tls_client_ca: str = setting(
         "", "PEM file; clients must show a certificate signed by it (mTLS)"
     )
-    token: str = setting(
-        "", "bearer token that clients must send; prefer token_file or CBENCH_TOKEN"
-    )
-    token_file: str = setting("", "file with one accepted token per line")
+    token: str = setting("", "bearer token of an admin; prefer token_file or CBENCH_TOKEN")
+    token_file: str = setting("", "file of `cbench tokens`, or with one admin's token per line")
     unsafe_allow_remote: bool = setting(
         False, "listen beyond the loopback even without TLS and a token"
     )
+    metrics: str = setting("", "host:port at which Prometheus reads metrics; empty means nowhere")
     max_message_mb: int = setting(128, "largest gRPC message, in MB")
     max_runs: int = setting(4, "runs worked on at once")
     max_queued: int = setting(100, "runs waiting for their turn; more are refused")
     max_calls: int = setting(1000, "RPCs served at once; more are refused")
+    max_connections: int = setting(1000, "connections held at once; more are closed")
     workers: int = setting(2, "scoring programs for evaluators that run apart")
     sandbox: str = setting(
         "strict", "how programs under test are locked in, at least: strict, best-effort or off"
     )
+    dial_allow: list[str] = setting(
+        [],
+        "the only addresses that runs may have dialled: networks, names and *.NAME, "
+        "with commas; by default all but link-local and metadata addresses",
+    )
+    dial_deny: list[str] = setting(
+        [], "addresses that runs may not have dialled; wins over dial_allow"
+    )
     drain_seconds: float = setting(20.0, "how long calls in flight may take after SIGTERM")
     retention_days: float = setting(0.0, "delete finished runs older than this; 0 keeps them")
+    retention_runs: int = setting(0, "keep so many finished runs, the newest; 0 keeps all")
+    retention_mb: int = setting(
+        0, "delete the oldest finished runs while the store is larger, in MB; 0 sets no limit"
+    )
+    max_store_mb: int = setting(
+        0, "the store takes no more runs and rows beyond this size, in MB; 0 sets no limit"
+    )
+    max_upload_mb: int = setting(0, "largest upload of examples, in MB; 0 sets no limit")
+    max_uploads_mb: int = setting(0, "all uploads together, in MB; 0 sets no limit")
     model: str = setting(
         "claude-haiku-4-5-20251001", "the model of proxies and readers named without one"
     )
@@ -67,6 +88,19 @@ class Settings:
         {}, "file only: [credentials.NAME] env = VARIABLE, prefix = URL or target it may go to"
     )
 
+    prices: dict[str, Any] = setting(
+        {},
+        'file only: [prices."MODEL"] input_usd = 2.5, output_usd = 10, cached_input_usd = 1.25; '
+        "US dollars per million tokens of models for which a run gives no price",
+    )
+
+    def price_table(self) -> dict[str, PriceRef]:
+        """Read the [prices] of the file."""
+        # Imported here so that other settings are read without it.
+        from cbench_server.runs.prices import read_prices
+
+        return read_prices(self.prices)
+
     def credential_table(self) -> dict[str, Credential]:
         """Read the [credentials] of the file."""
         table = {}
@@ -76,16 +110,18 @@ class Settings:
             table[name] = Credential(str(entry["env"]), str(entry["prefix"]))
         return table
 
-    def tokens(self) -> list[str]:
-        """Return every accepted token."""
-        found = [self.token] if self.token else []
-        if self.token_file:
-            try:
-                lines = Path(self.token_file).read_text().splitlines()
-            except OSError as error:
-                raise BadSetting(f"token_file {self.token_file}: {error.strerror}.") from error
-            found += [line.strip() for line in lines if line.strip()]
-        return found
+    def keyring(self) -> "Keyring":
+        """Read who may call."""
+        # Imported here so that other settings are read without it.
+        from cbench_server.rpc.keyring import Keyring
+
+        try:
+            return Keyring(self.token, self.token_file, has_certificates=bool(self.tls_client_ca))
+        except OSError as error:
+            raise BadSetting(
+                f"token_file {self.token_file}: {error.strerror}. Make it with: "
+                f"cbench tokens create NAME --role admin --token-file {self.token_file}"
+            ) from error
 
 
 def load_settings(
@@ -148,10 +184,19 @@ def _typed(name: str, value: Any, kind: Any) -> Any:
 
 
 def _check(settings: Settings) -> None:
-    for name in ("max_message_mb", "max_runs", "max_calls", "workers"):
+    for name in ("max_message_mb", "max_runs", "max_calls", "max_connections", "workers"):
         if getattr(settings, name) < 1:
             raise BadSetting(f'setting "{name}" must be at least 1, not {getattr(settings, name)}.')
-    for name in ("max_queued", "drain_seconds", "retention_days"):
+    for name in (
+        "max_queued",
+        "drain_seconds",
+        "retention_days",
+        "retention_runs",
+        "retention_mb",
+        "max_store_mb",
+        "max_upload_mb",
+        "max_uploads_mb",
+    ):
         if getattr(settings, name) < 0:
             raise BadSetting(f'setting "{name}" must not be negative.')
     choices = {

@@ -7,13 +7,13 @@ never give them back to the system; a separate program does.
 """
 
 import asyncio
-import importlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
+from cbench_server.daemon.imports import import_modules
 from cbench_server.errors import StoreError
 from cbench_server.metrics.summary import Summarized
 
@@ -24,6 +24,7 @@ async def summarize_apart(home: Path, imports: Sequence[str], run_id: str) -> Su
     """Summarise a stored run in another process."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
+        "-P",
         "-m",
         "cbench_server.daemon.summary_program",
         str(home),
@@ -53,7 +54,7 @@ async def _summarize(home: Path, run_id: str) -> Summarized:
     store = SqliteStore.open(home)
     try:
         run = await store.get_run(run_id)
-        return (await read_back(store, run, registry)).result()
+        return (await read_back(store, run, registry)).result(run.unranked)
     finally:
         await store.close()
 
@@ -61,8 +62,7 @@ async def _summarize(home: Path, run_id: str) -> Summarized:
 def main() -> None:
     """Print the summary as JSON."""
     home, run_id, *imports = sys.argv[1:]
-    for module in imports:
-        importlib.import_module(module)
+    import_modules(imports)
     summary = asyncio.run(_summarize(Path(home), run_id))
     sys.stdout.buffer.write(msgspec.json.encode(summary))
 

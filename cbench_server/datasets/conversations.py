@@ -5,7 +5,7 @@ stored once; the others follow without them. Each has its own short `context`,
 so that an answer can be scored, now and later, without the conversation.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -28,34 +28,64 @@ def questions(
     where: Mapping[str, str] | None = None,
     question_types: Collection[str] = (),
     max_conversations: int | None = None,
+    read_again: Callable[[], Iterator[Example]] | None = None,
 ) -> Iterator[Example]:
     """Yield the questions of the chosen conversations, one conversation after another.
 
     `where` and `question_types` apply before `max_conversations`, so that a cap of 5
-    gives 5 conversations that have questions.
+    gives 5 conversations that have questions. A type that no question has is refused:
+    before the first question where the conversations can be `read_again`, else after the last.
     """
+    types = _Types(question_types, label)
 
-    wanted = {_plain(name): name for name in question_types}
-
-    def chosen() -> Iterator[list[Example]]:
-        met: set[str] = set()
-        kinds: set[str] = set()
-        for position, conversation in enumerate(conversations):
+    def chosen(source: Iterator[Example]) -> Iterator[list[Example]]:
+        for position, conversation in enumerate(source):
             if where and any(str(conversation.get(name)) != text for name, text in where.items()):
                 continue
-            found = questions_of(conversation, position, label)
-            met.update(each["question_type"] for each in found)
-            kinds.update(kind for each in found for kind in _kinds(each))
-            if kept := [each for each in found if not wanted or _kinds(each) & wanted.keys()]:
+            if kept := types.choose(questions_of(conversation, position, label)):
                 yield _with_turns(kept, conversation)
-        if met and (unmet := [name for kind, name in wanted.items() if kind not in kinds]):
-            raise NothingMatches(
-                f'dataset "{label}" has no questions of type {", ".join(unmet)}; '
-                f"it has: {', '.join(sorted(met))}, and abstention for those without an answer"
-            )
+        types.check()
 
-    for group in islice(chosen(), max_conversations):
+    def look_for_all(source: Iterator[list[Example]]) -> None:
+        # Reads no further than the last type that is met, which most often is soon.
+        while types.unmet and next(source, None) is not None:
+            pass
+
+    if read_again is not None:
+        look_for_all(chosen(read_again()))
+    groups = chosen(conversations)
+    for group in islice(groups, max_conversations):
         yield from group
+    look_for_all(groups)
+
+
+class _Types:
+    """The types of question that are wanted, and those that were met."""
+
+    def __init__(self, names: Collection[str], label: str) -> None:
+        self._wanted = frozenset(map(_plain, names))
+        self.unmet = {_plain(name): name for name in names}
+        self._met: set[str] = set()
+        self._label = label
+
+    def choose(self, group: list[Example]) -> list[Example]:
+        """Return those questions of a conversation that are wanted."""
+        if not self._wanted:
+            return group
+        self._met.update(each["question_type"] for each in group)
+        kept = [each for each in group if _kinds(each) & self._wanted]
+        for kind in {kind for each in kept for kind in _kinds(each)}:
+            self.unmet.pop(kind, None)
+        return kept
+
+    def check(self) -> None:
+        """Refuse types that no question has."""
+        if self._met and self.unmet:
+            raise NothingMatches(
+                f'dataset "{self._label}" has no questions of type '
+                f"{', '.join(self.unmet.values())}; it has: {', '.join(sorted(self._met))}, and "
+                "abstention for those without an answer"
+            )
 
 
 def _kinds(question: Example) -> set[str]:

@@ -12,6 +12,7 @@ FAMILIES = (
     "embedded.sets",
     "generated.sets",
     "catalog.question_answering",
+    "catalog.frames",
     "catalog.reading",
     "catalog.multiple_choice",
     "catalog.maths",

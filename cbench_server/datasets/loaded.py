@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from cbench_server.datasets.mapping import mapped, read_mapping
+from cbench_server.datasets.once import once
 from cbench_server.datasets.protocol import DatasetProtocol
 from cbench_server.datasets.published import as_examples
 from cbench_server.datasets.readers.files import iterate_file, name_of_file
@@ -44,7 +45,7 @@ class LoadedDataset:
         """The most examples that are read; None for all."""
 
     def __iter__(self) -> Iterator[Example]:
-        return islice(self._read(), self.count)
+        return islice(map(once, self._read()), self.count)
 
     def describe(self) -> dict[str, Any]:
         """Record where the examples come from; asks the hub where it is read."""
@@ -67,6 +68,9 @@ def loaded_record(
     read_mapping(mapping or {})
     where = {key: str(options[key]) for key in ("split", "revision", "data_dir") if key in options}
     hub = record.hub
+    # Of conversations the questions are counted.
+    is_counted = hub is not None and "qa_pairs" not in record.reference_fields
+    size = record.size_of(chosen) if is_counted and not options.get("split") else None
     return LoadedDataset(
         label,
         lambda: _fields(record.examples(chosen, **options), mapping, label),
@@ -75,6 +79,8 @@ def loaded_record(
         origin={
             "split": options.get("split") or protocol.split,
             "revision": options.get("revision") or protocol.revision,
+            **({"published_examples": size} if size is not None and n is None else {}),
+            **({"asked_revision": options["revision"]} if options.get("revision") else {}),
             **_recorded(mapping),
         },
         describe=(lambda: hub.provenance(chosen, **where)) if hub is not None else dict,

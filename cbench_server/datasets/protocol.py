@@ -55,7 +55,7 @@ OWN_WORDS = differs("Models are told the task in words of our own.")
 class Aggregation:
     """How the rows of a config become its figure, and the configs of a dataset that of a suite."""
 
-    rows: Literal["mean", "geometric-mean"] = "mean"
+    rows: Literal["mean", "geometric-mean", "effective-length"] = "mean"
     scores: tuple[str, ...] = ()
     """The scores whose means are combined; empty means the primary score alone."""
     configs: Literal["", "macro", "micro", "categories"] = ""
@@ -63,10 +63,16 @@ class Aggregation:
     of each category's configs, and of those; empty where nothing is published."""
     category: str = ""
     """The category that a config counts in."""
+    suites: tuple[str, ...] = ("all",)
+    """The suites that a config is a part of, where there are any."""
+    bucket: str = ""
+    """A field of the examples, for each value of which the suite is published as well."""
 
     def __str__(self) -> str:
         if self.rows == "geometric-mean":
             text = f"Geometric mean of the means of {', '.join(self.scores)}"
+        elif self.rows == "effective-length":
+            text = "Mean of the rows, and of all lengths the longest that keeps 85% of short ones"
         else:
             text = "Mean of the rows"
         suite = {
@@ -75,7 +81,8 @@ class Aggregation:
             "micro": "; a suite is the mean of all its rows",
             "categories": f"; a suite is the mean of its categories, this one in {self.category}",
         }
-        return f"{text}{suite[self.configs]}."
+        by = f", and for each {self.bucket}" if self.configs and self.bucket else ""
+        return f"{text}{suite[self.configs]}{by}."
 
 
 def uses(*names: str) -> tuple[EvaluatorRef, ...]:
@@ -141,13 +148,15 @@ class DatasetProtocol:
         split: str,
         part: str,
         primary_score: str,
+        settings: str = "",
         prompt: Axis | None = None,
         files: Collection[str] = (),
     ) -> "DatasetProtocol":
         """Return it as a run followed it.
 
-        `split` is the one that was read, `part` says which examples were left out,
-        `primary_score` is the score that counted, and `files` are those of a mirror.
+        `split` is the one that was read, `part` says what else of the data was not as usual,
+        `primary_score` is the score that counted, `settings` says by which other evaluator or
+        settings, and `files` are those of a mirror.
         """
         data = SAME if any(name in self.published for name in files) else self.data
         data = data.with_difference(
@@ -156,7 +165,8 @@ class DatasetProtocol:
         metric = self.metric.with_difference(
             f"The run counts {primary_score or 'no score'} instead of {self.primary_score}."
             if primary_score != self.primary_score
-            else ""
+            else "",
+            settings,
         )
         return replace(self, data=data, metric=metric, prompt=prompt or self.prompt, split=split)
 

@@ -5,7 +5,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from cbench_server.datasets.config_sizes import CONFIG_SIZES
 from cbench_server.datasets.hub.sources import HubSource, Mapper, Part
+from cbench_server.datasets.once import once
 from cbench_server.datasets.protocol import SAME, DatasetProtocol, differs, uses
 from cbench_server.errors import NotFound
 from cbench_server.types import Example
@@ -90,6 +92,19 @@ class DatasetRecord:
     """Set if the examples come from a mirror or the hub: then `load` takes `split`, `revision`,
     `data_dir` and `skip_bad_lines`."""
     protocol: Callable[[str], DatasetProtocol] | None = None
+    reads_mirror: bool = False
+    """Set if the examples are made of rows of a mirror or the hub: then `load` takes `data_dir`."""
+
+    def mirror_option(self, data_dir: str) -> dict[str, str]:
+        """Return the option that says where the mirror is, if a mirror is read at all."""
+        return {"data_dir": data_dir} if self.hub is not None or self.reads_mirror else {}
+
+    def size_of(self, config: str = "") -> int | None:
+        """Return how many examples of a config are published; None where that is not known."""
+        chosen = self.config_of(config)
+        if chosen == self.default_config:
+            return self.size
+        return CONFIG_SIZES.get(self.name, {}).get(chosen)
 
     def protocol_of(self, config: str = "") -> DatasetProtocol:
         """Return what a config measures, the default one when empty."""
@@ -143,7 +158,7 @@ class DatasetRecord:
 
     def examples(self, config: str = "", **options: object) -> Iterator[Example]:
         """Iterate the examples of `config`, or of the default config when empty."""
-        return self.load(self.config_of(config), **options)
+        return map(once, self.load(self.config_of(config), **options))
 
     def config_of(self, asked: str) -> str:
         """Return the config asked for, or the default one; NotFound lists the known ones.

@@ -1,5 +1,6 @@
 """Checks of examples: each needs a text context and a unique id."""
 
+import unicodedata
 from hashlib import blake2b
 
 from cbench_server.errors import BadDataset
@@ -16,7 +17,9 @@ class IdLedger:
     Integers that count up from the first one on, as positions do, are kept as
     a range. Of all other ids it keeps a digest and a position, packed into byte
     strings that are short enough to search: a fifth of the size of a dict,
-    about 27 MB for a million ids. Ids keep their type: 1 and "1" are different.
+    about 27 MB for a million ids. Ids keep their type: 1 and "1" are different. Texts
+    that Unicode holds for the same, such as two ways to write an accent, are one id: people and
+    other programs could not tell their rows apart.
     """
 
     def __init__(self) -> None:
@@ -46,7 +49,9 @@ class IdLedger:
     def _add_digest(self, example_id: str | int, position: int) -> int | None:
         if not self._shards:
             self._shards = [bytearray() for _ in range(_SHARDS)]
-        tag = "s" if isinstance(example_id, str) else "i"
+        tag = "i"
+        if isinstance(example_id, str):
+            tag, example_id = "s", unicodedata.normalize("NFC", example_id)
         text = f"{tag}{example_id}".encode("utf-8", "surrogatepass")
         digest = blake2b(text, digest_size=_DIGEST_BYTES).digest()
         shard = self._shards[int.from_bytes(digest[:2], "big") % _SHARDS]

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from cbench_server.evaluators.context_retention import ContextRetention as ContextRetention
     from cbench_server.evaluators.drop.evaluator import Drop as Drop
     from cbench_server.evaluators.evidence_recall import EvidenceRecall as EvidenceRecall
+    from cbench_server.evaluators.helm_f1 import HelmF1 as HelmF1
     from cbench_server.evaluators.hotpotqa import HotpotQA as HotpotQA
     from cbench_server.evaluators.ifeval import IFEvalChecker as IFEvalChecker
     from cbench_server.evaluators.infinitebench import InfiniteBench as InfiniteBench
@@ -53,6 +54,7 @@ _HOMES = {
     "BigBenchHard": "bbh",
     "Drop": "drop.evaluator",
     "EvidenceRecall": "evidence_recall",
+    "HelmF1": "helm_f1",
     "HotpotQA": "hotpotqa",
     "InfiniteBench": "infinitebench",
     "LoCoMo": "locomo",
@@ -81,6 +83,7 @@ EVALUATORS: Mapping[str, Any] = LazyMapping(
         "context-retention": "ContextRetention",
         "drop": "Drop",
         "evidence-recall": "EvidenceRecall",
+        "helm-f1": "HelmF1",
         "hotpotqa": "HotpotQA",
         "ifeval": "IFEvalChecker",
         "infinitebench": "InfiniteBench",
@@ -111,6 +114,7 @@ __all__ = [
     "ContextRetention",
     "Drop",
     "EvidenceRecall",
+    "HelmF1",
     "HotpotQA",
     "IFEvalChecker",
     "InfiniteBench",

@@ -9,7 +9,7 @@ from typing import Any
 from cbench_server.errors import EvaluatorBroken, InvalidInput
 from cbench_server.evaluators.inputs import ScoreInfo, answer_text
 from cbench_server.sandbox.client import Job, SandboxUnavailable, Verdict, shared_sandbox
-from cbench_server.sandbox.limits import DISK_MB, MEMORY_MB
+from cbench_server.sandbox.limits import DISK_MB, MAX_TIMEOUT_S, MEMORY_MB
 from cbench_server.sandbox.tiers import POLICIES
 from cbench_server.scoring.assessment import is_context_only
 from cbench_server.types import Assessment, Example, Placement, Scores
@@ -50,8 +50,11 @@ class CodeExecution:
         if sandbox not in POLICIES:
             known = ", ".join(POLICIES)
             raise InvalidInput(f'no sandbox policy "{sandbox}"; there are: {known}')
-        if not 0 < timeout < math.inf:
-            raise InvalidInput(f"a timeout of {timeout!r} seconds; it should be above 0")
+        if not 0 < timeout <= MAX_TIMEOUT_S:
+            raise InvalidInput(
+                f"a timeout of {timeout!r} seconds; it should be above 0, and at most "
+                f"{MAX_TIMEOUT_S:g}"
+            )
         self.options = {"timeout": timeout, "sandbox": sandbox, "strip_thinking": strip_thinking}
         self._timeout = float(timeout)
         self._sandbox = shared_sandbox(sandbox)

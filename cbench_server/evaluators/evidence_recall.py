@@ -23,6 +23,8 @@ class EvidenceRecall:
     version = "1"
     description = "Share of the evidence that is in the returned context; verbatim only."
     placement: Placement = "inline"
+    # Words of numbers and letters, none of them twice, take most: 30 ms up to here.
+    inline_limit = 16_000
     reads = "context"
     required_fields = ("evidence",)
     score_infos = (

@@ -118,7 +118,12 @@ def _mention(found: "re.Match[str]", before: str) -> Mention:
 
 
 def _is_denied(before: str) -> bool:
-    before = _LIST_COMMA.sub(" ", before)
+    # Of a plain text, in which no two spaces follow each other, these hold ", nor ".
+    before = before[:-6] + _LIST_COMMA.sub(" ", before[-6:])
+    # Two words more than count, for a fresh start has up to two.
+    head, *tail = before.rsplit(None, _REACH + 2) or [""]
+    if len(tail) == _REACH + 2:
+        before = before[len(head) :]
     words = _FRESH_START.split(before)[-1].split()[-_REACH:]
     if words[-2:] in (["rather", "than"], ["instead", "of"]):
         return True

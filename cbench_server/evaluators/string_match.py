@@ -1,6 +1,5 @@
 """String match: which of the expected strings the response contains, as RULER scores it."""
 
-from collections.abc import Callable
 from typing import Literal, get_args
 
 from cbench_server.errors import InvalidInput
@@ -16,7 +15,8 @@ class StringMatch(ResponseEvaluator):
     """Gives `string_match`: the share of the references found, or 1.0 for any of them.
 
     `mode="all"` is for tasks that ask for every reference, `mode="part"` for
-    those whose references are alternatives. RULER takes no account of case; NoLiMa does.
+    those whose references are alternatives. RULER takes no account of case, nor of
+    which control characters there are; NoLiMa, by `case_sensitive`, takes all as it is.
     """
 
     name = "string-match"
@@ -37,15 +37,17 @@ class StringMatch(ResponseEvaluator):
         if case_sensitive:
             self.options["case_sensitive"] = True
         self._mode = mode
-        self._folded: Callable[[str], str] = str if case_sensitive else str.lower
+        self._case_sensitive = case_sensitive
 
     def score(self, original: Example, processed: Example) -> Scores:
         expected = references(original)
         if not expected:
             return {}
         response = self.response(processed)
-        text = self._folded(response.strip().translate(_CONTROL_TO_NEWLINE).strip())
-        found = [self._folded(reference) in text for reference in expected]
+        if not self._case_sensitive:
+            response = response.strip().translate(_CONTROL_TO_NEWLINE).strip().lower()
+            expected = [reference.lower() for reference in expected]
+        found = [reference in response for reference in expected]
         if self._mode == "part":
             return {"string_match": float(any(found))}
         return {"string_match": sum(found) / len(found)}

@@ -17,6 +17,7 @@ class SubspanExactMatch(ResponseEvaluator):
 
     Unless `first_line` is false, only the first line of the response counts:
     the answer is in the context, so a response that copies the context would be right.
+    With `skip_empty` that is the first one that is not empty, as LLMLingua-2 has it.
     """
 
     name = "subspan-em"
@@ -24,10 +25,16 @@ class SubspanExactMatch(ResponseEvaluator):
     required_fields = ("answer",)
     score_infos = (ScoreInfo("subspan_em", "1.0 if the response contains an answer."),)
 
-    def __init__(self, *, first_line: bool = True, strip_thinking: bool = True) -> None:
+    def __init__(
+        self, *, first_line: bool = True, skip_empty: bool = False, strip_thinking: bool = True
+    ) -> None:
         super().__init__(strip_thinking=strip_thinking)
         self.options = {"first_line": first_line, **self.options}
+        # A run that asks for nothing else is recorded as it always was.
+        if skip_empty:
+            self.options["skip_empty"] = True
         self._first_line = first_line
+        self._skip_empty = skip_empty
 
     def score(self, original: Example, processed: Example) -> Scores:
         expected = references(original)
@@ -35,7 +42,8 @@ class SubspanExactMatch(ResponseEvaluator):
             return {}
         response = self.response(processed)
         if self._first_line:
-            response = response.partition("\n")[0]
+            whole = response.lstrip("\n") if self._skip_empty else response
+            response = whole.partition("\n")[0]
         given = _plain(response)
         return {"subspan_em": float(any(_plain(reference) in given for reference in expected))}
 

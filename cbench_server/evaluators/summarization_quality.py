@@ -20,6 +20,9 @@ class SummarizationQuality(ResponseEvaluator):
     def __init__(self, *, use_stemmer: bool = False, strip_thinking: bool = True) -> None:
         super().__init__(strip_thinking=strip_thinking)
         self.options = {"use_stemmer": use_stemmer, **self.options}
+        if use_stemmer:
+            # nltk's stemmer takes half a second to import.
+            self.placement = "worker"
         self._use_stemmer = use_stemmer
 
     def score(self, original: Example, processed: Example) -> Scores:

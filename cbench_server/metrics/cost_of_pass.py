@@ -1,5 +1,6 @@
 """Cost of a good answer, in tokens and in money."""
 
+import math
 from typing import TYPE_CHECKING
 
 from cbench_server.metrics.protocol import FrameMetric, Values
@@ -13,7 +14,7 @@ class CostOfPass(FrameMetric):
     """Gives `cost_of_pass`: the output tokens of all rows, failed ones too, per passing row.
 
     None where no row passes. What is in US dollars is there only if every row
-    that did not fail reports its `cost_usd`, for a part would flatter.
+    that did not fail has a cost that is known in full, for a part would flatter.
     """
 
     name = "cost-of-pass"
@@ -42,5 +43,5 @@ class CostOfPass(FrameMetric):
             spent[~is_priced] = 0.0
             values |= frame.ratio(spent, passed, everything).named("cost_of_pass_usd")
             values |= frame.mean(spent, is_priced).never_negative().named("mean_cost_usd")
-            values["total_cost_usd"] = float(spent.sum())
+            values["total_cost_usd"] = math.fsum(spent)
         return values

@@ -1,7 +1,7 @@
 """Summary of a run: each metric over the rows of each system."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from numbers import Real
@@ -14,6 +14,7 @@ from cbench_server.results import EvalRow, Summary
 from cbench_server.types import Metric, ScoreInfo
 
 _BATCH = 1000
+_LONGEST_FAILURE = 1000
 
 
 @dataclass(frozen=True)
@@ -55,27 +56,31 @@ class Summarizer:
                 self._systems[system] = self._new_columns()
             self._systems[system].extend([row for row in rows if row.system == system])
 
-    def result(self) -> Summarized:
+    def result(self, unranked: Collection[str] = ()) -> Summarized:
         """Return {system: {key: value}}, the keys in the order of the metrics.
 
         A metric that raises, or gives what is not a number, costs only itself.
+        Systems that are `unranked` have no part in what compares systems.
         """
         # Here, since numpy takes memory that a daemon without finished runs need not spend.
         from cbench_server.metrics.stats.frame import Frame
 
         result = Summarized({})
+        fields: dict[str, dict[str, str | None]] = {system: {} for system in self._systems}
         frames = {name: Frame(columns, self._scores) for name, columns in self._systems.items()}
         for system, frame in frames.items():
             result.headlines[system] = frame.headline
             values = result.summary[system] = Values()
             for metric in self._metrics:
-                _add(values, metric, _attempt(result, metric, lambda m=metric, f=frame: m.over(f)))
-        if len({*result.headlines.values()}) == 1 and not self._is_cost(result):
+                found = _attempt(result, metric, lambda m=metric, f=frame: m.over(f))
+                _add(values, fields[system], metric, found)
+        ranked = {name: each for name, each in result.summary.items() if name not in unranked}
+        if len({result.headlines[name] for name in ranked}) == 1 and not self._is_cost(result):
             for metric in self._metrics:
-                found = _attempt(result, metric, lambda m=metric: m.across(result.summary))
+                found = _attempt(result, metric, lambda m=metric: m.across(ranked))
                 for system, values in found.items():
                     if system in result.summary:
-                        _add(result.summary[system], metric, values)
+                        _add(result.summary[system], fields[system], metric, values)
         return result
 
     def _is_cost(self, result: Summarized) -> bool:
@@ -91,7 +96,7 @@ def _attempt(result: Summarized, metric: FrameMetric, work: Any) -> dict[str, An
     try:
         return _checked(result, metric, dict(work()))
     except Exception as error:
-        result.failures[metric.name] = f"{type(error).__name__}: {error}"
+        _note(result, metric, f"{type(error).__name__}: {error}")
         return {}
 
 
@@ -107,12 +112,18 @@ def _checked(result: Summarized, metric: FrameMetric, values: dict[Any, Any]) ->
             number = float(value)
             found[str(key)] = number if math.isfinite(number) else None
             if found[str(key)] is None:
-                result.failures[metric.name] = f'it gave {number} as "{key}", which is no value'
+                _note(result, metric, f'it gave {number} as "{key}", which is no value')
         else:
-            result.failures[metric.name] = (
-                f'it gave {value!r:.100} as "{key}"; a value should be a number or None'
-            )
+            why = f'it gave {value!r:.100} as "{key}"; a value should be a number or None'
+            _note(result, metric, why)
     return found
+
+
+def _note(result: Summarized, metric: FrameMetric, why: str) -> None:
+    """Keep why a metric lacks something, once, beside what else it lacks."""
+    known = result.failures.get(metric.name, "")
+    if why not in known and len(known) < _LONGEST_FAILURE:
+        result.failures[metric.name] = f"{known}. {why}" if known else why
 
 
 def _is_array_scalar(value: Any) -> bool:
@@ -123,14 +134,26 @@ def _is_array_scalar(value: Any) -> bool:
     return is_numpy and not isinstance(value, str | bytes)
 
 
-def _add(values: Values, metric: FrameMetric, new: Mapping[str, Any]) -> None:
-    """Add a metric's values; a key that another metric has taken gets a name behind it."""
-    taken = {base_key(key) for key in new if values.get(key, new[key]) != new[key]}
+def _add(
+    values: Values, fields: dict[str, str | None], metric: FrameMetric, new: Mapping[str, Any]
+) -> None:
+    """Add a metric's values; a key that another metric has taken gets a name behind it.
+
+    Keys about another score than the one of `fields`, by which they are taken, are named even
+    where the values are the same, so that names do not depend on the rows.
+    """
+    taken = {
+        base_key(key)
+        for key in new
+        if key in values
+        and (values[key] != new[key] or metric.score_field not in (None, fields[base_key(key)]))
+    }
     for key, value in new.items():
         base = base_key(key)
         if base in taken:
             suffix = key[len(base) :] if key.endswith(SUFFIXES) else ""
             key = f"{base}:{metric.score_field or metric.name}{suffix}"
+        fields.setdefault(base_key(key), metric.score_field)
         values[key] = value
 
 

@@ -5,6 +5,7 @@ httpx is imported with the first client: not with this module, because it takes 
 """
 
 import asyncio
+import copy
 import functools
 import json
 import os
@@ -12,11 +13,21 @@ import random
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from cbench_server.errors import CallFailed, InvalidInput
-from cbench_server.models.chat_answer import MAX_WAIT_S, ChatReply, Trouble, parse_reply, refusal
+from cbench_server.limits import MAX_ANSWER_BYTES
+from cbench_server.models.chat_answer import (
+    MAX_WAIT_S,
+    ChatReply,
+    Trouble,
+    not_json,
+    parse_reply,
+    refusal,
+)
+from cbench_server.models.dialling import NotDialled, dialling
 from cbench_server.models.messages import Message
 from cbench_server.results import Failure
 
@@ -26,13 +37,25 @@ if TYPE_CHECKING:
     import httpx
 
 PROBE_SECONDS = 5.0
-MAX_ANSWER_BYTES = 64 * 2**20
+# What is at such an address is elsewhere, or is not asked in this way.
+_NOT_HERE = frozenset({301, 302, 303, 307, 308, 404, 405, 410})
 _MAX_MESSAGE = 400
 _SHORT_KEY = 8
 
 
 class ChatFailed(CallFailed, RuntimeError):
-    """A model gave no answer; `failure` says why and whether asking again may help."""
+    """A model gave no answer; `failure` says why and whether asking again may help.
+
+    `usage` is what the server says that it used all the same, if anything, and
+    `is_free` whether it did not do what was asked, and charges nothing.
+    """
+
+    usage: dict[str, Any] | None = None
+    is_free = False
+
+
+class ModelAway(ChatFailed):
+    """Nobody is there to ask, and nothing was asked."""
 
 
 class ChatClient:
@@ -66,6 +89,7 @@ class ChatClient:
         self._max_retries = max_retries
         self._retry_base_delay = retry_base_delay
         self._jitter = jitter
+        self._dialling = dialling()
         self._clients: dict[asyncio.AbstractEventLoop, httpx.AsyncClient] = {}
 
     async def complete(
@@ -81,36 +105,86 @@ class ChatClient:
         while True:
             attempt += 1
             try:
-                return parse_reply(await self._post(body))
+                reply = parse_reply(await self._post(body))
             except Trouble as trouble:
                 wait = self._wait(trouble, attempt)
                 if wait is None:
                     # Not chained: the message says it all, and has been cleared of the key.
                     raise self._failed(trouble, attempt) from None
+            else:
+                # A server that was given the key may say it back.
+                return replace(reply, content=self._cleared(reply.content))
             await asyncio.sleep(wait)
 
     async def probe(self) -> None:
-        """Make sure that a server is there which takes our key; raise ChatFailed if not.
+        """Make sure that a server of models is there which takes our key; raise ChatFailed if not.
 
-        Asks for the list of models, which costs nothing. A server that has none, or
-        is too busy to say, is there all the same.
+        Asks for the list of models. A server that has none is sent a chat without messages,
+        which none answers with a completion: so nothing is paid for. One that is too busy to
+        say is there all the same.
         """
+        url = self.endpoint.removesuffix("/chat/completions") + "/models"
+        try:
+            status, answer = await self._ask_once("GET", url)
+            if status in _NOT_HERE or (status == 200 and not _is_document(answer)):
+                url = self.endpoint
+                status, answer = await self._ask_once("POST", url, self._nothing)
+        except Trouble as trouble:
+            raise self._failed(trouble, 1, url) from None
+        if status in _NOT_HERE or status == 401 or (status == 501 and url == self.endpoint):
+            raise self._failed(refusal(status, None, answer, now=time.time()), 1, url)
+        if status == 200 and not _is_document(answer):
+            raise self._failed(not_json(answer), 1, url)
+
+    @property
+    def _nothing(self) -> bytes:
+        """A request with all but the messages."""
+        return json.dumps({"model": self.model} if self.model else {}).encode()
+
+    async def _ask_once(
+        self, method: str, url: str, body: bytes | None = None
+    ) -> tuple[int, bytes]:
+        """Return the status and the answer; a status of 0 for a server that breaks off."""
         import httpx
 
-        url = self.endpoint.removesuffix("/chat/completions") + "/models"
         timeout = httpx.Timeout(PROBE_SECONDS)
         try:
-            async with self._client().stream("GET", url, timeout=timeout) as response:
-                if response.status_code != 401:
-                    return
-                trouble = refusal(401, None, await _read(response), now=time.time())
+            async with (
+                asyncio.timeout(PROBE_SECONDS),
+                self._client().stream(method, url, timeout=timeout, content=body) as response,
+            ):
+                return response.status_code, await _read(response)
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-            trouble = Trouble("UNAVAILABLE", f"cannot be reached: {_cause(error)}")
+            raise Trouble("UNAVAILABLE", f"cannot be reached: {_cause(error)}") from None
         except (httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
-            trouble = Trouble("BAD_REQUEST", f"cannot be asked: {_named(error)}")
-        except httpx.HTTPError:
-            return
-        raise self._failed(trouble, 1, url) from None
+            raise Trouble("BAD_REQUEST", f"cannot be asked: {_named(error)}") from None
+        except NotDialled as error:
+            raise Trouble("BAD_REQUEST", f"is not asked: {error}") from None
+        except (httpx.HTTPError, TimeoutError):
+            return 0, b""
+
+    @property
+    def timeout(self) -> float:
+        """Seconds for one attempt."""
+        return self._timeout
+
+    def once(self) -> "ChatClient":
+        """Return a client of the same model that tries once, for who repeats requests itself."""
+        twin = copy.copy(self)
+        twin._max_retries, twin._clients = 0, {}
+        return twin
+
+    def with_body(self, extra: Mapping[str, Any]) -> "ChatClient":
+        """Return a client of the same model whose requests have further keys."""
+        twin = copy.copy(self)
+        twin.extra_body, twin._clients = {**self.extra_body, **extra}, {}
+        return twin
+
+    def wait_after(self, error: CallFailed, attempt: int) -> float | None:
+        """Return the seconds to wait after an attempt that failed; None to give up."""
+        if not error.failure.retryable or attempt > self._max_retries:
+            return None
+        return pause(attempt, self._retry_base_delay, self._jitter(), error.retry_delay)
 
     async def close_connections(self) -> None:
         """Close the connections of the running loop; a later call opens new ones."""
@@ -124,7 +198,9 @@ class ChatClient:
         try:
             return json.dumps(body, ensure_ascii=False, allow_nan=False).encode()
         except (TypeError, ValueError, RecursionError) as error:
-            trouble = Trouble("BAD_REQUEST", f"cannot be sent the request as JSON: {error}")
+            trouble = Trouble(
+                "BAD_REQUEST", f"cannot be sent the request as JSON: {error}", is_free=True
+            )
             raise self._failed(trouble, 0) from None
 
     async def _post(self, body: bytes) -> bytes:
@@ -141,10 +217,25 @@ class ChatClient:
                 "DEADLINE_EXCEEDED", f"did not answer within {self._timeout:g}s", retryable=True
             ) from None
         except (httpx.LocalProtocolError, httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
-            raise Trouble("BAD_REQUEST", f"cannot be asked: {_named(error)}") from None
+            raise Trouble(
+                "BAD_REQUEST", f"cannot be asked: {_named(error)}", is_free=True
+            ) from None
+        except NotDialled as error:
+            raise Trouble("BAD_REQUEST", f"is not asked: {error}", is_free=True) from None
+        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+            raise Trouble(
+                "UNAVAILABLE",
+                f"cannot be reached: {_cause(error)}",
+                retryable=True,
+                is_free=True,
+                is_away=True,
+            ) from None
         except httpx.TransportError as error:
             raise Trouble(
-                "UNAVAILABLE", f"broke off the connection: {_named(error)}", retryable=True
+                "UNAVAILABLE",
+                f"broke off the connection: {_named(error)}",
+                retryable=True,
+                is_free=isinstance(error, httpx.ConnectError | httpx.ConnectTimeout),
             ) from None
         except httpx.HTTPError as error:
             raise Trouble("BAD_RESPONSE", f"cannot be read: {_named(error)}") from None
@@ -167,10 +258,34 @@ class ChatClient:
             # Callers bound how much they ask at once, and `_post` bounds the time.
             limits = httpx.Limits(max_connections=None, max_keepalive_connections=100)
             client = httpx.AsyncClient(
-                headers=headers, timeout=None, limits=limits, verify=_trusted()
+                headers=headers,
+                timeout=None,
+                limits=limits,
+                verify=_trusted(),
+                transport=self._transport(limits),
             )
             self._clients[loop] = client
         return client
+
+    def _transport(self, limits: "httpx.Limits") -> "httpx.AsyncBaseTransport | None":
+        """Return what connects to judged addresses; None where a proxy makes the connections."""
+        import httpx
+
+        from cbench_server.models.guarded_http import GuardedTransport, is_proxied
+
+        if is_proxied(self.endpoint):
+            return None
+        inner = httpx.AsyncHTTPTransport(verify=_trusted(), limits=limits)
+        return GuardedTransport(self._dialling, inner)
+
+    def _cleared(self, text: str) -> str:
+        """Return a text without our key."""
+        if not self._key or self._key not in text:
+            return text
+        # A short key, as for a local server, is also a part of words that are none.
+        edge = r"(?<![\w-])", r"(?![\w-])"
+        bounded = edge if len(self._key) < _SHORT_KEY else ("", "")
+        return re.sub(re.escape(self._key).join(bounded), "[key]", text)
 
     def _wait(self, trouble: Trouble, attempt: int) -> float | None:
         """Return the seconds to wait before the next attempt; None to give up."""
@@ -180,12 +295,7 @@ class ChatClient:
 
     def _failed(self, trouble: Trouble, attempts: int, url: str = "") -> ChatFailed:
         times = f", asked {attempts} times," if attempts > 1 else ""
-        text = str(trouble)
-        if self._key:
-            # A short key, as for a local server, is also a part of words that are none.
-            edge = r"(?<![\w-])", r"(?![\w-])"
-            bounded = edge if len(self._key) < _SHORT_KEY else ("", "")
-            text = re.sub(re.escape(self._key).join(bounded), "[key]", text)
+        text = self._cleared(str(trouble))
         if len(text) > _MAX_MESSAGE:
             text = text[:_MAX_MESSAGE] + "…"
         failure = Failure(
@@ -195,7 +305,10 @@ class ChatClient:
             attempts=attempts,
             retryable=trouble.retryable,
         )
-        return ChatFailed(failure, trouble.retry_after)
+        kind = ModelAway if trouble.is_away else ChatFailed
+        failed = kind(failure, trouble.retry_after)
+        failed.usage, failed.is_free = trouble.usage, trouble.is_free
+        return failed
 
 
 def load_http() -> None:
@@ -250,6 +363,14 @@ def _cause(error: BaseException) -> str:
     return str(error) or type(error).__name__
 
 
+def _is_document(answer: bytes) -> bool:
+    """Whether it is a JSON object, as a list of models is, and not the page of a web site."""
+    try:
+        return isinstance(json.loads(answer), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
 def _named(error: Exception) -> str:
     return f"{type(error).__name__}: {error}".removesuffix(": ")
 
@@ -257,7 +378,8 @@ def _named(error: Exception) -> str:
 def _checked_host(base_url: str) -> str:
     # The URL is not quoted where it may hold a password or a key.
     parts = urlsplit(base_url)
-    if "@" in parts.netloc or parts.query or parts.fragment:
+    # An empty query or fragment is one all the same, and would swallow the path that is added.
+    if "@" in parts.netloc or "?" in base_url or "#" in base_url:
         raise InvalidInput(
             "a base URL has no user, password, query or fragment, since URLs are shown and "
             "stored; pass the key as api_key"

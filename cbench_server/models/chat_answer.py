@@ -13,6 +13,8 @@ RETRIED_STATUSES = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
 MAX_WAIT_S = 120.0
 """The longest wait between attempts; a server that asks for more is given up on."""
 _EXCERPT = 3000
+MAX_ERROR_BYTES = 64 * 1024
+"""Of an answer that says what is wrong; a longer one is not read."""
 OVERFLOW = "CONTEXT_OVERFLOW"
 """Why a request fails whose prompt does not fit the model's window."""
 # As OpenAI, vLLM, llama.cpp, Anthropic, Google and others say it.
@@ -50,11 +52,19 @@ class Trouble(Exception):
         *,
         retryable: bool = False,
         retry_after: float | None = None,
+        is_free: bool = False,
+        is_away: bool = False,
     ) -> None:
         super().__init__(message)
+        self.is_away = is_away
+        """Whether nobody was there, so that nothing was asked."""
         self.reason = reason
         self.retryable = retryable
         self.retry_after = retry_after
+        self.is_free = is_free
+        """Whether the server did not do what was asked, so that nothing is charged for it."""
+        self.usage: dict[str, Any] | None = None
+        """What an answer that cannot be used says of its usage."""
 
 
 def parse_reply(answer: bytes) -> ChatReply:
@@ -62,23 +72,35 @@ def parse_reply(answer: bytes) -> ChatReply:
     try:
         document = json.loads(answer)
     except (ValueError, RecursionError):
-        raise Trouble(
-            "BAD_RESPONSE", f"answered with something that is not JSON: {_excerpt(answer)}"
-        ) from None
+        raise not_json(answer) from None
     try:
         choice = document["choices"][0]
         content = choice["message"].get("content")
     except (KeyError, IndexError, TypeError, AttributeError):
-        raise Trouble(
-            "BAD_RESPONSE", f"answered without choices[0].message: {_excerpt(answer)}"
-        ) from None
+        raise _unusable(f"answered without choices[0].message: {_told(answer)}", document) from None
     if content is not None and not isinstance(content, str):
-        raise Trouble("BAD_RESPONSE", f"answered with content that is not text: {_excerpt(answer)}")
+        raise _unusable(f"answered with content that is not text: {_told(answer)}", document)
     return ChatReply(
         content or "",
         _usage(document.get("usage")),
         finish_reason=_text(choice.get("finish_reason")),
         model=_text(document.get("model")),
+    )
+
+
+def _unusable(message: str, document: Any) -> Trouble:
+    """Say what is wrong with an answer, which may have been charged for all the same."""
+    trouble = Trouble("BAD_RESPONSE", message)
+    if isinstance(document, dict):
+        trouble.usage = _usage(document.get("usage"))
+    return trouble
+
+
+def not_json(answer: bytes) -> Trouble:
+    """Make of an answer, such as the page of a web site, what is wrong with it."""
+    page = ", a web page" if answer.lstrip()[:1] == b"<" else ""
+    return Trouble(
+        "BAD_RESPONSE", f"answered with something that is not JSON: {len(answer):,} bytes{page}"
     )
 
 
@@ -125,9 +147,10 @@ def refusal(status: int, wait: str | None, answer: bytes, *, now: float) -> Trou
         reason = OVERFLOW
     return Trouble(
         reason,
-        f"answered {status}{phrase}{asking}: {_excerpt(answer)}",
+        f"answered {status}{phrase}{asking}{_reported(status, answer)}",
         retryable=is_retryable,
         retry_after=seconds,
+        is_free=True,
     )
 
 
@@ -157,9 +180,35 @@ def _seconds_until(date: str, now: float) -> float | None:
         return None
 
 
+def _reported(status: int, answer: bytes) -> str:
+    """Return the error that a server of models reports, to go on a sentence; else nothing."""
+    said = _error_in(answer) if 400 <= status < 500 else ""
+    return f": {said}" if said else ""
+
+
+def _told(answer: bytes) -> str:
+    return _error_in(answer) or f"{len(answer):,} bytes"
+
+
+def _error_in(answer: bytes) -> str:
+    """Return the `error` of an answer; empty if it has none.
+
+    Nothing else of an answer is told: it may come from a service that was never meant to be
+    asked, and hold what only its own users may read.
+    """
+    try:
+        document = json.loads(answer[:MAX_ERROR_BYTES])
+        # As most servers say it, or as vLLM does.
+        error = document if document.get("object") == "error" else document["error"]
+    except (ValueError, RecursionError, TypeError, KeyError, AttributeError):
+        return ""
+    if isinstance(error, dict):
+        error = error.get("message") or error.get("type") or error.get("code")
+    return f'"{" ".join(str(error)[:_EXCERPT].split())}"' if error else ""
+
+
 def _excerpt(answer: bytes) -> str:
-    text = " ".join(answer[:_EXCERPT].decode("utf-8", "replace").split())
-    return f'"{text}"' if text else "nothing"
+    return " ".join(answer[:_EXCERPT].decode("utf-8", "replace").split())
 
 
 def _text(value: object) -> str:

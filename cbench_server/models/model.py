@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from cbench_server.errors import CallFailed
-from cbench_server.models.chat import ChatClient
+from cbench_server.models.account import Account
+from cbench_server.models.chat import ChatClient, ChatFailed, ModelAway
 from cbench_server.models.chat_answer import OVERFLOW, ChatReply
 from cbench_server.models.messages import Message, opening
 from cbench_server.results import PROMPT_CUT, PROMPT_OVER_WINDOW, Failure
+from cbench_server.spec import PriceRef
 
 _CUT = frozenset({"length", "max_tokens", "MAX_TOKENS", "model_length"})
 _LIMITS = ("max_tokens", "max_completion_tokens")
@@ -38,6 +40,7 @@ class Model:
         client: Makes one attempt per request; whoever asks decides on others.
         origin: Whom to blame for a failure: `reader`, or `system` for a model under test.
         context_window: How many tokens fit into it, prompt and answer together.
+        price: What it charges; None if nobody knows.
     """
 
     def __init__(
@@ -47,10 +50,12 @@ class Model:
         origin: str,
         system_prompt: str = "",
         context_window: int | None = None,
+        price: PriceRef | None = None,
     ) -> None:
         self.client = client
         self.origin = origin
         self.context_window = context_window
+        self.price = price
         self._system_prompt = system_prompt
 
     def settings(self, max_tokens: int | None, stop: Sequence[str]) -> dict[str, Any]:
@@ -74,24 +79,46 @@ class Model:
         whole = sent_tokens + self.answer_limit(settings)
         return (PROMPT_OVER_WINDOW,) if whole > self.context_window else ()
 
+    def whole(self, messages: Sequence[Message]) -> list[Message]:
+        """Return messages as they are sent, with the system prompt."""
+        if self._system_prompt and not any(each.get("role") == "system" for each in messages):
+            return [*opening(self._system_prompt), *messages]
+        return list(messages)
+
     async def ask(
-        self, messages: Sequence[Message], settings: Mapping[str, Any], timeout: float
+        self,
+        messages: Sequence[Message],
+        settings: Mapping[str, Any],
+        timeout: float,
+        account: Account | None = None,
     ) -> tuple[ChatReply, float]:
-        """Make one request; return the reply and its seconds, or raise CallFailed."""
-        whole = list(messages)
-        if self._system_prompt and not any(each.get("role") == "system" for each in whole):
-            whole = [*opening(self._system_prompt), *whole]
+        """Make one request; return the reply and its seconds, or raise CallFailed.
+
+        What it costs goes on the `account`, whose budget may refuse it.
+        """
+        whole = self.whole(messages)
+        limit = self.answer_limit(settings)
+        payment = await (account or Account()).open(self.origin, self.price, whole, limit)
         started = time.perf_counter()
         try:
             async with asyncio.timeout(timeout):
                 reply = await self.client.complete(whole, settings)
+            seconds = time.perf_counter() - started
+            payment.answered(reply.usage)
         except TimeoutError:
             message = f"the {self._word} did not answer within {timeout:g}s"
             raise CallFailed(Failure(self.origin, "DEADLINE_EXCEEDED", message)) from None
-        except CallFailed as error:
+        except ChatFailed as error:
+            if error.is_free:
+                payment.refused()
+            elif error.usage is not None:
+                payment.answered(error.usage)
             failure = replace(error.failure, origin=self.origin)
-            raise CallFailed(_explained(failure, settings), error.retry_delay) from None
-        return reply, time.perf_counter() - started
+            kind = ModelAway if isinstance(error, ModelAway) else CallFailed
+            raise kind(_explained(failure, settings), error.retry_delay) from None
+        finally:
+            payment.lost()
+        return reply, seconds
 
     @property
     def _word(self) -> str:

@@ -3,17 +3,18 @@
 import asyncio
 import statistics
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from cbench_server.errors import CallFailed
-from cbench_server.models.chat import pause
+from cbench_server.errors import CallFailed, ComponentAway, EvaluatorBroken
+from cbench_server.models.account import Account
+from cbench_server.models.chat import ModelAway, pause
 from cbench_server.models.chat_answer import ChatReply
 from cbench_server.models.level import Level
 from cbench_server.models.messages import Message
 from cbench_server.models.model import Model, Said, is_cut
-from cbench_server.results import ANSWER_CUT, PROMPT_CUT
+from cbench_server.results import ANSWER_CUT, PROMPT_CUT, Failure
 from cbench_server.types import Example
 
 _OVERLOADED = frozenset({"RESOURCE_EXHAUSTED", "DEADLINE_EXCEEDED"})
@@ -24,6 +25,9 @@ _ENOUGH_SEEN = 8
 _LEAST_SHARE = 0.4
 _LEAST_OF_USUAL = 0.7
 _LEAST_MISSING = 64
+
+
+Through = Callable[[str, Callable[[], Awaitable[Said]]], Awaitable[Said]]
 
 
 class Reader:
@@ -42,6 +46,8 @@ class Reader:
         self._level = level or Level()
         self._timeout = timeout
         self._shares: deque[float] = deque(maxlen=_SEEN)
+        self.through: Through | None = None
+        """Waits for a model that is away; without it requests fail when their time is up."""
 
     @staticmethod
     def is_needed(processed: Example) -> bool:
@@ -54,8 +60,35 @@ class Reader:
         settings: Mapping[str, Any],
         timeout: float,
         sent_tokens: int | None = None,
+        account: Account | None = None,
     ) -> Said:
-        """Return the answer; raise CallFailed with the reader to blame."""
+        """Return the answer; raise CallFailed with the reader to blame.
+
+        Every request is paid for by the `account`.
+        """
+        if self.through is None:
+            return await self._read(messages, settings, timeout, sent_tokens, account)
+
+        async def ask() -> Said:
+            try:
+                return await self._read(messages, settings, timeout, sent_tokens, account)
+            except ModelAway as error:
+                raise ComponentAway(str(error), was_asked=False) from error
+
+        try:
+            return await self.through("the reader", ask)
+        except EvaluatorBroken as error:
+            failure = Failure("reader", "UNAVAILABLE", str(error), attempts=2)
+            raise CallFailed(failure) from error
+
+    async def _read(
+        self,
+        messages: Sequence[Message],
+        settings: Mapping[str, Any],
+        timeout: float,
+        sent_tokens: int | None,
+        account: Account | None,
+    ) -> Said:
         requests = abandoned = 0
         timeout = self._timeout or timeout
         patience = timeout
@@ -64,7 +97,7 @@ class Reader:
             requests += 1
             is_crowded = self._level.in_flight > 1
             try:
-                reply, seconds = await self.model.ask(messages, settings, timeout)
+                reply, seconds = await self.model.ask(messages, settings, timeout, account)
             except CallFailed as error:
                 failure = replace(error.failure, attempts=requests)
                 is_late = failure.reason == "DEADLINE_EXCEEDED"
@@ -74,6 +107,8 @@ class Reader:
                     wait = 0.0 if is_crowded and abandoned == 1 else None
                 else:
                     wait = self._wait(error, requests)
+                    if self.through is not None and isinstance(error, ModelAway):
+                        raise
                 if wait is None or (patience := patience - wait) <= 0:
                     raise CallFailed(failure) from error
             except BaseException:

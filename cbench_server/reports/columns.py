@@ -4,17 +4,34 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from cbench_server.metrics import METRICS
+from cbench_server.metrics import METRICS, reported_compression
 from cbench_server.metrics.stats.estimate import base_key
 from cbench_server.results import Summary
 from cbench_server.texts import numbers
 
 Values = Mapping[str, float | None]
 
+UNKNOWN = "unknown"
+"""Shown where nothing tells what a system left of the context."""
+REPORTED = "reported"
+"""Shown behind what the endpoints say of themselves."""
+
 DATASET_PREFIX = "dataset:"
 _EVERY_SCORE = ("mean_score:", "num_scored:")
+# What has tables of its own.
+_OTHER_TABLES = (
+    DATASET_PREFIX,
+    "suite:",
+    "suite_unscored:",
+    "group:",
+    "group_rows:",
+    "num_groups:",
+)
 
-_BUILTIN_KEYS = tuple(key for metric in METRICS.values() for key in cast(Any, metric).keys)
+_BUILTIN_KEYS = (
+    *(key for metric in METRICS.values() for key in cast(Any, metric).keys),
+    *reported_compression.KEYS,
+)
 
 
 @dataclass(frozen=True)
@@ -51,14 +68,40 @@ def _passed(values: Values) -> str:
 
 def _context(values: Values) -> str:
     saved = values.get("context_compression")
-    return numbers.change(None if saved is None else -saved)
+    if saved is not None:
+        return numbers.change(-saved)
+    reported = values.get("reported_compression")
+    return UNKNOWN if reported is None else f"{numbers.change(-reported)} {REPORTED}"
 
 
 def _tokens(values: Values) -> str:
-    before, after = values.get("mean_input_tokens"), values.get("mean_output_tokens")
-    if before is None and after is None:
+    before, after = values.get("mean_context_tokens_in"), values.get("mean_context_tokens_out")
+    if before is not None:
+        return f"{numbers.count(before)} → {numbers.count(after)}"
+    before, after = values.get("mean_direct_prompt_tokens"), values.get("mean_own_prompt_tokens")
+    if before is None:
         return numbers.MISSING
-    return f"{numbers.count(before)} → {numbers.count(after)}"
+    return f"{numbers.count(before)} → {numbers.count(after)} {REPORTED}"
+
+
+def _cost(values: Values) -> str:
+    """Show what a system's rows cost in all, and each; at least that, if it is not all known."""
+    whole, each = values.get("cost_usd"), values.get("mean_cost_usd")
+    if whole is None:
+        return "unknown" if values.get("num_cost_unknown") else numbers.MISSING
+    if values.get("num_cost_unknown"):
+        return f"≥ {numbers.usd(whole)}"
+    return numbers.usd(whole) if each is None else f"{numbers.usd(whole)} ({numbers.usd(each)})"
+
+
+def _reported(name: str) -> Callable[[Values], str]:
+    def show(values: Values) -> str:
+        mean, whole = values.get(f"mean_{name}"), values.get(f"total_{name}")
+        if mean is None or whole is None:
+            return numbers.count(mean)
+        return f"{numbers.count(mean)} ({numbers.count(whole)})"
+
+    return show
 
 
 # A judge's mean is what its owner pays for, whichever score counts.
@@ -68,18 +111,22 @@ HEADLINE = (
     Column("Score", ("mean_score_with_failures", "mean_score"), _score),
     Column("95% CI", ("mean_score_with_failures_ci_low", "mean_score_ci_low"), _interval),
     Column("Geometric mean", ("geometric_mean",), _one("geometric_mean", numbers.score)),
+    Column("Effective length", ("effective_length",), _one("effective_length", numbers.count)),
     Column("Passed", ("pass_rate_with_failures", "pass_rate"), _passed),
     *(
         Column(name, (f"mean_score:{name}",), _one(f"mean_score:{name}", numbers.score))
         for name in _JUDGES
     ),
     Column("Context", ("context_compression",), _context),
-    Column("Tokens", ("mean_input_tokens", "mean_output_tokens"), _tokens),
+    Column("Tokens", ("mean_context_tokens_in", "mean_direct_prompt_tokens"), _tokens),
     Column("p50", ("latency_median",), _one("latency_median", numbers.seconds)),
     Column("p95", ("latency_p95",), _one("latency_p95", numbers.seconds)),
     Column(
         "Ingest/turn", ("ingest_per_turn_median",), _one("ingest_per_turn_median", numbers.seconds)
     ),
+    Column("Prompt (sum)", ("mean_prompt_tokens",), _reported("prompt_tokens")),
+    Column("Answer (sum)", ("mean_completion_tokens",), _reported("completion_tokens")),
+    Column("US$ (each)", ("cost_usd", "num_cost_unknown"), _cost),
 )
 TIME_TITLES = ("p50", "p95")
 
@@ -101,7 +148,7 @@ def headline_columns(
     shown = {key for column in HEADLINE for key in column.keys}
     if not all_keys:
         shown.update(_BUILTIN_KEYS)
-    hidden = (DATASET_PREFIX,) if all_keys else (DATASET_PREFIX, *_EVERY_SCORE)
+    hidden = (*_OTHER_TABLES, *(() if all_keys else _EVERY_SCORE))
     for key in main_keys(summary):
         if key not in shown and not key.startswith(hidden):
             columns.append(Column(key, (key,), _metric(key)))

@@ -6,7 +6,7 @@ from typing import Any
 
 from cbench_server.comparison.tables import FLIPS_SHOWN, tables_of
 from cbench_server.comparison.values import Comparison
-from cbench_server.reports.markdown import escape
+from cbench_server.reports.markdown import escape, grid_to_markdown
 from cbench_server.texts.grid import Grid, printable, to_text
 
 
@@ -29,7 +29,7 @@ def to_markdown(comparison: Comparison, flips: int = FLIPS_SHOWN) -> str:
     parts = ["# Comparison", "\n".join(f"- {escape(each)}" for each in comparison.sentences)]
     for table in tables_of(comparison, flips):
         title = f"## {escape(table.title)}\n\n" if table.title else ""
-        parts.append(title + _markdown_grid(table))
+        parts.append(title + grid_to_markdown(table))
     if comparison.notes:
         parts.append("\n".join(f"*{escape(each)}*" for each in comparison.notes))
     return "\n\n".join(parts) + "\n"
@@ -40,10 +40,6 @@ def to_dict(comparison: Comparison) -> dict[str, Any]:
     document = asdict(comparison)
     for pair, plain in zip(comparison.pairs, document["pairs"], strict=True):
         plain["is_claimed"] = pair.is_claimed
+    for group, plain in zip(comparison.groups, document["groups"], strict=True):
+        plain["pair"]["is_claimed"] = group.pair.is_claimed
     return document
-
-
-def _markdown_grid(grid: Grid) -> str:
-    rule = ("---" if grid.is_left(column) else "---:" for column in range(len(grid.header)))
-    lines = [map(escape, grid.header), rule, *(map(escape, row) for row in grid.rows)]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)

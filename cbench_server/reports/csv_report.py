@@ -5,6 +5,7 @@ import io
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from cbench_server.reports.row_columns import WITHOUT_COLUMN, Found, value_of
 from cbench_server.results import EvalRow
 from cbench_server.texts.numbers import is_missing
 
@@ -21,52 +22,41 @@ _FIELDS = (
     "context_tokens_out",
     "latency",
     "attempts",
+    "ingest_time",
 )
 LEFT_OUT = (
-    "scores",
-    "metadata",
-    "ordinal",
-    "usage",
+    *WITHOUT_COLUMN,
     "queue_time",
     "scoring_time",
     "reader_time",
-    "reader_usage",
     "reused",
     "group",
-    "details",
-    "evaluator_failures",
-    "processed",
-    "ingest_time",
-    "stored_bytes",
-    "carried",
-    "context_only",
-    "not_applicable",
-    "handler_seconds",
-    "calls_in_flight",
-    "alone",
-    "finish_reason",
-    "marks",
-    "cost_usd",
-    "groups",
 )
-"""Fields of a row without a column; each score has its own."""
+"""Fields of a row without a column; each score and each field to group by has its own."""
 
 
 def to_csv(read: Callable[[], Iterable[EvalRow]]) -> Iterator[str]:
     """Render rows line by line, failed ones with an empty score.
 
-    The rows are read twice, the first time for the names of the scores, so
+    The rows are read twice, the first time for the names of scores and groups, so
     that they need not fit in memory. Text that a spreadsheet would run as a
     formula begins with an apostrophe.
     """
-    scores = sorted({name for row in read() for name in row.scores})
-    yield _line([*_FIELDS, *map(_cell, scores), "failure", "failure_message"])
+    found = Found()
+    for row in read():
+        found.see(row)
+    scores, groups, money = found.scores, found.groups, found.money
+    titles = [*scores, *(f"group:{name}" for name in groups), *money]
+    yield _line([*_FIELDS, *map(_cell, titles), "marks", "failure", "failure_message"])
     for row in read():
         failure = row.failure
         yield _line(
             [
                 *(_cell(getattr(row, name)) for name in _FIELDS),
                 *(_cell(row.scores.get(name)) for name in scores),
+                *(_cell(row.groups.get(name)) for name in groups),
+                *(_cell(value_of(row, name)) for name in money),
+                " ".join(row.marks),
                 _cell(failure.reason if failure else None),
                 _cell(failure.message if failure else None),
             ]

@@ -5,6 +5,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
+from cbench_server.reports.groups import plain_groups
 from cbench_server.reports.judges import MARK, marked_scores
 from cbench_server.results import EvalRow, row_to_dict, strict_json
 from cbench_server.spec import Run
@@ -40,15 +41,18 @@ def run_to_dict(run: Run) -> dict[str, Any]:
         "completed_rows": run.completed_rows,
         "failed_rows": run.failed_rows,
         "systems": list(run.systems),
+        "roles": {name: role for name in run.systems if (role := run.role_of(name))},
         "progress": {system: asdict(progress) for system, progress in run.progress.items()},
         "failure": None if run.failure is None else asdict(run.failure),
         "waiting_reason": run.waiting_reason or None,
         "parent_run_id": run.parent_run_id or None,
+        "created_by": run.created_by or None,
         "labels": run.spec.labels,
         "spec": asdict(run.spec),
         "notes": [asdict(note) for note in run.notes],
         "marks": dict.fromkeys(sorted(marked_scores(run)), MARK),
         "summary": run.summary,
+        "groups": plain_groups(run.systems, run.summary),
         "timing": run.timing,
         "config": run.config,
     }

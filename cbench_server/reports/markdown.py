@@ -2,10 +2,14 @@
 
 from collections.abc import Mapping
 
-from cbench_server.reports.columns import main_keys
+from cbench_server.metrics.per_group import PREFIX as GROUP
+from cbench_server.metrics.per_group import ROWS as GROUP_ROWS
+from cbench_server.reports.columns import UNKNOWN, main_keys
+from cbench_server.reports.groups import group_tables
+from cbench_server.reports.table import RowFacts, reading_notes
 from cbench_server.results import Summary
 from cbench_server.spec import Run
-from cbench_server.texts.grid import printable
+from cbench_server.texts.grid import Grid, printable
 from cbench_server.texts.numbers import of_metric
 
 # Characters with a meaning in Markdown, or in the HTML it allows. An underscore
@@ -14,21 +18,26 @@ _SPECIAL = str.maketrans({character: f"\\{character}" for character in "\\|<>`*[
 
 
 def run_to_markdown(run: Run) -> str:
-    """Render a stored run."""
+    """Render a stored run, with what a reader of its figures must know."""
     per_system = [progress.completed for progress in run.progress.values()]
-    return to_markdown(run.summary, run.timing, max(per_system, default=0) // run.spec.repeats)
+    text = to_markdown(run.summary, run.timing, max(per_system, default=0) // run.spec.repeats)
+    notes = [f"- {escape(line)}" for line in reading_notes(run, RowFacts())]
+    return "\n".join([text, "## Notes", "", *notes, ""]) if notes else text
 
 
 def to_markdown(summary: Summary, timing: Mapping[str, float], examples: int) -> str:
     """Render every metric of every system, the time each took, and the number of examples."""
     parts = ["# Evaluation Results"]
-    keys = main_keys(summary)
+    # Groups are many, so each field has a table of its own.
+    keys = [key for key in main_keys(summary) if not key.startswith((GROUP, GROUP_ROWS))]
     if not summary:
         parts.append("There are no results.")
     elif not keys:
         parts.append("There are no metrics.")
     else:
         parts.append(_table(summary, keys))
+    for grid in group_tables([*summary], summary):
+        parts.append(f"## {escape(grid.title)}\n\n{grid_to_markdown(grid)}")
     if timing:
         lines = [f"- {escape(system)}: {seconds:.2f}s" for system, seconds in timing.items()]
         parts.append("\n".join(["## Timing", "", *lines]))
@@ -39,6 +48,13 @@ def to_markdown(summary: Summary, timing: Mapping[str, float], examples: int) ->
 def escape(text: str) -> str:
     """Escape text from elsewhere, so that Markdown shows it as it is."""
     return printable(text).translate(_SPECIAL)
+
+
+def grid_to_markdown(grid: Grid) -> str:
+    """Render a table."""
+    rule = ["---" if grid.is_left(column) else "---:" for column in range(len(grid.header))]
+    cells = [[*map(escape, grid.header)], rule, *([*map(escape, row)] for row in grid.rows)]
+    return "\n".join(map(_line, cells))
 
 
 def _table(summary: Summary, keys: list[str]) -> str:
@@ -54,6 +70,8 @@ def _table(summary: Summary, keys: list[str]) -> str:
 def _estimate(values: Mapping[str, float | None], key: str) -> str:
     """Write a value, and its 95 % interval where there is one."""
     low, high = values.get(f"{key}_ci_low"), values.get(f"{key}_ci_high")
+    if key == "context_compression" and values.get(key) is None:
+        return UNKNOWN
     text = of_metric(key, values.get(key))
     if low is None or high is None:
         return text

@@ -13,6 +13,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from cbench_server.reports.heat_map import HeatMap
 from cbench_server.reports.page_head import page_head
 from cbench_server.reports.page_rows import PageRows
 from cbench_server.reports.report import Report
@@ -24,11 +25,13 @@ from cbench_server.results import strict_json
 def to_html(report: Report) -> Iterator[str]:
     """Write the page piece by piece; its size is bounded, however long the run."""
     script, style = _asset("report.js"), _asset("report.css")
-    found = tally(report.rows())
+    heat = HeatMap()
+    found = tally(heat.noting(report.rows()))
     yield _opening(_title(report), script, style, to_table(report.run, found.facts))
     rows = PageRows(report)
     yield from rows.elements()
     head = page_head(report.run, found, report.compare())
+    head["heat"] = heat.cells()
     head["shown"] = {
         "rows": rows.shown,
         "text_limit": rows.text_limit,
@@ -39,7 +42,7 @@ def to_html(report: Report) -> Iterator[str]:
 
 
 def _title(report: Report) -> str:
-    return f"{', '.join(report.run.systems)}: {report.run.run_id or 'evaluation'}"
+    return f"{', '.join(report.run.ranked)}: {report.run.run_id or 'evaluation'}"
 
 
 def _opening(title: str, script: str, style: str, table: str) -> str:

@@ -22,6 +22,10 @@ def page_comparison(comparison: Comparison) -> dict[str, Any]:
     return {
         "notes": list(comparison.notes),
         "pairs": [_pair(pair) for pair in comparison.pairs],
+        "groups": [
+            {"field": each.field, "group": each.group, **_difference(each.pair)}
+            for each in comparison.groups
+        ],
         "fronts": [
             {
                 "axis": front.axis,
@@ -34,7 +38,7 @@ def page_comparison(comparison: Comparison) -> dict[str, Any]:
     }
 
 
-def _pair(pair: PairedDifference) -> dict[str, Any]:
+def _difference(pair: PairedDifference) -> dict[str, Any]:
     low, high = pair.difference.low, pair.difference.high
     interval = ""
     if low is not None and high is not None:
@@ -42,17 +46,23 @@ def _pair(pair: PairedDifference) -> dict[str, Any]:
     return {
         "a": pair.a,
         "b": pair.b,
-        "score": pair.score,
-        "sentence": pair.sentence,
         "claimed": pair.is_claimed,
         "examples": pair.examples,
         "difference": _points(pair.difference.value, pair),
         "interval": interval,
-        "unit": "points" if pair.in_points else "",
         "value": pair.difference.value,
         "low": low,
         "high": high,
         "p": _probability(pair.p_adjusted),
+    }
+
+
+def _pair(pair: PairedDifference) -> dict[str, Any]:
+    return {
+        **_difference(pair),
+        "score": pair.score,
+        "sentence": pair.sentence,
+        "unit": "points" if pair.in_points else "",
         "test": pair.test,
         "tally": [pair.wins, pair.ties, pair.losses],
         "detectable": _points(pair.minimum_detectable, pair).lstrip("+"),

@@ -6,13 +6,18 @@ from typing import Any
 from cbench_server import __version__
 from cbench_server.comparison import Comparison
 from cbench_server.metrics.stats.estimate import base_key
-from cbench_server.reports.columns import Column, Values
+from cbench_server.reports.columns import TIME_TITLES, Column, Values
 from cbench_server.reports.distributions import score_distributions, stage_times
 from cbench_server.reports.json_report import iso_time
 from cbench_server.reports.judges import sensitivity_notes
 from cbench_server.reports.page_comparison import page_comparison
+from cbench_server.reports.page_groups import page_groups, page_suites, score_cell
+from cbench_server.reports.page_sweep import page_sweep
 from cbench_server.reports.scores import COUNT, MEAN, score_names
+from cbench_server.reports.suites import dataset_names
+from cbench_server.reports.sweeps import listed
 from cbench_server.reports.table import (
+    MOST_ACROSS,
     by_dataset,
     reading_notes,
     shown_columns,
@@ -38,10 +43,13 @@ def page_head(run: Run, found: Tally, comparison: Comparison | None) -> dict[str
         "notes": _notes(run, found),
         "headline": _headline(run, found),
         "comparison": page_comparison(comparison) if comparison else None,
+        "sweep": page_sweep(run),
         "scores": _scores(run),
-        "datasets": _datasets(run),
-        "distributions": score_distributions(found, run.systems),
-        "times": stage_times(found, run.systems),
+        "suites": page_suites(run),
+        **_datasets(run),
+        "groups": page_groups(run),
+        "distributions": score_distributions(found, listed(run)),
+        "times": stage_times(found, listed(run)),
         "failures": _failures(found),
     }
 
@@ -49,7 +57,8 @@ def page_head(run: Run, found: Tally, comparison: Comparison | None) -> dict[str
 def _systems(run: Run, comparison: Comparison | None) -> list[str]:
     """Name the run's own systems, whose numbers the rows use, then those compared with."""
     compared = comparison.systems if comparison else ()
-    return list(dict.fromkeys([*run.systems, *compared]))
+    own = [f"{name} (anchor)" if name in run.anchors else name for name in run.systems]
+    return list(dict.fromkeys([*own, *compared]))
 
 
 def _run(run: Run) -> dict[str, Any]:
@@ -61,7 +70,7 @@ def _run(run: Run) -> dict[str, Any]:
         "took": numbers.seconds(took),
         "rows": run.completed_rows,
         "failed": run.failed_rows,
-        "datasets": [ref.label for ref in run.spec.datasets],
+        "datasets": dataset_names(run),
         "labels": run.spec.labels,
         "parent": run.parent_run_id,
     }
@@ -88,10 +97,17 @@ def _headline(run: Run, found: Tally) -> dict[str, Any]:
     ]
     header = ["System", *(title_of(column, run, found.facts) for column in shown), "Failed"]
     rows = []
-    for system in run.systems:
+    for system in listed(run):
         values, progress = run.summary.get(system, {}), run.progress.get(system)
         failed = {"text": numbers.count(progress.failed if progress else None)}
-        rows.append([{"text": system}, *(_cell(column, values) for column in shown), failed])
+        is_added = run.is_added(system)
+        line: list[Cell] = [
+            {"text": numbers.MISSING}
+            if is_added and column.title in TIME_TITLES
+            else _cell(column, values)
+            for column in shown
+        ]
+        rows.append([{"text": system}, *line, failed])
     titles, cells = with_standing(run, found.facts, header, rows)
     return {"titles": [*titles], "rows": [[*line] for line in cells]}
 
@@ -114,16 +130,25 @@ def _interval(values: Values, key: str, show: Any) -> Cell:
     return {} if numbers.MISSING in shown else {"low": low, "high": high, "interval": shown}
 
 
-def _datasets(run: Run) -> dict[str, Any] | None:
+def _datasets(run: Run) -> dict[str, Any]:
+    """Give the means by dataset: beside each other, or below each other where there are many."""
     grid = by_dataset(run)
     if grid is None:
-        return None
-    keys = [f"dataset:{label}" for label in grid.header[1:]]
+        return {"datasets": None, "parts": None}
+    labels = grid.header[1:]
+    lines = {
+        system: [score_cell(run.summary.get(system, {}), f"dataset:{each}") for each in labels]
+        for system in listed(run)
+    }
+    if len(grid.header) <= MOST_ACROSS:
+        rows = [[{"text": system}, *cells] for system, cells in lines.items()]
+        return {"datasets": {"titles": list(grid.header), "rows": rows}, "parts": None}
     rows = [
-        [{"text": system}, *(_score(run.summary.get(system, {}), key) for key in keys)]
-        for system in run.systems
+        [{"text": label}, *(cells[place] for cells in lines.values())]
+        for place, label in enumerate(labels)
     ]
-    return {"titles": list(grid.header), "rows": rows}
+    titles = ["Dataset", *lines]
+    return {"datasets": None, "parts": {"field": "dataset", "titles": titles, "rows": rows}}
 
 
 def _scores(run: Run) -> dict[str, Any] | None:
@@ -136,22 +161,13 @@ def _scores(run: Run) -> dict[str, Any] | None:
         values, progress = run.summary.get(system, {}), run.progress.get(system)
         line: list[Cell] = [{"text": system}]
         for name in names:
-            cell = _score(values, f"{MEAN}{name}")
+            cell = score_cell(values, f"{MEAN}{name}")
             count = values.get(f"{COUNT}{name}")
             if count is not None and progress is not None and count < progress.completed:
                 cell["text"] += f" ({numbers.count(count)} rows)"
             line.append(cell)
         rows.append(line)
     return {"titles": ["System", *names], "rows": rows}
-
-
-def _score(values: Values, key: str) -> Cell:
-    value = values.get(key)
-    return {
-        "text": numbers.score(value),
-        "value": value,
-        **_interval(values, key, numbers.score),
-    }
 
 
 def _failures(found: Tally) -> list[dict[str, Any]]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from cbench_server.reports.chunks import Chunks, encoded, packed
 from cbench_server.reports.report import Original, Report
+from cbench_server.reports.row_columns import cost_line
 from cbench_server.results import EvalRow, Failure, strict_json
 from cbench_server.texts import numbers
 
@@ -34,7 +35,7 @@ _COLUMNS = (
     "said",
 )
 _SNIPPET = 120
-_QUESTIONS = ("question", "prompt", "instruction", "query", "premise", "title")
+_QUESTIONS = ("question", "prompt", "instruction", "query", "premise", "title", "context")
 
 
 class PageRows:
@@ -83,15 +84,14 @@ class PageRows:
         self.shown += 1
 
     def _list(self, system: int, example: int, row: EvalRow) -> None:
-        has_context = row.context_tokens_in is not None
         values = (
             system,
             example,
             row.repeat,
             row.score,
             row.score_name,
-            row.context_tokens_in if has_context else row.input_tokens,
-            row.context_tokens_out if has_context else row.output_tokens,
+            row.context_tokens_in,
+            row.context_tokens_out,
             row.latency,
             row.failure.reason if row.failure else None,
             _said(row),
@@ -131,11 +131,13 @@ class PageRows:
 def _facts(row: EvalRow) -> dict[str, Any]:
     """Collect the facts that have a value."""
     facts: dict[str, Any] = {
-        "tokens": f"{row.input_tokens:,} → {row.output_tokens:,}",
+        "tokens of all texts": f"{row.input_tokens:,} → {row.output_tokens:,}",
         "attempts": str(row.attempts),
     }
     if row.context_tokens_in is not None and row.context_tokens_out is not None:
         facts["context tokens"] = f"{row.context_tokens_in:,} → {row.context_tokens_out:,}"
+    if cost := cost_line(row):
+        facts["cost"] = cost
     if row.reused:
         facts["reused"] = "taken from the store instead of the system"
     if row.ingest_time:

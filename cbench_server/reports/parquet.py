@@ -5,6 +5,7 @@ from itertools import islice
 from tempfile import TemporaryFile
 from typing import Any
 
+from cbench_server.reports.row_columns import WITHOUT_COLUMN, Found, value_of
 from cbench_server.results import EvalRow
 
 _GROUP_ROWS = 20_000
@@ -12,49 +13,33 @@ _PIECE_BYTES = 1024 * 1024
 _TEXTS = ("system", "dataset", "primary_score", "group")
 _COUNTS = ("index", "repeat", "input_tokens", "output_tokens", "attempts")
 _OPTIONAL_COUNTS = ("context_tokens_in", "context_tokens_out")
-_SECONDS = ("latency", "queue_time", "reader_time", "scoring_time")
-LEFT_OUT = (
-    "scores",
-    "metadata",
-    "ordinal",
-    "usage",
-    "reader_usage",
-    "details",
-    "evaluator_failures",
-    "processed",
-    "ingest_time",
-    "stored_bytes",
-    "carried",
-    "context_only",
-    "not_applicable",
-    "handler_seconds",
-    "calls_in_flight",
-    "alone",
-    "finish_reason",
-    "marks",
-    "cost_usd",
-    "groups",
-)
-"""Fields of a row without a column; each score has its own."""
+_SECONDS = ("latency", "queue_time", "reader_time", "scoring_time", "ingest_time")
+LEFT_OUT = WITHOUT_COLUMN
+"""Fields of a row without a column; each score and each field to group by has its own."""
 
 
 def to_parquet(read: Callable[[], Iterable[EvalRow]]) -> Iterator[bytes]:
     """Write rows column by column; a failed row has no scores.
 
-    The rows are read twice, the first time for the names of the scores. The ids
+    The rows are read twice, the first time for the names of scores and groups. The ids
     of examples are written as text, since a column has one type.
     """
     import pyarrow
     import pyarrow.parquet
 
-    scores = sorted({name for row in read() for name in row.scores})
+    found = Found()
+    for row in read():
+        found.see(row)
     schema = pyarrow.schema(
         [
             *((name, pyarrow.string()) for name in (*_TEXTS, "example_id")),
             *((name, pyarrow.int64()) for name in (*_COUNTS, *_OPTIONAL_COUNTS)),
             *((name, pyarrow.float64()) for name in (*_SECONDS, "score")),
-            *((f"score:{name}", pyarrow.float64()) for name in scores),
+            *((f"score:{name}", pyarrow.float64()) for name in found.scores),
+            *((f"group:{name}", pyarrow.string()) for name in found.groups),
+            *((name, pyarrow.float64()) for name in found.money),
             ("reused", pyarrow.bool_()),
+            ("marks", pyarrow.list_(pyarrow.string())),
             ("failure", pyarrow.string()),
             ("failure_message", pyarrow.string()),
         ]
@@ -63,19 +48,22 @@ def to_parquet(read: Callable[[], Iterable[EvalRow]]) -> Iterator[bytes]:
         with pyarrow.parquet.ParquetWriter(file, schema, compression="zstd") as writer:
             rows = iter(read())
             while group := list(islice(rows, _GROUP_ROWS)):
-                records = [_record(row, scores) for row in group]
+                records = [_record(row, found) for row in group]
                 writer.write_table(pyarrow.Table.from_pylist(records, schema=schema))
         file.seek(0)
         while piece := file.read(_PIECE_BYTES):
             yield piece
 
 
-def _record(row: EvalRow, scores: list[str]) -> dict[str, Any]:
+def _record(row: EvalRow, found: Found) -> dict[str, Any]:
     named = (*_TEXTS, *_COUNTS, *_OPTIONAL_COUNTS, *_SECONDS, "score", "reused")
     return {
         **{name: getattr(row, name) for name in named},
-        **{f"score:{name}": row.scores.get(name) for name in scores},
+        **{f"score:{name}": row.scores.get(name) for name in found.scores},
+        **{f"group:{name}": row.groups.get(name) for name in found.groups},
+        **{name: value_of(row, name) for name in found.money},
         "example_id": str(row.example_id),
+        "marks": list(row.marks),
         "failure": row.failure.reason if row.failure else None,
         "failure_message": row.failure.message if row.failure else None,
     }

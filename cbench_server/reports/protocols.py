@@ -1,8 +1,9 @@
 """Notes on protocols: where a run is not what a benchmark's authors do."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from cbench_server.reports.suites import suites_of
 from cbench_server.spec import Run
 
 _AXES = ("data", "prompt", "metric", "aggregation")
@@ -22,15 +23,56 @@ def _is_other_metric(dataset: Mapping[str, Any]) -> bool:
 
 def protocol_notes(run: Run) -> list[str]:
     """Say of each dataset on which axes it is not as its authors have it."""
+    datasets = {str(each.get("label", "")): each for each in run.config.get("datasets", [])}
+    found = {label: _differences_of(each) for label, each in datasets.items()}
     lines = []
-    for dataset in run.config.get("datasets", []):
-        label, mark = dataset.get("label", ""), "* " if _is_other_metric(dataset) else ""
-        if protocol := dataset.get("protocol"):
-            if found := differences(protocol["axes"]):
-                lines.append(f"{mark}{label} is not run as its authors do: {' '.join(found)}")
-        elif mark:
-            lines.append(f"{mark}Not the official metric of {label}.")
+    for suite in suites_of(run):
+        parts = [label for label in suite.parts if label in found]
+        if not parts:
+            continue
+        # What is true of all parts is said once.
+        shared = [each for each in found[parts[0]] if all(each in found[part] for part in parts)]
+        is_other = all(_is_other_metric(datasets[part]) for part in parts)
+        lines += _line(suite.label, shared, is_other=is_other)
+        found |= {part: [each for each in found[part] if each not in shared] for part in parts}
+        lines += _alike(suite.label, parts, found, datasets)
+    for label, dataset in datasets.items():
+        is_other = _is_other_metric(dataset)
+        lines += _line(label, found[label], is_other=is_other)
+        if is_other and not dataset.get("protocol"):
+            lines.append(f"* Not the official metric of {label}.")
     return lines
+
+
+def _alike(
+    suite: str,
+    parts: Sequence[str],
+    found: dict[str, list[str]],
+    datasets: Mapping[str, Mapping[str, Any]],
+) -> list[str]:
+    """Say once what is true of several parts of a suite, and take it from what is `found`."""
+    groups: dict[tuple[bool, str], list[str]] = {}
+    for part in parts:
+        if found[part]:
+            key = (_is_other_metric(datasets[part]), " ".join(found[part]))
+            groups.setdefault(key, []).append(part)
+    lines = []
+    for (is_other, _), alike in groups.items():
+        if len(alike) > 1:
+            lines += _line(
+                f"Each of {len(alike)} parts of {suite}", found[alike[0]], is_other=is_other
+            )
+            found |= {part: [] for part in alike}
+    return lines
+
+
+def _differences_of(dataset: Mapping[str, Any]) -> list[str]:
+    return differences((dataset.get("protocol") or {}).get("axes", {}))
+
+
+def _line(label: str, found: Sequence[str], *, is_other: bool) -> list[str]:
+    mark = "* " if is_other else ""
+    return [f"{mark}{label} is not run as its authors do: {' '.join(found)}"] if found else []
 
 
 def differences(axes: Mapping[str, Mapping[str, str]]) -> list[str]:

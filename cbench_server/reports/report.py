@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from cbench_server.errors import InvalidInput
 from cbench_server.reports.judges import figure_notes, with_mark
+from cbench_server.reports.suites import suites_in_all
 from cbench_server.results import EvalResult, EvalRow
 from cbench_server.spec import DatasetRef, Run, RunNote, RunSpec, RunState, SystemProgress
 
@@ -55,13 +56,13 @@ def report_of(result: EvalResult, examples: Sequence[Original] = ()) -> Report:
 
 
 def compared_sides(
-    sides: Mapping[str, Iterable[EvalRow]], run: Run, *, must: bool = False
+    sides: Mapping[str, Iterable[EvalRow]], run: Run, *, must: bool = False, **settings: Any
 ) -> "Comparison | None":
     """Compare systems as their run does; None, or an error if it `must` be, if nothing compares."""
     if len(sides) < 2:
         return None
     try:
-        return compared_by_judges(sides, run)
+        return compared_by_judges(sides, run, **settings)
     except InvalidInput:
         if must:
             raise
@@ -80,6 +81,7 @@ def compared_by_judges(
         "threshold": run.spec.threshold,
         "seed": run.spec.seed,
         "scores": score_infos(run.config.get("datasets", ())),
+        "suites": suites_in_all([run]),
         **settings,
     }
     if not judges:

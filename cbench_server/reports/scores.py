@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from cbench_server.reports.columns import main_keys
+from cbench_server.reports.judges import with_mark
 from cbench_server.results import Summary
 from cbench_server.spec import Run
 from cbench_server.texts import numbers
@@ -35,6 +36,21 @@ def added_scores(run: Run) -> Grid | None:
     return _grid(run, names, "Other scores")
 
 
+def idle_evaluators(run: Run) -> list[str]:
+    """Name the evaluators that were added and have scored no row, as far as the run tells."""
+    own = _own(run)
+    if own is None or not run.state.is_final or not run.summary:
+        return []
+    given = {key for values in run.summary.values() for key, value in values.items() if value}
+    scored: dict[str, bool] = {}
+    for dataset in run.config.get("datasets", []):
+        for name, score in dataset.get("scores", {}).items():
+            if name not in own and (evaluator := score.get("evaluator")):
+                has_score = f"{COUNT}{name}" in given
+                scored[evaluator] = scored.get(evaluator, False) or has_score
+    return [evaluator for evaluator, has_score in scored.items() if not has_score]
+
+
 def _grid(run: Run, names: Sequence[str], title: str) -> Grid | None:
     rows = []
     for system in run.systems:
@@ -45,7 +61,8 @@ def _grid(run: Run, names: Sequence[str], title: str) -> Grid | None:
             key = f"{MEAN}{name}"
             interval = numbers.interval(values.get(f"{key}_ci_low"), values.get(f"{key}_ci_high"))
             mean = numbers.score(values.get(key))
-            rows.append((system, name, mean, interval, numbers.count(count)))
+            shown = f"{system} (anchor)" if system in run.anchors else system
+            rows.append((shown, with_mark(name, run), mean, interval, numbers.count(count)))
     header = ("System", "Score", "Mean", "95% CI", "Rows")
     return Grid(header, tuple(rows), frozenset({1}), title=title) if rows else None
 

@@ -17,12 +17,12 @@ def to_swebench(report: Report) -> Iterator[str]:
 
     A row that failed has an empty patch, which the harness counts as not resolved.
     """
-    if len(report.run.systems) != 1:
+    if len(report.run.ranked) != 1:
         raise InvalidInput(
             "the harness of SWE-bench takes the patches of one system at a time, and this run has "
-            f"{', '.join(report.run.systems)}. Run each of them by itself."
+            f"{', '.join(report.run.ranked)}. Run each of them by itself."
         )
-    (system,) = report.run.systems
+    (system,) = report.run.ranked
     for row, _ in report.full_rows(system):
         response = (row.processed or {}).get("response")
         line = {

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cbench_server.errors import NothingMatches
+from cbench_server.metrics.suites import PREFIX as SUITE_PREFIX
+from cbench_server.reports.anchors import anchors_grid
 from cbench_server.reports.columns import (
     DATASET_PREFIX,
     TIME_TITLES,
@@ -14,18 +16,23 @@ from cbench_server.reports.columns import (
     type_keys,
 )
 from cbench_server.reports.failure_groups import FailureGroup
+from cbench_server.reports.groups import by_part, few_note, group_tables
 from cbench_server.reports.judges import MARK, marked_scores
 from cbench_server.reports.prompts import prompt_notes
 from cbench_server.reports.protocols import has_other_metric, protocol_notes
-from cbench_server.reports.scores import added_scores
+from cbench_server.reports.scores import added_scores, idle_evaluators
+from cbench_server.reports.suites import suite_table, with_suites
+from cbench_server.reports.sweeps import listed, sweep_grid
 from cbench_server.spec import Run, RunState
 from cbench_server.texts import numbers
 from cbench_server.texts.grid import Grid, printable, to_text
 
 _REASONS_SHOWN = 3
 _WHY_SHOWN = 160
+MOST_ACROSS = 8
 # Failures that the same spec has every time.
 _HOPELESS = frozenset({"INVALID_SPEC", "INVALID_ARGUMENT", NothingMatches.reason, "SYSTEM_CHANGED"})
+_ABSTENTION = "abstention"
 _WITHOUT_RESPONSE = ("answer_retained", "answer_recall")
 
 
@@ -48,30 +55,39 @@ def headline(run: Run, facts: RowFacts) -> Grid:
     columns = shown_columns(run, facts)
     titles = [title_of(column, run, facts) for column in columns]
     rows = []
-    for system in run.systems:
-        values = run.summary.get(system, {})
+    for system in listed(run):
         progress = run.progress.get(system)
         failed = numbers.count(progress.failed if progress else None)
-        rows.append((system, *(column.show(values) for column in columns), failed))
+        cells = (_shown(column, run, system) for column in columns)
+        rows.append((system, *cells, failed))
     header = ["System", *titles, "Failed"]
     return Grid(*with_standing(run, facts, header, rows))
+
+
+def _shown(column: Column, run: Run, system: str) -> str:
+    """Show a value; what the run added by itself is not timed."""
+    is_untimed = column.title in TIME_TITLES and run.is_added(system)
+    return numbers.MISSING if is_untimed else column.show(run.summary.get(system, {}))
 
 
 def shown_columns(run: Run, facts: RowFacts) -> list[Column]:
     """Return the columns of the table; a score that counts has its place as the headline."""
     counted = _used_scores(run, facts)
     # What only the seeds of a control have, such as pass@k, is of no interest.
-    own = {name: values for name, values in run.summary.items() if not run.is_control(name)}
-    return headline_columns(own, all_keys=bool(run.spec.metrics), counted=counted)
+    own = {name: values for name, values in run.summary.items() if not run.is_added(name)}
+    columns = headline_columns(own, all_keys=bool(run.spec.metrics), counted=counted)
+    return with_suites(run, columns)
 
 
 def title_of(column: Column, run: Run, facts: RowFacts) -> str:
     """Name a column; that of the score by the score that counts, of times by how they came."""
     if column.title == "Score":
         return _score_title(run, facts)
+    if column.keys[0].startswith(f"{SUITE_PREFIX}{column.title}"):
+        return column.title + _score_marks(run, facts)
     if column.title in TIME_TITLES and {*_timed_alone(run).values()} - {0}:
         return f"{column.title} alone"
-    return column.title + (MARK if column.title.partition(":")[2] in marked_scores(run) else "")
+    return column.title + (MARK if column.title.rpartition(":")[2] in marked_scores(run) else "")
 
 
 def with_standing(
@@ -87,10 +103,10 @@ def with_standing(
         for line, text in zip(cells, texts, strict=True):
             line.insert(place, text if isinstance(line[0], str) else {"text": text})
 
-    counted = [_scored_of(run, system) for system in run.systems]
+    counted = [_scored_of(run, system) for system in listed(run)]
     if any(counted):
         insert(len(titles) - 1, "Scored", counted)
-    kinds = [" and ".join(headlines(run, facts).get(system, ())) for system in run.systems]
+    kinds = [" and ".join(headlines(run, facts).get(system, ())) for system in listed(run)]
     place = next((n for n, title in enumerate(titles) if title.rstrip("*†") == "Score"), None)
     if place is not None and len({*kinds}) > 1:
         insert(place, "Kind", kinds)
@@ -113,6 +129,15 @@ def by_dataset(run: Run) -> Grid | None:
     return _breakdown(run, keys, DATASET_PREFIX, "Mean score by dataset")
 
 
+def dataset_table(run: Run) -> Grid | None:
+    """Build the breakdown by dataset for a screen: many datasets are listed below each other."""
+    grid = by_dataset(run)
+    if grid is None or len(grid.header) <= MOST_ACROSS:
+        return grid
+    keys = {label: f"{DATASET_PREFIX}{label}" for label in grid.header[1:]}
+    return by_part(run.systems, run.summary, keys, "Dataset", grid.title)
+
+
 def by_type(run: Run) -> Grid | None:
     """Build the breakdown by type of question, if there is one."""
     prefix = f"{run.spec.score_field or 'score'}_"
@@ -124,7 +149,7 @@ def _breakdown(run: Run, keys: Sequence[str], prefix: str, title: str) -> Grid |
         return None
     rows = tuple(
         (system, *(numbers.score(run.summary.get(system, {}).get(key)) for key in keys))
-        for system in run.systems
+        for system in listed(run)
     )
     return Grid(("System", *(key.removeprefix(prefix) for key in keys)), rows, title=title)
 
@@ -145,8 +170,19 @@ def to_table(run: Run, facts: RowFacts, draw: Callable[[Grid], str] = to_text) -
     parts = []
     if run.completed_rows:
         parts.append(draw(_without(headline(run, facts), _type_keys(run))))
-        breakdowns = filter(None, (added_scores(run), by_dataset(run), by_type(run)))
-        parts += [f"{grid.title}\n{draw(grid)}" for grid in breakdowns]
+        breakdowns = filter(
+            None,
+            (
+                suite_table(run),
+                added_scores(run),
+                dataset_table(run),
+                by_type(run),
+                sweep_grid(run),
+                anchors_grid(run),
+            ),
+        )
+        tables = [*breakdowns, *group_tables(listed(run), run.summary, run.spec.group_by)]
+        parts += [f"{grid.title}\n{draw(grid)}" for grid in tables]
     parts.append("\n".join(map(printable, notes(run, facts))))
     return "\n\n".join(parts) + "\n"
 
@@ -171,7 +207,8 @@ def notes(run: Run, facts: RowFacts) -> list[str]:
     for name, message in facts.broken.items():
         lines.append(f"{name} failed on rows that now lack its scores: {message}")
     if _can_be_resumed(run):
-        lines.append(f"Continue it with: cbench resume {run.run_id}")
+        more = " --budget-usd MORE" if run.has_spent_budget else ""
+        lines.append(f"Continue it with: cbench resume {run.run_id}{more}")
     else:
         lines.append(f"Look closer with: cbench show {run.run_id}")
     return lines
@@ -179,12 +216,16 @@ def notes(run: Run, facts: RowFacts) -> list[str]:
 
 def reading_notes(run: Run, facts: RowFacts) -> list[str]:
     """Say what a reader of the scores must know, on a terminal or on a page."""
+    # Runs of earlier versions have some of their notes elsewhere.
     lines = [*_score_notes(run, facts), *run.config.get("notices", ())]
     if run.spec.expose_reference_fields:
         lines.append("References were exposed: systems could see the expected answers.")
     lines += prompt_notes(run)
     lines += _time_notes(run)
-    lines += [note.text for note in run.notes]
+    # How a system ended is also why the run waits, or failed.
+    told = state_line(run)
+    lines += [note.text for note in run.notes if note.text not in told]
+    lines += few_note(run.summary)
     return lines + _origin_notes(run)
 
 
@@ -193,7 +234,9 @@ def _timed_alone(run: Run) -> dict[str, int]:
     return {
         system: int(values.get("num_timed_alone") or 0)
         for system, values in run.summary.items()
-        if values.get("latency_median") is not None and "num_timed_alone" in values
+        if values.get("latency_median") is not None
+        and "num_timed_alone" in values
+        and not run.is_added(system)
     }
 
 
@@ -231,7 +274,8 @@ def state_line(run: Run) -> str:
     reason = f": {run.waiting_reason}" if run.waiting_reason else ""
     if run.failure is not None:
         reason = f": {run.failure.message}"
-    return f"Run {run.run_id} {run.state}{took}, {rows}{reason}"
+    state = "stopped" if run.has_spent_budget else run.state
+    return f"Run {run.run_id} {state}{took}, {rows}{reason}"
 
 
 def _wanted_scores(run: Run) -> set[str]:
@@ -245,7 +289,8 @@ def _wanted_scores(run: Run) -> set[str]:
 def headlines(run: Run, facts: RowFacts) -> Mapping[str, Sequence[str]]:
     """Return the scores that count for each system: as its run recorded them, else its rows."""
     recorded = run.config.get("headlines")
-    return recorded if isinstance(recorded, Mapping) else facts.scores
+    found = recorded if isinstance(recorded, Mapping) else facts.scores
+    return {system: names for system, names in found.items() if system not in run.unranked}
 
 
 def _used_scores(run: Run, facts: RowFacts) -> set[str]:
@@ -261,21 +306,32 @@ def _substitutes(run: Run, facts: RowFacts) -> set[str]:
 
 def _score_title(run: Run, facts: RowFacts) -> str:
     names = _used_scores(run, facts)
+    return (min(names) if len(names) == 1 else "Score") + _score_marks(run, facts)
+
+
+def _score_marks(run: Run, facts: RowFacts) -> str:
     mark = "*" if has_other_metric(run) or _substitutes(run, facts) else ""
-    mark += MARK if names & marked_scores(run) else ""
-    return (min(names) if len(names) == 1 else "Score") + mark
+    return mark + (MARK if _used_scores(run, facts) & marked_scores(run) else "")
 
 
 def _score_notes(run: Run, facts: RowFacts) -> list[str]:
     lines = protocol_notes(run)
     for score in sorted(_substitutes(run, facts)):
         systems = [system for system, used in headlines(run, facts).items() if score in used]
-        on = "" if len(systems) == len(run.systems) else f" on {', '.join(systems)}"
+        on = "" if len(systems) == len(run.ranked) else f" on {', '.join(systems)}"
         wanted = ", ".join(sorted(_wanted_scores(run)))
+        if score == _ABSTENTION:
+            lines.append(_abstention_note(run, systems, wanted))
+            continue
         why = "no evaluator gave that."
         if score in _WITHOUT_RESPONSE:
             why = "there was no response to score. Let a model respond with --reader URL."
         lines.append(f"* {score} stands in for {wanted}{on}: {why}")
+    if idle := [name for name in idle_evaluators(run) if name not in facts.broken]:
+        lines.append(
+            f"{', '.join(idle)} scored no row: there was nothing to score, be it a response or a "
+            "field of the examples that it needs."
+        )
     chosen = run.spec.score_field
     if chosen and not any(values.get("num_scored") for values in run.summary.values()):
         lines.append(f'No row has the score "{chosen}". List all scores with: cbench evaluators')
@@ -285,6 +341,20 @@ def _score_notes(run: Run, facts: RowFacts) -> list[str]:
     ):
         lines.append("Rows on which a system failed count as 0.")
     return lines
+
+
+def _abstention_note(run: Run, systems: Sequence[str], wanted: str) -> str:
+    """Say on which rows it counts that a system says that it cannot tell."""
+    key = f"num_scored:{_ABSTENTION}"
+    most = max((int(run.summary.get(each, {}).get(key) or 0) for each in systems), default=0)
+    rows = max(
+        (run.progress[each].completed for each in systems if each in run.progress), default=0
+    )
+    these = "this question" if most == 1 else "these questions"
+    return (
+        f"* On {most:,} of {rows:,} rows the score is {_ABSTENTION}, not {wanted}: the dataset "
+        f"marks {these} as having no answer, and a response that says so is right."
+    )
 
 
 def _group_line(group: FailureGroup) -> str:

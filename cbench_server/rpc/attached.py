@@ -2,20 +2,28 @@
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from cbench_client._gen.cbench.v1 import evaluator_pb2, gateway_pb2, system_pb2
-from cbench_client.errors import Unencodable
+from cbench_client.errors import Unencodable, Unreachable
 from cbench_client.messages import convert as wire
 from cbench_client.messages import failures
 from cbench_client.messages.scores import announced_scores, assessment_of, score_request
-from cbench_server.errors import CallFailed, EvaluatorBroken, SystemUnreachable, UnknownName
+from cbench_server.errors import (
+    CallFailed,
+    ComponentAway,
+    EvaluatorBroken,
+    RunFailed,
+    SystemUnreachable,
+    UnknownName,
+)
 from cbench_server.results import Failure
 from cbench_server.rpc.attachments import Attachment, Attachments
 from cbench_server.rpc.components import description_from_info
 from cbench_server.rpc.memory_messages import KINDS, answer_of, request_of
 from cbench_server.rpc.remote import call_failed, holds_conversation, with_replies
+from cbench_server.spec import Options
 from cbench_server.systems.caller import (
     Answer,
     Answered,
@@ -41,6 +49,19 @@ def find_attached(attachments: Attachments, kind: str, name: str) -> tuple[Attac
     return attachment, info
 
 
+def _changed(attachments: Attachments, kind: str, name: str, version: str) -> Failure | None:
+    """Say that what is attached under a name now is not what the run began with."""
+    _, info = find_attached(attachments, kind, name)
+    if info.version == version:
+        return None
+    return Failure(
+        "evaluator" if kind == "evaluators" else "system",
+        "SYSTEM_CHANGED",
+        f'{_WORDS[kind]} "{name}" came back with version "{info.version}", and the run began with '
+        f'version "{version}". Start a new run, or attach that version again and resume.',
+    )
+
+
 class _Sent:
     """A call, and when it went."""
 
@@ -64,7 +85,7 @@ class AttachedCaller:
         attachments: Attachments,
         kind: str,
         attached_name: str,
-        options: Mapping[str, Any],
+        options: Options,
         name: str = "",
     ) -> None:
         """`kind` is `systems` or `memory_systems`; `name` renames it."""
@@ -106,8 +127,14 @@ class AttachedCaller:
             if answers:
                 answered(answers)
 
+        changed = None
+        if attachment is not None:
+            version = self.description.version
+            changed = _changed(self._attachments, self._kind, self._name, version)
         for call in calls:
             try:
+                if changed is not None:
+                    raise CallFailed(changed)
                 if attachment is None:
                     message = f'{_WORDS[self._kind]} "{self._name}" is not attached.'
                     raise CallFailed(Failure("transport", "UNAVAILABLE", message, retryable=True))
@@ -123,7 +150,9 @@ class AttachedCaller:
         if isinstance(work, Process):
             self._encode_process(work, message)
         else:
-            getattr(message, KINDS[type(work)]).CopyFrom(request_of(call, self._name))
+            getattr(message, KINDS[type(work)]).CopyFrom(
+                request_of(call, self._name, self._options)
+            )
         return message
 
     def _encode_process(self, work: Process, message: gateway_pb2.Call) -> None:
@@ -206,12 +235,16 @@ class AttachedEvaluator:
         self,
         attachments: Attachments,
         info: evaluator_pb2.EvaluatorInfo,
-        options: Mapping[str, Any],
+        options: Options,
         timeout: float = 60.0,
+        sdk: str = "",
     ) -> None:
         self.name = info.name
         self.version = info.version
-        self.score_infos = announced_scores(info)
+        try:
+            self.score_infos = announced_scores(info, sdk)
+        except Unreachable as error:
+            raise SystemUnreachable(str(error)) from error
         self._attachments = attachments
         self._options = options
         self._timeout = timeout
@@ -225,14 +258,18 @@ class AttachedEvaluator:
         """Score one pair."""
         attachment = self._attachments.find("evaluators", self.name)
         if attachment is None:
-            raise EvaluatorBroken(f'evaluator "{self.name}" is not attached.')
+            raise ComponentAway(f'evaluator "{self.name}" is not attached.', was_asked=False)
+        if changed := _changed(self._attachments, "evaluators", self.name, self.version):
+            raise RunFailed(changed)
         self._calls += 1
         call = gateway_pb2.Call(call_id=f"score-{id(self):x}-{self._calls}")
         call.score.CopyFrom(score_request(self.name, original, processed, self._options))
         try:
             result = await _ask(attachment, call, self._timeout)
         except CallFailed as error:
-            raise EvaluatorBroken(f'evaluator "{self.name}": {error}') from error
+            is_lost = error.failure.origin == "transport" and error.failure.retryable
+            kind = ComponentAway if is_lost else EvaluatorBroken
+            raise kind(f'evaluator "{self.name}": {error}') from error
         if result.WhichOneof("result") != "score":
             message = result.failure.message or "it sent another kind of result"
             raise EvaluatorBroken(f'evaluator "{self.name}": {message}')

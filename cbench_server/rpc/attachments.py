@@ -8,7 +8,9 @@ from typing import Any
 from cbench_client._gen.cbench.v1 import gateway_pb2
 from cbench_client.remote.call_stream import CallStream, Sink
 from cbench_server.errors import AlreadyExists, CallFailed, InvalidInput
+from cbench_server.limits import MAX_ATTACHED, MAX_OFFERED
 from cbench_server.results import Failure
+from cbench_server.rpc.attached_pulse import AttachedPulse
 
 
 class Attachment:
@@ -25,7 +27,9 @@ class Attachment:
                 Failure("system", "DEADLINE_EXCEEDED", f"no answer within {token[0]:g}s.")
             ),
             limit=self.max_in_flight,
+            overdue=lambda sink, token, error: self._pulse.doubt(sink, token, error),
         )
+        self._pulse = AttachedPulse(lambda: self._calls.is_busy, self._calls.wake, self.close)
         self._drain_reason: str | None = None
 
     def start(
@@ -50,6 +54,7 @@ class Attachment:
         call.timeout.FromNanoseconds(round(timeout * 1e9))
         data = gateway_pb2.AttachResponse(calls=[call]).SerializeToString()
         self._calls.submit({call.call_id: (timeout, token)}, data, timeout, sink, sent)
+        self._pulse.watch()
 
     def give_up(self, call_id: str) -> None:
         """Forget a call, and tell the process."""
@@ -57,6 +62,7 @@ class Attachment:
 
     def resolve(self, results: Any) -> None:
         """Take results; one for a call that is no longer waited for is ignored."""
+        self._pulse.heard()
         self._calls.arrived([(result.call_id, result) for result in results])
 
     def drain(self, reason: str) -> None:
@@ -68,7 +74,7 @@ class Attachment:
     async def next_message(self) -> bytes | None:
         """Return what is ready to be sent, bounded by bytes; None once the attachment is closed."""
         while self._calls.is_open:
-            message = self._calls.take()
+            message = self._calls.take() + self._pulse.take()
             if self._drain_reason is not None:
                 drain = gateway_pb2.AttachResponse()
                 drain.drain.reason = self._drain_reason
@@ -81,6 +87,7 @@ class Attachment:
 
     def close(self) -> None:
         """Fail every call that has no result; the run makes them again."""
+        self._pulse.stop(lambda: CallFailed(_lost()))
         self._calls.finish(lambda: CallFailed(_lost()))
 
 
@@ -91,7 +98,7 @@ def _lost() -> Failure:
 class Attachments:
     """The live attachments, by the names they offer."""
 
-    def __init__(self, limit: int = 256) -> None:
+    def __init__(self, limit: int = MAX_ATTACHED) -> None:
         self._limit = limit
         self._live: dict[str, Attachment] = {}
         self._changed = asyncio.Condition()
@@ -111,7 +118,13 @@ class Attachments:
         return attachment
 
     def _check(self, hello: gateway_pb2.Hello) -> None:
-        for kind in ("systems", "memory_systems", "evaluators"):
+        kinds = ("systems", "memory_systems", "evaluators")
+        count = len(hello.systems) + len(hello.memory_systems) + len(hello.evaluators)
+        if count > MAX_OFFERED:
+            raise InvalidInput(
+                f"an attachment offers at most {MAX_OFFERED} names, not {count:,}. Attach several."
+            )
+        for kind in kinds:
             offered = [info.name for info in getattr(hello, kind)]
             for name in offered:
                 if not name or "/" in name or len(name) > 200:

@@ -7,18 +7,22 @@ from typing import Any, Protocol
 
 from cbench_client._gen.cbench.v1 import bench_pb2, bench_pb2_grpc
 from cbench_client.messages import convert as wire
+from cbench_client.messages.options import options_to_proto
 from cbench_server import __version__
 from cbench_server.contract import info_of
-from cbench_server.errors import InvalidInput
-from cbench_server.events import Progressed, Stored
+from cbench_server.errors import Forbidden, InvalidInput
+from cbench_server.events import Seen
 from cbench_server.registry import Registry
+from cbench_server.rpc.analysis_service import AnalysisMethods, RunFiles
 from cbench_server.rpc.attachments import Attachments
 from cbench_server.rpc.dataset_info import set_dataset_info
+from cbench_server.rpc.declared_options import builtin_options
 from cbench_server.rpc.evaluator_service import list_evaluators
 from cbench_server.rpc.pages import encode_page
-from cbench_server.rpc.rows import row_to_proto
+from cbench_server.rpc.rows import optional, row_to_proto
 from cbench_server.rpc.runs import run_to_proto, states_from_proto
 from cbench_server.rpc.specs import evaluator_ref, spec_from_proto
+from cbench_server.runs.callers import audit, current_caller
 from cbench_server.runs.orchestrator import Orchestrator
 from cbench_server.runs.store import RowQuery
 from cbench_server.runs.watch import watch
@@ -39,7 +43,7 @@ class UploadWriter(AbstractContextManager["UploadWriter"], Protocol):
         ...
 
 
-class BenchService(bench_pb2_grpc.BenchServicer):
+class BenchService(AnalysisMethods, bench_pb2_grpc.BenchServicer):
     """Runs, for clients."""
 
     def __init__(
@@ -48,11 +52,15 @@ class BenchService(bench_pb2_grpc.BenchServicer):
         registry: Registry,
         attachments: Attachments,
         open_upload: Callable[[], UploadWriter],
+        files: RunFiles,
     ) -> None:
+        super().__init__(orchestrator, registry, files)
         self._orchestrator = orchestrator
         self._store = orchestrator.store
         self._registry = registry
         self._attachments = attachments
+        self.watchers = 0
+        """Streams of events that are followed now."""
         self._open_upload = open_upload
 
     async def Evaluate(
@@ -61,7 +69,9 @@ class BenchService(bench_pb2_grpc.BenchServicer):
         spec = spec_from_proto(request.spec)
         run = await self._orchestrator.start(spec, request.request_id)
         async for page in self._watch(run.run_id, 0, rows=not request.omit_rows):
-            yield encode_page(page, processed=False)
+            data = encode_page(page, processed=False)
+            del page
+            yield data
 
     async def WatchRun(
         self, request: bench_pb2.WatchRunRequest, context: Any
@@ -73,42 +83,51 @@ class BenchService(bench_pb2_grpc.BenchServicer):
             processed=request.include_processed,
         )
         async for page in pages:
-            yield encode_page(page, processed=request.include_processed)
+            data = encode_page(page, processed=request.include_processed)
+            del page
+            yield data
 
-    def _watch(
+    async def _watch(
         self, run_id: str, after: int, *, rows: bool, processed: bool = False
-    ) -> AsyncIterator[list[Stored | Progressed]]:
-        return watch(
+    ) -> AsyncIterator[list[Seen]]:
+        pages = watch(
             self._store,
             run_id,
             after,
             rows=rows,
             processed=processed,
             is_closing=lambda: self._orchestrator.is_draining,
+            as_it_is=self._orchestrator.as_it_is,
         )
+        self.watchers += 1
+        try:
+            async for page in pages:
+                yield page
+        finally:
+            self.watchers -= 1
 
     async def GetRun(
         self, request: bench_pb2.GetRunRequest, context: Any
     ) -> bench_pb2.GetRunResponse:
-        run = await self._store.get_run(request.run_id)
+        run = self._orchestrator.as_it_is(await self._store.get_run(request.run_id))
         return bench_pb2.GetRunResponse(run=run_to_proto(run))
 
     async def ListRuns(
         self, request: bench_pb2.ListRunsRequest, context: Any
     ) -> bench_pb2.ListRunsResponse:
         size = _page_size(request.page_size, 50, 1000)
-        runs = await self._store.list_runs(
-            limit=size + 1,
+        page = await self._store.page_runs(
+            limit=size,
             before=request.page_token or None,
             states=states_from_proto(request.states),
             labels=dict(request.labels),
+            created_by=current_caller().name if request.mine else None,
         )
-        response = bench_pb2.ListRunsResponse(
-            runs=[run_to_proto(run, with_config=False) for run in runs[:size]]
+        as_it_is = self._orchestrator.as_it_is
+        return bench_pb2.ListRunsResponse(
+            runs=[run_to_proto(as_it_is(run), with_config=False) for run in page.runs],
+            next_page_token=page.next_before or "",
         )
-        if len(runs) > size:
-            response.next_page_token = runs[size - 1].run_id
-        return response
 
     async def ListRows(
         self, request: bench_pb2.ListRowsRequest, context: Any
@@ -132,14 +151,29 @@ class BenchService(bench_pb2_grpc.BenchServicer):
     async def CancelRun(
         self, request: bench_pb2.CancelRunRequest, context: Any
     ) -> bench_pb2.CancelRunResponse:
+        await self._check_own(request.run_id, "cancel")
         run = await self._orchestrator.cancel(request.run_id)
+        audit("cancel", f"cancelled run {run.run_id}", run_id=run.run_id)
         return bench_pb2.CancelRunResponse(run=run_to_proto(run))
 
     async def ResumeRun(
         self, request: bench_pb2.ResumeRunRequest, context: Any
     ) -> bench_pb2.ResumeRunResponse:
-        run = await self._orchestrator.resume(request.run_id)
+        await self._check_own(request.run_id, "resume")
+        if request.waiting_reason:
+            run = await self._orchestrator.explain_wait(request.run_id, request.waiting_reason)
+        else:
+            budget_usd = optional(request, "budget_usd")
+            run = await self._orchestrator.resume(request.run_id, budget_usd)
+            audit("resume", f"resumed run {run.run_id}", run_id=run.run_id)
         return bench_pb2.ResumeRunResponse(run=run_to_proto(run))
+
+    async def ExplainWait(
+        self, request: bench_pb2.ExplainWaitRequest, context: Any
+    ) -> bench_pb2.ExplainWaitResponse:
+        await self._check_own(request.run_id, "explain")
+        run = await self._orchestrator.explain_wait(request.run_id, request.reason)
+        return bench_pb2.ExplainWaitResponse(run=run_to_proto(run))
 
     async def Rescore(
         self, request: bench_pb2.RescoreRequest, context: Any
@@ -159,8 +193,23 @@ class BenchService(bench_pb2_grpc.BenchServicer):
     async def DeleteRun(
         self, request: bench_pb2.DeleteRunRequest, context: Any
     ) -> bench_pb2.DeleteRunResponse:
+        await self._check_own(request.run_id, "delete")
         await self._orchestrator.delete(request.run_id)
+        audit("delete", f"deleted run {request.run_id}", run_id=request.run_id)
         return bench_pb2.DeleteRunResponse()
+
+    async def _check_own(self, run_id: str, action: str) -> None:
+        """Refuse to change the run of another, unless an admin asks."""
+        caller = current_caller()
+        if caller.is_admin:
+            return
+        created_by = (await self._store.get_run(run_id)).created_by
+        if created_by != caller.name:
+            whose = f'by "{created_by}"' if created_by else "without a token"
+            raise Forbidden(
+                f'run "{run_id}" was started {whose}; who started it, or an admin, can '
+                f'{action} it, and the token of "{caller.name}" is neither.'
+            )
 
     async def UploadExamples(
         self, request_iterator: AsyncIterator[bench_pb2.UploadExamplesRequest], context: Any
@@ -171,6 +220,7 @@ class BenchService(bench_pb2_grpc.BenchServicer):
             if upload.count == 0:
                 raise InvalidInput("the upload holds no examples.")
             digest = await asyncio.to_thread(upload.finish)
+        audit("upload", f"uploaded {upload.count} examples as {digest}", digest=digest)
         return bench_pb2.UploadExamplesResponse(digest=digest, example_count=upload.count)
 
     async def ListComponents(
@@ -187,12 +237,14 @@ class BenchService(bench_pb2_grpc.BenchServicer):
         for kind in ("system", "memory_system"):
             for name in self._registry.list(kind):
                 said = info_of(self._registry.get(kind, name))
-                getattr(response, f"{kind}s").add(
+                entry = getattr(response, f"{kind}s").add(
                     name=name,
                     version=said.version,
                     description=said.description,
                     location="builtin",
                 )
+                declared = builtin_options(self._registry, kind, name)
+                options_to_proto(declared, entry.declared_options)
         for attachment in self._attachments.all:
             for kind in ("systems", "memory_systems", "evaluators"):
                 for info in getattr(attachment.hello, kind):

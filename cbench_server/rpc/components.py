@@ -41,6 +41,9 @@ def evaluator_info(evaluator: Any, location: str = "builtin") -> evaluator_pb2.E
             description=score.description,
             higher_is_better=score.higher_is_better,
             worst=score.worst,
+            direction=evaluator_pb2.SCORE_DIRECTION_HIGHER_IS_BETTER
+            if score.higher_is_better
+            else evaluator_pb2.SCORE_DIRECTION_LOWER_IS_BETTER,
         )
     return info
 

@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 from cbench_server.contract import info_of
 from cbench_server.errors import InvalidInput
 from cbench_server.models.chat import load_http
+from cbench_server.models.dialling import dialling
 from cbench_server.registry import Registry
-from cbench_server.rpc.addresses import check_dialable
 from cbench_server.rpc.credentials import Credentials
 from cbench_server.types import Evaluator
 
@@ -65,7 +65,7 @@ async def _key(credentials: Credentials, name: str, given: dict[str, Any]) -> st
     credential = str(given.pop("credential", None) or "")
     base_url = str(given.get("base_url", ""))
     if host := _host(base_url):
-        await check_dialable(host)
+        await dialling().check_host(host)
     # An empty key means none, where None would mean the daemon's own.
     return credentials.secret(credential, base_url) or ""
 

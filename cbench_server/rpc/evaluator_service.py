@@ -13,12 +13,16 @@ from cbench_client.host.calls import CurrentCall, Done, Job
 from cbench_client.host.lane import Lane
 from cbench_client.host.limits import Offer
 from cbench_client.messages import convert as wire
+from cbench_client.messages.options import options_to_proto
 from cbench_server import __version__
 from cbench_server.errors import CbenchError, InvalidInput
+from cbench_server.limits import LONG_TEXT
 from cbench_server.registry import Registry
 from cbench_server.rpc.components import evaluator_info, score_response
+from cbench_server.rpc.declared_options import builtin_options
 from cbench_server.rpc.evaluator_factory import EvaluatorMaker
 from cbench_server.scoring.placement import Scoring
+from cbench_server.types import Example
 
 _MAX_IN_FLIGHT = 64
 
@@ -46,8 +50,10 @@ class EvaluatorService(evaluator_pb2_grpc.EvaluatorServicer):
             raise InvalidInput(f"name the evaluator; there are: {known}.")
         options = wire.fields_from_proto(request.options)
         evaluator = await self._maker.make(request.evaluator, options)
-        original = wire.example_from_proto(request.original)
-        processed = wire.example_from_proto(request.processed)
+        if request.ByteSize() <= LONG_TEXT:
+            original, processed = _pair(request)
+        else:
+            original, processed = await asyncio.to_thread(_pair, request)
         assessment = await self._scoring.assess(evaluator, original, processed)
         return score_response(assessment.scores, assessment.details)
 
@@ -77,6 +83,11 @@ async def _read(requests: AsyncIterator[evaluator_pb2.ScoreStreamRequest], lane:
         for call_id in request.cancel_call_ids:
             lane.cancel(call_id)
         await lane.backlog_written()
+
+
+def _pair(request: evaluator_pb2.ScoreRequest) -> tuple[Example, Example]:
+    decode = wire.example_from_proto
+    return decode(request.original), decode(request.processed)
 
 
 class _ScoreCalls:
@@ -119,5 +130,6 @@ def list_evaluators(registry: Registry) -> list[evaluator_pb2.EvaluatorInfo]:
     for name in registry.list("evaluator"):
         info = evaluator_info(registry.get("evaluator", name))
         info.name = name
+        options_to_proto(builtin_options(registry, "evaluator", name), info.declared_options)
         infos.append(info)
     return infos

@@ -1,28 +1,33 @@
 """The finder of systems and evaluators that a spec refers to."""
 
 import asyncio
-from typing import Protocol
+from dataclasses import replace
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from cbench_client import RemoteEvaluator, Tls
-from cbench_client.errors import ClientError, Unreachable
+from cbench_client.errors import ClientError, Refused, Unreachable
+from cbench_client.messages.options import DeclaredOptions, declared_options
 from cbench_client.remote.connection import SystemConnection
 from cbench_client.remote.description import SystemDescription as ServedSystem
-from cbench_server.contract import info_of
-from cbench_server.errors import CallFailed, InvalidSpec, SystemUnreachable, UnknownName
-from cbench_server.models.chat import ChatClient, load_http
+from cbench_server.errors import InvalidSpec, SystemUnreachable, UnknownName
+from cbench_server.limits import MAX_DESCRIBED
+from cbench_server.models.chat import load_http
+from cbench_server.models.dialling import dialling, host_of
 from cbench_server.models.level import CAP, Level
 from cbench_server.models.model import Model
+from cbench_server.models.probe import probe
 from cbench_server.models.reader import Reader
 from cbench_server.registry import Registry
-from cbench_server.rpc.addresses import check_dialable, host_of_target
 from cbench_server.rpc.attached import AttachedCaller, AttachedEvaluator, find_attached
 from cbench_server.rpc.attachments import Attachments
 from cbench_server.rpc.credentials import Credentials
+from cbench_server.rpc.declared_options import Taker, builtin_options, checked_options, spread
+from cbench_server.rpc.dialled_evaluator import DialledEvaluator
 from cbench_server.rpc.evaluator_factory import EvaluatorMaker
 from cbench_server.rpc.remote import RemoteCaller
-from cbench_server.rpc.remote_memory import remote_memory
-from cbench_server.spec import EvaluatorRef, ModelRef, Options, SystemRef
+from cbench_server.rpc.remote_memory import memory_caller, served_memories
+from cbench_server.spec import EvaluatorRef, ModelRef, Options, RunNote, RunSpec, SystemRef
 from cbench_server.systems.caller import Caller, SystemDescription
 from cbench_server.systems.in_process import InProcessCaller
 from cbench_server.systems.in_process_memory import InProcessMemoryCaller
@@ -60,18 +65,59 @@ class Finder:
                 await caller.close()
             raise InvalidSpec(
                 f'{ref.target} serves {names}; to name one of them "{ref.name}", '
-                f"say which: {ref.target}/{callers[0].description.name}"
+                f"say which: {ref.target}/{callers[0].description.name}, or for --launch "
+                f"--only-system {callers[0].description.name}"
             )
         return callers
+
+    async def spread(
+        self, spec: RunSpec
+    ) -> tuple[list[tuple[int, SystemRef]], tuple[RunNote, ...]]:
+        """Return the spec's systems with the options of the run that each of them takes."""
+        takers = [
+            taker
+            for place, ref in enumerate(spec.systems)
+            for taker in await self._takers(place, ref, spec.kind)
+        ]
+        return spread(takers, spec.options)
+
+    async def _takers(self, place: int, ref: SystemRef, kind: str) -> list[Taker]:
+        """Ask each system that a reference means for the options it takes."""
+        if ref.predictions:
+            return [Taker(place, ref, ref.name or "predictions", DeclaredOptions())]
+        if ref.proxy is not None:
+            return [Taker(place, ref, ref.name or "proxy", None)]
+        is_memory = kind == "memory"
+        if ref.builtin:
+            which = "memory_system" if is_memory else "system"
+            declared = await asyncio.to_thread(builtin_options, self._registry, which, ref.builtin)
+            return [Taker(place, ref, ref.name or ref.builtin, declared)]
+        if ref.attached:
+            kinds = "memory_systems" if is_memory else "systems"
+            _, info = find_attached(self._attachments, kinds, ref.attached)
+            return [Taker(place, ref, ref.name or info.name, declared_options(info))]
+        # A memory system that does not say gets none.
+        unsaid = DeclaredOptions() if is_memory else None
+        return [
+            Taker(
+                place,
+                replace(ref, served_name=each.name),
+                ref.name or each.name,
+                unsaid if each.declared is None else each.declared,
+            )
+            for each in await self._described(ref, is_memory=is_memory)
+        ]
+
+    async def _described(self, ref: SystemRef, *, is_memory: bool) -> list[ServedSystem]:
+        way = await self._way(ref)
+        return await (self._memories(ref, way) if is_memory else self._served(ref, way))
 
     async def _process(self, ref: SystemRef) -> list[Caller]:
         if ref.builtin:
             system = self._registry.create_system(ref.builtin, ref.options)
             return [InProcessCaller(system, inline=True, name=ref.name, location="builtin")]
         if ref.attached:
-            return [
-                AttachedCaller(self._attachments, "systems", ref.attached, ref.options, ref.name)
-            ]
+            return [self._attached(ref, "systems")]
         if ref.proxy is not None:
             return [await self._proxy(ref.proxy, ref.name)]
         return await self._remote(ref)
@@ -88,23 +134,32 @@ class Finder:
                 "a model behind a proxy remembers nothing. Let it answer from what a baseline "
                 f"remembers: --builtin full-history --reader {ref.proxy.base_url}"
             )
-        if ref.options:
-            raise InvalidSpec(
-                f'memory system "{ref.attached or ref.target}" takes no options over the wire; '
-                "set them where it is served."
-            )
         if ref.attached:
-            return [self._attached(ref, "memory_systems", {})]
-        if host := host_of_target(ref.target):
-            await check_dialable(host)
-        try:
-            return await remote_memory(ref.target, ref.served_name, *self._security(ref), ref.name)
-        except SystemUnreachable as error:
-            others = await self._others(ref, "process") if _lacks_service(error) else ""
-            raise SystemUnreachable(others or str(error)) from error
+            return [self._attached(ref, "memory_systems")]
+        way = await self._way(ref)
+        served = await self._memories(ref, way)
+        taken = [_memory_options(each.declared, ref, each.name) for each in served]
+        return [
+            memory_caller(ref, system, *way, options)
+            for system, options in zip(served, taken, strict=True)
+        ]
 
-    def _attached(self, ref: SystemRef, kind: str, options: Options) -> Caller:
-        return AttachedCaller(self._attachments, kind, ref.attached, options, ref.name)
+    async def _memories(self, ref: SystemRef, way: "_Way") -> list[ServedSystem]:
+        """Ask a target for the memory systems that a reference means."""
+        try:
+            return await served_memories(*way, ref.target, ref.served_name)
+        except SystemUnreachable as error:
+            others = await self._others(ref, way, "process") if _lacks_service(error) else ""
+            raise SystemUnreachable(others or way.told(error, ref)) from error
+
+    def _attached(self, ref: SystemRef, kind: str) -> Caller:
+        _, info = find_attached(self._attachments, kind, ref.attached)
+        declared, name = declared_options(info), ref.attached
+        if kind == "memory_systems":
+            options = _memory_options(declared, ref, name)
+        else:
+            options = checked_options(declared, ref.options, f'system "{name}"')
+        return AttachedCaller(self._attachments, kind, name, options, ref.name)
 
     # Models.
 
@@ -137,70 +192,76 @@ class Finder:
             extra_body=ref.options,
             max_retries=0,
         )
-        await _probe(who, proxy)
+        await probe(who, proxy)
         return proxy
 
     # Other processes.
 
     async def _remote(self, ref: SystemRef) -> list[Caller]:
-        if host := host_of_target(ref.target):
-            await check_dialable(host)
-        first = self._open(ref)
-        try:
-            served = await first.describe()
-        except Unreachable as error:
-            await first.close()
-            others = await self._others(ref, "memory") if _lacks_service(error) else ""
-            raise SystemUnreachable(others or str(error)) from error
-        chosen = [each for each in served if ref.served_name in ("", each.name)]
-        if not chosen:
-            await first.close()
-            unknown = UnknownName("served system", ref.served_name, [each.name for each in served])
-            raise SystemUnreachable(f"at {ref.target} there is {unknown}")
+        way = await self._way(ref)
+        served = await self._served(ref, way)
+        taken = [
+            checked_options(each.declared, ref.options, f'system "{each.name}"') for each in served
+        ]
         callers: list[Caller] = []
-        for system in chosen:
-            connection = self._open(ref) if callers else first
-            connection.adopt(served)
-            callers.append(_remote_caller(connection, system, ref))
+        for system, options in zip(served, taken, strict=True):
+            connection = way.open()
+            connection.adopt([system])
+            callers.append(_remote_caller(connection, system, ref, options))
         return callers
 
-    async def _others(self, ref: SystemRef, kind: str) -> str:
+    async def _served(self, ref: SystemRef, way: "_Way") -> list[ServedSystem]:
+        """Ask a target for the systems that a reference means."""
+        connection = way.open()
+        try:
+            served = await connection.describe()
+        except (Unreachable, Refused) as error:
+            others = await self._others(ref, way, "memory") if _lacks_service(error) else ""
+            raise SystemUnreachable(others or way.told(error, ref)) from error
+        finally:
+            await connection.close()
+        if len(served) > MAX_DESCRIBED:
+            raise SystemUnreachable(
+                f"{ref.target} describes {len(served):,} systems; at most {MAX_DESCRIBED} are "
+                "taken."
+            )
+        chosen = [each for each in served if ref.served_name in ("", each.name)]
+        if not chosen:
+            unknown = UnknownName("served system", ref.served_name, [each.name for each in served])
+            raise SystemUnreachable(f"at {ref.target} there is {unknown}")
+        return chosen
+
+    async def _others(self, ref: SystemRef, way: "_Way", kind: str) -> str:
         """Say which systems of the other kind a target serves; empty for none."""
         target = ref.target
         if kind == "memory":
             try:
-                callers = await remote_memory(target, "", *self._security(ref))
+                served = await served_memories(*way, target)
             except SystemUnreachable:
                 return ""
-            names = [caller.description.name for caller in callers]
-            for caller in callers:
-                await caller.close()
+            names = [each.name for each in served]
             what, command = "memory systems", "cbench memory run"
         else:
-            connection = self._open(ref)
+            connection = way.open()
             try:
                 names = [system.name for system in await connection.describe()]
-            except Unreachable:
+            except (Unreachable, Refused):
                 return ""
             finally:
                 await connection.close()
             what, command = "no memory system but systems that transform examples", "cbench run"
         return f"{target} serves {what}: {', '.join(names)}. Evaluate them with: {command}"
 
-    def _security(self, ref: SystemRef) -> tuple[Tls | None, str | None]:
-        """Return how to secure the connection, and the token to send."""
+    async def _way(self, ref: SystemRef) -> "_Way":
+        """Return the address to dial, how to secure the connection, and the token to send."""
+        token = self._credentials.secret(ref.credential, ref.target) if ref.credential else None
+        pinned = await dialling().pin(ref.target)
         tls = None
         if ref.tls is not None:
-            tls = Tls(ref.tls.ca_pem.encode() or None, server_name=ref.tls.server_name or None)
-        token = self._credentials.secret(ref.credential, ref.target) if ref.credential else None
-        return tls, token
-
-    def _open(self, ref: SystemRef) -> SystemConnection:
-        tls, token = self._security(ref)
-        try:
-            return SystemConnection(ref.target, tls=tls, token=token)
-        except ClientError as error:
-            raise InvalidSpec(str(error)) from error
+            # The certificate is made out to the name, which the address no longer tells.
+            name = ref.tls.server_name or host_of(ref.target)
+            tls = Tls(ref.tls.ca_pem.encode() or None, server_name=name or None)
+        return _Way(pinned, tls, token)
 
     # Evaluators.
 
@@ -209,30 +270,24 @@ class Finder:
         if not (ref.target or ref.attached):
             label = {"label": ref.label} if ref.label else {}
             made = await self._maker.make(ref.name, {**ref.options, **label})
-            if info_of(made).asks_model:
-                await self._probe_judge(ref)
+            await probe("the judge", made)
             return made
+        who = f'evaluator "{ref.attached or ref.name}"'
         if ref.attached:
-            _, info = find_attached(self._attachments, "evaluators", ref.attached)
-            return AttachedEvaluator(self._attachments, info, ref.options)
-        if host := host_of_target(ref.target):
-            await check_dialable(host)
-        evaluator = RemoteEvaluator(ref.target, ref.name or None, ref.options)
+            attachment, info = find_attached(self._attachments, "evaluators", ref.attached)
+            options = checked_options(declared_options(info), ref.options, who)
+            return AttachedEvaluator(self._attachments, info, options, sdk=attachment.hello.sdk)
+        pinned = await dialling().pin(ref.target)
+        evaluator = DialledEvaluator(pinned, ref.name or None, ref.options)
         try:
             await evaluator.connect()
+            evaluator.options = checked_options(evaluator.declared, ref.options, who)
         except ClientError as error:
-            raise SystemUnreachable(str(error)) from error
+            raise SystemUnreachable(str(error).replace(pinned, ref.target)) from error
+        except InvalidSpec:
+            await evaluator.aclose()
+            raise
         return evaluator
-
-    async def _probe_judge(self, ref: EvaluatorRef) -> None:
-        base_url, credential = (
-            str(ref.options.get(key) or "") for key in ("base_url", "credential")
-        )
-        client = ChatClient(
-            base_url, "", api_key=self._credentials.secret(credential, base_url) or ""
-        )
-        await _probe("the judge", client)
-        await client.close_connections()
 
     async def release(self, evaluator: Evaluator) -> None:
         """Close the channel of an evaluator in another process; others keep nothing open."""
@@ -240,8 +295,37 @@ class Finder:
             await evaluator.aclose()
 
 
+def _memory_options(declared: DeclaredOptions | None, ref: SystemRef, name: str) -> Options:
+    """Check the options of a memory system, which gets none unless it declares some."""
+    who = f'memory system "{name}"'
+    if declared is None and ref.options:
+        message = f"{who} does not declare its options, so it gets none; set them where it runs."
+        raise InvalidSpec(message, field="options")
+    return checked_options(declared, ref.options, who)
+
+
+class _Way(NamedTuple):
+    """The way to what is served at a target."""
+
+    address: str
+    """The one that was judged, as a target for gRPC."""
+    tls: Tls | None
+    token: str | None
+
+    def open(self) -> SystemConnection:
+        """Open a connection."""
+        try:
+            return SystemConnection(self.address, tls=self.tls, token=self.token)
+        except ClientError as error:
+            raise InvalidSpec(str(error)) from error
+
+    def told(self, error: Exception, ref: SystemRef) -> str:
+        """Return what went wrong, with the target as it was written."""
+        return str(error).replace(self.address, ref.target)
+
+
 def _remote_caller(
-    connection: SystemConnection, system: ServedSystem, ref: SystemRef
+    connection: SystemConnection, system: ServedSystem, ref: SystemRef, options: Options
 ) -> RemoteCaller:
     description = SystemDescription(
         name=ref.name or system.name,
@@ -252,7 +336,7 @@ def _remote_caller(
         sdk=system.sdk,
     )
     return RemoteCaller(
-        connection, system.name, description, converses=system.converses, options=ref.options
+        connection, system.name, description, converses=system.converses, options=options
     )
 
 
@@ -262,6 +346,7 @@ def _model(proxy: OpenAIProxy, ref: ModelRef, origin: str) -> Model:
         origin=origin,
         system_prompt=ref.system_prompt,
         context_window=ref.context_window,
+        price=ref.price,
     )
 
 
@@ -269,25 +354,10 @@ def _lacks_service(error: Exception) -> bool:
     return "does not serve" in str(error) or "serves no" in str(error)
 
 
-class _Probed(Protocol):
-    async def probe(self) -> None: ...
-
-    async def close_connections(self) -> None: ...
-
-
 async def _prepare(url: str) -> None:
     """Check that a model's URL may be asked, and load what asking takes."""
     host = urlsplit(url).hostname
     if host is None:
         raise InvalidSpec(f'"{url}" is not a URL such as http://localhost:8080')
-    await check_dialable(host)
+    await dialling().check_host(host)
     await asyncio.to_thread(load_http)
-
-
-async def _probe(what: str, model: _Probed) -> None:
-    """Find out before the first row whether a model's server is there."""
-    try:
-        await model.probe()
-    except CallFailed as error:
-        await model.close_connections()
-        raise SystemUnreachable(f"{what} at {str(error).rstrip('.')}. Check its URL.") from error

@@ -7,8 +7,9 @@ from cbench_client.errors import Unencodable
 from cbench_client.messages import convert as wire
 from cbench_server.errors import CallFailed
 from cbench_server.results import Failure
+from cbench_server.spec import Options
 from cbench_server.systems.caller import Answer, Call, Ingest, Query, Recall, Reset
-from cbench_server.systems.in_process_memory import query_output
+from cbench_server.systems.in_process_memory import query_output, taken_passages
 
 Request = memory_pb2.ResetRequest | memory_pb2.IngestRequest | memory_pb2.QueryRequest
 # What each kind of work is called in the contract, and what answers it.
@@ -22,7 +23,7 @@ KINDS = {kind: name.lower() for kind, (name, _) in METHODS.items()}
 """The same in an attachment's calls and results."""
 
 
-def request_of(call: Call, system: str) -> Request:
+def request_of(call: Call, system: str, options: Options) -> Request:
     """Encode a call; raise CallFailed for one that cannot be sent."""
     work = call.work
     try:
@@ -33,9 +34,10 @@ def request_of(call: Call, system: str) -> Request:
                 system=system, scope=work.scope, call_id=call.call_id
             )
             wire.turns_to_proto(work.turns, request.turns)
+            wire.fields_to_proto(options, request.options, "options.")
             return request
         assert isinstance(work, Query)
-        return memory_pb2.QueryRequest(
+        query = memory_pb2.QueryRequest(
             system=system,
             scope=work.scope,
             question=work.question,
@@ -44,6 +46,8 @@ def request_of(call: Call, system: str) -> Request:
             asked_at=work.asked_at,
             instruction=work.instruction,
         )
+        wire.fields_to_proto(options, query.options, "options.")
+        return query
     except Unencodable as error:
         raise CallFailed(Failure("dataset", error.reason, str(error))) from error
     except ValueError as error:
@@ -62,11 +66,14 @@ def answer_of(call: Call, message: Any, latency: float) -> Answer:
     retrieval = None
     if message.HasField("retrieval_time"):
         retrieval = message.retrieval_time.ToNanoseconds() / 1e9
+    metadata = wire.fields_from_proto(message.metadata, "metadata.")
+    retrieved = taken_passages(metadata)
     # Empty beside a context, a response means that the system only retrieves.
-    response = None if context is not None and not message.response else message.response
+    only_retrieves = (context is not None or retrieved is not None) and not message.response
+    response = None if only_retrieves else message.response
     return Answer(
         call,
-        query_output(response, context),
+        query_output(response, context, retrieved),
         latency,
         _usage(message),
         handler_seconds=wire.handler_seconds(message),
@@ -74,7 +81,7 @@ def answer_of(call: Call, message: Any, latency: float) -> Answer:
             stored_bytes=stored,
             context_tokens=_optional(message, "context_tokens"),
             retrieval_time=retrieval,
-            metadata=wire.fields_from_proto(message.metadata, "metadata."),
+            metadata=metadata,
         ),
     )
 

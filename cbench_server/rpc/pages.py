@@ -10,13 +10,13 @@ from typing import Any
 
 from cbench_client._gen.cbench.v1 import bench_pb2
 from cbench_client.messages import convert as wire
-from cbench_server.events import Progressed, RowScored, Stored
+from cbench_server.events import RowScored, Seen, Stored
 from cbench_server.results import EvalRow
 from cbench_server.rpc.runs import event_to_proto
 from cbench_server.rpc.times import set_seconds
 
 
-def encode_page(page: Iterable[Stored | Progressed], *, processed: bool) -> bytes:
+def encode_page(page: Iterable[Seen], *, processed: bool) -> bytes:
     """Return the bytes of an EvaluateResponse or a WatchRunResponse with these events."""
     # Both are the same repeated field, so one message serves for both.
     message = bench_pb2.WatchRunResponse()
@@ -38,7 +38,7 @@ def encode_page(page: Iterable[Stored | Progressed], *, processed: bool) -> byte
     return message.SerializeToString()
 
 
-def _plain_row(entry: Stored | Progressed) -> EvalRow | None:
+def _plain_row(entry: Seen) -> EvalRow | None:
     """Return the row of an event, if it has only what most rows have."""
     if not isinstance(entry, Stored) or not isinstance(entry.event, RowScored):
         return None

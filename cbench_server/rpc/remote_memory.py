@@ -7,18 +7,19 @@ from google.protobuf.message import DecodeError
 
 from cbench_client import Tls
 from cbench_client._gen.cbench.v1 import memory_pb2
-from cbench_client.errors import ClientError, RemoteFailure, Unencodable, Unreachable
+from cbench_client.errors import ClientError, Refused, RemoteFailure, Unencodable, Unreachable
+from cbench_client.remote.description import SystemDescription as ServedSystem
+from cbench_client.remote.description import read_info
 from cbench_client.remote.unary import UnaryConnection
 from cbench_server.errors import CallFailed, InvalidSpec, SystemUnreachable, UnknownName
 from cbench_server.results import Failure
-from cbench_server.rpc.components import description_from_info
 from cbench_server.rpc.memory_messages import METHODS, answer_of, request_of
 from cbench_server.rpc.remote import call_failed
+from cbench_server.spec import Options, SystemRef
 from cbench_server.systems.caller import (
     Answer,
     Answered,
     Call,
-    Caller,
     CallTasks,
     Failed,
     SystemDescription,
@@ -28,14 +29,11 @@ SERVICE = "cbench.v1.MemorySystem"
 _DESCRIBE_SECONDS = 5.0
 
 
-async def remote_memory(
-    target: str, served_name: str, tls: Tls | None, token: str | None, name: str = ""
-) -> list[Caller]:
-    """Reach the memory systems served at a target, or the one named; `name` renames it."""
-    try:
-        connection = UnaryConnection(target, SERVICE, tls=tls, token=token)
-    except ClientError as error:
-        raise InvalidSpec(str(error)) from error
+async def served_memories(
+    address: str, tls: Tls | None, token: str | None, target: str, served_name: str = ""
+) -> list[ServedSystem]:
+    """Ask an address, which is called `target`, for its memory systems, or for the one named."""
+    connection = _open(address, tls, token)
     try:
         described = await _describe(connection)
     finally:
@@ -45,20 +43,44 @@ async def remote_memory(
         unknown = UnknownName("served memory system", served_name, names)
         raise SystemUnreachable(f"at {target} there is {unknown}")
     return [
-        RemoteMemoryCaller(
-            UnaryConnection(target, SERVICE, tls=tls, token=token),
-            info.name,
-            description_from_info(info, target, described.sdk, name),
-        )
+        read_info(info, described.sdk)
         for info in described.systems
         if served_name in ("", info.name)
     ]
 
 
+def memory_caller(
+    ref: SystemRef,
+    system: ServedSystem,
+    address: str,
+    tls: Tls | None,
+    token: str | None,
+    options: Options,
+) -> "RemoteMemoryCaller":
+    """Return what calls a memory system, under the name that its reference gives."""
+    description = SystemDescription(
+        name=ref.name or system.name,
+        version=system.version,
+        description=system.description,
+        max_concurrency=system.max_concurrency,
+        location=ref.target,
+        sdk=system.sdk,
+    )
+    connection = _open(address, tls, token)
+    return RemoteMemoryCaller(connection, system.name, description, options)
+
+
+def _open(target: str, tls: Tls | None, token: str | None) -> UnaryConnection:
+    try:
+        return UnaryConnection(target, SERVICE, tls=tls, token=token)
+    except ClientError as error:
+        raise InvalidSpec(str(error)) from error
+
+
 async def _describe(connection: UnaryConnection) -> memory_pb2.MemorySystemDescribeResponse:
     try:
         data = await connection.describe(_DESCRIBE_SECONDS)
-    except Unreachable as error:
+    except (Unreachable, Refused) as error:
         raise SystemUnreachable(str(error)) from error
     try:
         described = memory_pb2.MemorySystemDescribeResponse.FromString(data)
@@ -79,9 +101,14 @@ class RemoteMemoryCaller:
     capacity: int | None = None
 
     def __init__(
-        self, connection: UnaryConnection, served_name: str, description: SystemDescription
+        self,
+        connection: UnaryConnection,
+        served_name: str,
+        description: SystemDescription,
+        options: Options,
     ) -> None:
         self.description = description
+        self._options = options
         self._connection = connection
         self._served_name = served_name
         self._calls = CallTasks()
@@ -111,7 +138,7 @@ class RemoteMemoryCaller:
     async def _call(self, call: Call, timeout: float) -> Answer:
         self._note_loss()
         method, response = METHODS[type(call.work)]
-        request = request_of(call, self._served_name).SerializeToString()
+        request = request_of(call, self._served_name, self._options).SerializeToString()
         started = time.monotonic()
         try:
             data = await self._connection.call(method, request, timeout)

@@ -11,8 +11,9 @@ from cbench_server.events import (
     RowScored,
     RunAccepted,
     RunFinished,
+    Seen,
     StateChanged,
-    Stored,
+    Unstored,
 )
 from cbench_server.rpc.rows import failure_from_proto, failure_to_proto, row_to_proto
 from cbench_server.rpc.specs import spec_from_proto, spec_to_proto
@@ -36,7 +37,7 @@ def state_from_proto(number: int) -> RunState:
 
 
 def run_to_proto(run: Run, *, with_config: bool = True) -> bench_pb2.Run:
-    """Encode a run; without its config there is still which scores count."""
+    """Encode a run; without its config there is still which scores count, and for whom."""
     message = bench_pb2.Run(
         run_id=run.run_id,
         spec=spec_to_proto(run.spec),
@@ -44,6 +45,7 @@ def run_to_proto(run: Run, *, with_config: bool = True) -> bench_pb2.Run:
         waiting_reason=run.waiting_reason,
         parent_run_id=run.parent_run_id,
         last_sequence=run.last_seq,
+        created_by=run.created_by,
     )
     set_seconds(message.create_time, run.create_time)
     if run.end_time is not None:
@@ -55,7 +57,7 @@ def run_to_proto(run: Run, *, with_config: bool = True) -> bench_pb2.Run:
         failure_to_proto(run.failure, message.failure)
     config = run.config
     if not with_config:
-        config = {key: config[key] for key in ("headlines",) if key in config}
+        config = {key: config[key] for key in ("headlines", "roles", "suites") if key in config}
     wire.fields_to_proto(config, message.config)
     for note in run.notes:
         message.notes.add(code=note.code, text=note.text, system=note.system, dataset=note.dataset)
@@ -87,6 +89,7 @@ def run_from_proto(message: bench_pb2.Run) -> Run:
         parent_run_id=message.parent_run_id,
         config=wire.fields_from_proto(message.config),
         last_seq=message.last_sequence,
+        created_by=message.created_by,
         systems=tuple(each.system for each in message.summaries),
         notes=tuple(
             RunNote(note.code, note.text, note.system, note.dataset) for note in message.notes
@@ -114,24 +117,33 @@ def progress_to_proto(run: Run) -> bench_pb2.Progress:
     )
     for system in run.systems:
         if progress := run.progress.get(system):
-            total = run.total_rows
-            share = None if total is None else total * run.repeats_of(system)
             message.systems.add(
                 system=system,
                 completed_rows=progress.completed,
                 failed_rows=progress.failed,
                 reused_rows=progress.reused,
-                total_rows=None if share is None else share // run.rows_per_example,
+                total_rows=_total_of(run, system),
             )
     return message
 
 
-def event_to_proto(
-    entry: Stored | Progressed, message: bench_pb2.RunEvent, *, processed: bool = False
-) -> None:
-    """Encode an event; progress has no sequence."""
+def _total_of(run: Run, system: str) -> int | None:
+    """Return how many rows a system will have, which all of them together tell."""
+    if run.total_rows is None:
+        return None
+    fixed = run.rows_of(0)
+    per_example = run.rows_of(1) - fixed
+    return run.rows_of((run.total_rows - fixed) // per_example if per_example else 0, system)
+
+
+def event_to_proto(entry: Seen, message: bench_pb2.RunEvent, *, processed: bool = False) -> None:
+    """Encode an event; progress, and what cannot be stored, has no sequence."""
     if isinstance(entry, Progressed):
         message.progress.CopyFrom(progress_to_proto(entry.run))
+        return
+    if isinstance(entry, Unstored):
+        message.state_change.state = _STATES[entry.event.state]
+        message.state_change.reason = entry.event.reason
         return
     message.sequence = entry.seq
     set_seconds(message.create_time, entry.time)

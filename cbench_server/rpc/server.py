@@ -1,15 +1,16 @@
 """One gRPC server with all our services, health and reflection, bound and secured."""
 
+import asyncio
 import ipaddress
-from collections.abc import Sequence
+import logging
+import os
+from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import grpc
 import grpc.aio
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
-from grpc_health.v1.health import aio
 
 from cbench_client._gen.cbench.v1 import (
     bench_pb2,
@@ -20,18 +21,23 @@ from cbench_client._gen.cbench.v1 import (
     gateway_pb2_grpc,
 )
 from cbench_client.host import reflection
-from cbench_server.errors import CbenchError
-from cbench_server.rpc.auth import TokenInterceptor
 from cbench_server.rpc.bench_service import BenchService
+from cbench_server.rpc.call_shares import CallShares
+from cbench_server.rpc.certificates import CannotListen, Certificates
+from cbench_server.rpc.door import Door
 from cbench_server.rpc.evaluator_service import EvaluatorService
 from cbench_server.rpc.gateway_service import GatewayService
-from cbench_server.rpc.status import StatusInterceptor
+from cbench_server.rpc.health_service import HealthService
+from cbench_server.rpc.keyring import Keyring
 
+log = logging.getLogger(__name__)
 
-class CannotListen(CbenchError):
-    """The daemon cannot serve at that address."""
-
-    reason = "CANNOT_LISTEN"
+MAX_STREAMS_PER_CONNECTION = 250
+"""Calls over one connection; further ones wait at the client until others end."""
+HANDSHAKE_SECONDS = 5
+"""A connection that has not said what it speaks by then is closed."""
+IDLE_SECONDS = 300
+"""A connection without a call for so long is closed; clients make it again by themselves."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +47,6 @@ class ServerSecurity:
     cert: str = ""
     key: str = ""
     client_ca: str = ""
-    tokens: Sequence[str] = ()
     unsafe: bool = False
 
 
@@ -54,19 +59,24 @@ class RpcServer:
         evaluator: EvaluatorService,
         gateway: GatewayService,
         security: ServerSecurity,
+        keyring: Keyring,
         *,
         max_message_bytes: int,
         max_calls: int,
+        max_connections: int,
     ) -> None:
-        interceptors: list[Any] = [StatusInterceptor()]
-        if security.tokens:
-            interceptors.insert(0, TokenInterceptor(security.tokens))
         self._security = security
+        self._keyring = keyring
         self._gateway = gateway
+        self._watching: asyncio.Task[None] | None = None
         self._server = grpc.aio.server(
-            interceptors=interceptors,
-            maximum_concurrent_rpcs=max_calls,
+            # gRPC's own limit of calls would count those of strangers too.
+            interceptors=[Door(keyring, CallShares(max_calls, lambda: keyring.is_shared))],
             options=[
+                ("grpc.max_concurrent_streams", MAX_STREAMS_PER_CONNECTION),
+                ("grpc.max_allowed_incoming_connections", max_connections),
+                ("grpc.server_handshake_timeout_ms", HANDSHAKE_SECONDS * 1000),
+                ("grpc.max_connection_idle_ms", IDLE_SECONDS * 1000),
                 ("grpc.max_receive_message_length", max_message_bytes),
                 ("grpc.max_send_message_length", max_message_bytes),
                 # Two daemons on one port would each get some of the calls.
@@ -78,7 +88,12 @@ class RpcServer:
                 ("grpc.http2.max_ping_strikes", 0),
             ],
         )
-        self._health = aio.HealthServicer()
+        self._names = [
+            bench_pb2.DESCRIPTOR.services_by_name["Bench"].full_name,
+            evaluator_pb2.DESCRIPTOR.services_by_name["Evaluator"].full_name,
+            gateway_pb2.DESCRIPTOR.services_by_name["Gateway"].full_name,
+        ]
+        self._health = HealthService(self._names)
         add: list[tuple[Any, Any]] = [
             (bench_pb2_grpc.add_BenchServicer_to_server, bench),
             (evaluator_pb2_grpc.add_EvaluatorServicer_to_server, evaluator),
@@ -87,19 +102,15 @@ class RpcServer:
         ]
         for add_to_server, servicer in add:
             add_to_server(servicer, self._server)
-        self._names = [
-            bench_pb2.DESCRIPTOR.services_by_name["Bench"].full_name,
-            evaluator_pb2.DESCRIPTOR.services_by_name["Evaluator"].full_name,
-            gateway_pb2.DESCRIPTOR.services_by_name["Gateway"].full_name,
-        ]
         reflection.enable_server_reflection([*self._names, health.SERVICE_NAME], self._server)
 
     async def start(self, address: str) -> str:
         """Listen, and return the address with the port that was chosen."""
-        check_exposure(address, self._security)
+        check_exposure(address, self._security, has_tokens=self._keyring.is_locked)
         try:
             if self._security.cert:
-                port = self._server.add_secure_port(address, _credentials(self._security))
+                files = (self._security.cert, self._security.key, self._security.client_ca)
+                port = self._server.add_secure_port(address, Certificates(*files).credentials())
             else:
                 port = self._server.add_insecure_port(address)
         except RuntimeError as error:
@@ -107,8 +118,13 @@ class RpcServer:
                 f"cannot listen on {address}: the port is taken, or the address is not of this "
                 "machine. Stop what listens there, or choose another with --address."
             ) from error
+        if address.startswith("unix:"):
+            # Whoever can open the socket can call.
+            os.chmod(address.removeprefix("unix:").removeprefix("//"), 0o600)
+        if self._security.unsafe and not _is_local(address):
+            log.warning("%s is open to other machines: --unsafe-allow-remote", address)
         await self._server.start()
-        await self._set_health(health_pb2.HealthCheckResponse.SERVING)
+        self._watching = asyncio.create_task(self._keyring.keep_watch())
         if address.startswith("unix:"):
             return address
         return f"{address.rpartition(':')[0]}:{port}"
@@ -116,18 +132,18 @@ class RpcServer:
     async def refuse_new_work(self) -> None:
         """Say so to health checks, and to processes that attach."""
         self._gateway.is_closing = True
-        await self._set_health(health_pb2.HealthCheckResponse.NOT_SERVING)
+        self._health.set(health_pb2.HealthCheckResponse.NOT_SERVING)
 
     async def stop(self, grace: float) -> None:
         """Finish calls, at most `grace` seconds, and stop listening."""
         await self._server.stop(grace)
+        if self._watching is not None:
+            self._watching.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._watching
 
-    async def _set_health(self, status: Any) -> None:
-        for name in ("", *self._names):
-            await self._health.set(name, status)
 
-
-def check_exposure(address: str, security: ServerSecurity) -> None:
+def check_exposure(address: str, security: ServerSecurity, *, has_tokens: bool) -> None:
     """Refuse to listen beyond the loopback without TLS and a token."""
     if _is_local(address) or security.unsafe:
         return
@@ -135,7 +151,7 @@ def check_exposure(address: str, security: ServerSecurity) -> None:
         name
         for name, given in (
             ("TLS (--tls-cert, --tls-key)", security.cert),
-            ("a token (--token-file)", security.tokens),
+            ("a token (--token-file)", has_tokens),
         )
         if not given
     ]
@@ -157,18 +173,3 @@ def _is_local(address: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-def _credentials(security: ServerSecurity) -> grpc.ServerCredentials:
-    files: dict[str, Any] = {}
-    for name in ("cert", "key", "client_ca"):
-        path = getattr(security, name)
-        try:
-            files[name] = Path(path).read_bytes() if path else None
-        except OSError as error:
-            raise CannotListen(f"cannot read {path}: {error.strerror}.") from error
-    return grpc.ssl_server_credentials(
-        [(files["key"], files["cert"])],
-        root_certificates=files["client_ca"],
-        require_client_auth=files["client_ca"] is not None,
-    )

@@ -31,7 +31,7 @@ _ROLES: dict[int, Any] = {number: role for role, number in _ROLE_NUMBERS.items()
 def spec_from_proto(message: bench_pb2.RunSpec) -> RunSpec:
     """Decode a spec, filling in what is unset."""
     return RunSpec(
-        systems=tuple(_system_ref(system) for system in message.systems),
+        systems=tuple(_system_ref(each, place) for place, each in enumerate(message.systems)),
         datasets=tuple(_dataset_ref(dataset) for dataset in message.datasets),
         evaluators=tuple(evaluator_ref(evaluator) for evaluator in message.evaluators),
         metrics=tuple(
@@ -68,6 +68,8 @@ def spec_from_proto(message: bench_pb2.RunSpec) -> RunSpec:
         labels_upload=message.labels_upload,
         allow_unqualified_judges=message.allow_unqualified_judges,
         timed_rows=optional(message, "timed_rows"),
+        asked_again=optional(message, "asked_again"),
+        options=wire.fields_from_proto(message.options, "spec.options."),
     )
 
 
@@ -86,11 +88,13 @@ def _prompt_ref(message: bench_pb2.Prompt) -> PromptRef:
     )
 
 
-def _system_ref(message: bench_pb2.SystemRef) -> SystemRef:
+def _system_ref(message: bench_pb2.SystemRef, place: int) -> SystemRef:
+    path = f"spec.systems[{place}]"
     if message.WhichOneof("location") is None:
         raise InvalidSpec(
             f'system "{message.name}" has no location: set target, attached, builtin, proxy or '
-            "predictions."
+            "predictions.",
+            field=path,
         )
     return SystemRef(
         name=message.name,
@@ -99,7 +103,7 @@ def _system_ref(message: bench_pb2.SystemRef) -> SystemRef:
         builtin=message.builtin,
         proxy=_model_ref(message.proxy) if message.HasField("proxy") else None,
         served_name=message.served_name,
-        options=wire.fields_from_proto(message.options),
+        options=wire.fields_from_proto(message.options, f"{path}.options."),
         tls=TlsRef(message.tls.ca_pem, message.tls.server_name)
         if message.HasField("tls")
         else None,
@@ -182,6 +186,7 @@ def spec_to_proto(spec: RunSpec) -> bench_pb2.RunSpec:
         labels_upload=spec.labels_upload,
         allow_unqualified_judges=spec.allow_unqualified_judges,
         timed_rows=spec.timed_rows,
+        asked_again=spec.asked_again,
     )
     if spec.anchors is not None:
         message.anchors = spec.anchors
@@ -227,6 +232,7 @@ def spec_to_proto(spec: RunSpec) -> bench_pb2.RunSpec:
         wire.fields_to_proto(evaluator.options, entry.options)
     for metric in spec.metrics:
         wire.fields_to_proto(metric.options, message.metrics.add(name=metric.name).options)
+    wire.fields_to_proto(spec.options, message.options)
     if spec.reader is not None:
         _model_to_proto(spec.reader, message.reader)
     if spec.prompt is not None:

@@ -1,19 +1,22 @@
 """The record of how a run was made, so that it can be repeated."""
 
-import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from cbench_server import __version__
 from cbench_server.datasets.prompts.prompt import Asking, Prompt
 from cbench_server.runs.answers import Told
+from cbench_server.runs.departures import followed
+from cbench_server.runs.environment import describe_environment
 from cbench_server.runs.plan import DatasetPlan
 from cbench_server.runs.prompting import axis_of
 from cbench_server.runs.resolution import ResolvedDataset
+from cbench_server.runs.shortfalls import published_examples
 from cbench_server.runs.wiring import missing_references
-from cbench_server.spec import RunSpec
+from cbench_server.spec import RunNote, RunSpec
 from cbench_server.systems.caller import Caller
+
+NO_REFERENCES = "NO_REFERENCES"
 
 
 def describe_prompts(prompts: Mapping[str, Asking], told: Mapping[str, Told]) -> dict[str, Any]:
@@ -31,19 +34,10 @@ def describe_config(
     plans: Mapping[str, DatasetPlan],
     prompts: Mapping[str, Asking],
 ) -> dict[str, Any]:
-    """Record everything needed to repeat the run, and what is known to go wrong with it."""
-    # A dataset of ours has what its score needs; a file may not.
-    notices = [
-        missing_references(dataset.ref.label, plans[dataset.ref.label], dataset.originals())
-        for dataset in datasets
-        if dataset.record is None
-    ]
+    """Record everything needed to repeat the run."""
     logs = {ref.target: {"log": ref.log} for ref in spec.systems if ref.log}
     return {
-        "notices": [notice for notice in notices if notice],
-        "cbench_version": __version__,
-        "python_version": platform.python_version(),
-        "platform": platform.platform(),
+        **describe_environment(),
         "tokenizer": spec.tokenizer or "cl100k_base",
         "seed": spec.seed,
         "systems": [
@@ -57,12 +51,29 @@ def describe_config(
     }
 
 
+def notes_before(
+    datasets: Sequence[ResolvedDataset], plans: Mapping[str, DatasetPlan]
+) -> tuple[RunNote, ...]:
+    """Say before the first call what is known to go wrong with the run."""
+    # A dataset of ours has what its score needs; a file may not.
+    files = [dataset for dataset in datasets if dataset.record is None]
+    found = [
+        (missing_references(label, plans[label], dataset.originals()), label)
+        for dataset in files
+        for label in [dataset.ref.label]
+    ]
+    return tuple(RunNote(NO_REFERENCES, text, dataset=label) for text, label in found if text)
+
+
 def _dataset(dataset: ResolvedDataset, plan: DatasetPlan, prompt: Prompt) -> dict[str, Any]:
     """Record what is read and how it is scored, beside the official protocol."""
     described = dataset.describe()
-    protocol = dataset.followed(described, plan.primary_score, axis_of(prompt))
+    protocol = followed(
+        dataset.protocol, described, plan, revision=dataset.ref.revision, prompt=axis_of(prompt)
+    )
     return {
         **described,
+        **published_examples(dataset),
         **plan.describe(),
         "protocol": protocol.describe() if protocol.follows else None,
         "is_official_metric": dataset.record is not None and protocol.metric.status == "same",

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Protocol, TypeVar
 
 from cbench_server.datasets.prompts.prompt import Asking
-from cbench_server.errors import InvalidSpec, RunFailed, SystemUnreachable
+from cbench_server.errors import InvalidInput, InvalidSpec, RunFailed, SystemUnreachable
 from cbench_server.events import StateChanged
 from cbench_server.models.reader import Reader
 from cbench_server.registry import Registry
@@ -22,14 +22,19 @@ from cbench_server.runs.resolution import (
     resolve_evaluators,
 )
 from cbench_server.runs.store import RunStore
-from cbench_server.spec import EvaluatorRef, ModelRef, Run, RunSpec, RunState, SystemRef
+from cbench_server.runs.sweep import point_name
+from cbench_server.spec import EvaluatorRef, ModelRef, Run, RunNote, RunSpec, RunState, SystemRef
 from cbench_server.systems.caller import Caller
 from cbench_server.systems.in_process import InProcessCaller
 from cbench_server.systems.in_process_memory import InProcessMemoryCaller
-from cbench_server.systems.predictions import Predictions
+from cbench_server.systems.predictions import Predictions, PredictionsCaller
+from cbench_server.tokens import Tokenizer, get_tokenizer
 from cbench_server.types import Evaluator
 
 _ASK_AGAIN_S = 0.5
+
+Placed = tuple[int, SystemRef]
+"""A reference to a system, and its place in the spec."""
 
 T = TypeVar("T")
 
@@ -39,6 +44,13 @@ class Finder(Protocol):
 
     async def find_systems(self, ref: SystemRef, kind: str) -> list[Caller]:
         """Return the systems, or memory systems, a reference means; or raise SystemUnreachable."""
+        ...
+
+    async def spread(self, spec: RunSpec) -> tuple[list[Placed], tuple[RunNote, ...]]:
+        """Return the spec's systems with the options of the run that each of them takes.
+
+        One that serves several becomes as many where that depends on the system.
+        """
         ...
 
     async def find_reader(self, ref: ModelRef) -> Reader:
@@ -69,11 +81,23 @@ class Connections:
     """What models are told, by dataset."""
     told: dict[str, Told] = field(default_factory=dict)
     """How much of that the rows of each system depend on."""
+    roles: dict[str, str] = field(default_factory=dict)
+    """What systems are there for which are not under test."""
+    refs: dict[str, SystemRef] = field(default_factory=dict)
+    """What each system was asked for by."""
+    tokenizer: Tokenizer | None = None
+    """Counts tokens where no name of a spec says how."""
+    notes: tuple[RunNote, ...] = ()
+    """What became of the options of the run."""
 
     @property
     def names(self) -> tuple[str, ...]:
         """The systems' names, in order."""
         return tuple(caller.description.name for caller in self.callers)
+
+    def count_by(self, spec: RunSpec) -> Tokenizer:
+        """Return what counts the tokens of a run."""
+        return self.tokenizer or get_tokenizer(spec.tokenizer or None)
 
     async def close(self) -> None:
         """Let go of everything; of what was never opened there is nothing to let go."""
@@ -108,11 +132,22 @@ async def connect(
 
 
 async def _reach_systems(spec: RunSpec, opened: Connections, uploads: Uploads) -> None:
-    for ref in spec.systems:
-        for caller in await _find_systems(ref, spec.kind, opened.finder, uploads):
+    placed: list[Placed] = list(enumerate(spec.systems))
+    if spec.options:
+        placed, opened.notes = await opened.finder.spread(spec)
+    for place, ref in placed:
+        try:
+            found = await _find_points(ref, spec.kind, opened.finder, uploads)
+        except InvalidInput as error:
+            error.field = f"spec.systems[{place}]" + (f".{error.field}" if error.field else "")
+            raise
+        for caller in found:
             opened.callers.append(caller)
             identity = system_identity(caller.description, ref.options, spec)
             opened.identities[caller.description.name] = identity
+            opened.refs[caller.description.name] = ref
+            if ref.role:
+                opened.roles[caller.description.name] = ref.role
             if told := _told(ref, caller, spec):
                 opened.told[caller.description.name] = told
     names = opened.names
@@ -132,6 +167,23 @@ def _told(ref: SystemRef, caller: Caller, spec: RunSpec) -> Told | None:
     return None if ref.predictions else "instruction"
 
 
+async def _find_points(ref: SystemRef, kind: str, finder: Finder, uploads: Uploads) -> list[Caller]:
+    """Find systems; a point of a sweep is named by the system and its value."""
+    found = await _find_systems(ref, kind, finder, uploads)
+    if not ref.swept_option or ref.name:
+        return found
+    names = [caller.description.name for caller in found]
+    for caller in found:
+        await caller.close()
+    if len(names) > 1:
+        raise InvalidSpec(
+            f"a run sweeps one system, and {ref.target} serves {', '.join(names)}. Say which: "
+            f"{ref.target}/{names[0]}, or for --launch --only-system {names[0]}"
+        )
+    named = replace(ref, name=point_name(names[0], ref))
+    return await _find_systems(named, kind, finder, uploads)
+
+
 async def _find_systems(
     ref: SystemRef, kind: str, finder: Finder, uploads: Uploads
 ) -> list[Caller]:
@@ -142,16 +194,16 @@ async def _find_systems(
     name = ref.name or "predictions"
     outputs = uploads.iterate(ref.predictions)
     # In a thread, since there may be millions of them.
-    system = await asyncio.to_thread(Predictions, name, ref.predictions[:12], outputs)
-    return [InProcessCaller(system, inline=True, location="predictions")]
+    system = await asyncio.to_thread(Predictions, name, outputs, ref.predictions[:12])
+    return [PredictionsCaller(system)]
 
 
 async def check_systems(
     store: RunStore, run: Run, opened: Connections, clock: Callable[[], float]
 ) -> Run:
     """Make sure that a resumed run has the systems it had, and put the resumption on record."""
-    # Matched controls are no systems of others, and come back by themselves.
-    systems = [name for name in run.systems if not run.is_control(name)]
+    # What the run added is no system of others, and comes back by itself.
+    systems = [name for name in run.systems if not run.is_added(name)]
     if systems and set(opened.names) != set(systems):
         raise RunFailed(
             Failure(
@@ -161,12 +213,26 @@ async def check_systems(
                 f"{', '.join(opened.names)}. Start a new run.",
             )
         )
+    _check_versions(run, opened)
     _check_prompts(run, opened)
     described = [asdict(caller.description) for caller in opened.callers]
     resumption = {"time": clock(), "systems": described}
     config = {**run.config, "resumptions": [*run.config.get("resumptions", []), resumption]}
     await store.append(run.run_id, [], update={"config": config})
     return replace(run, config=config)
+
+
+def _check_versions(run: Run, opened: Connections) -> None:
+    """Make sure that no name has come back with another version."""
+    began = {each["name"]: each.get("version", "") for each in run.config.get("systems", ())}
+    for caller in opened.callers if run.completed_rows else ():
+        name, version = caller.description.name, caller.description.version
+        if began.get(name, version) != version:
+            message = (
+                f'system "{name}" has version "{version}", and the rows there are were made with '
+                f'version "{began[name]}". Start a new run, or serve that version again.'
+            )
+            raise RunFailed(Failure("system", "SYSTEM_CHANGED", message))
 
 
 def _check_prompts(run: Run, opened: Connections) -> None:

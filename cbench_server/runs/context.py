@@ -38,6 +38,8 @@ class RunContext:
         self.turns = Turns([caller.description.name for caller in timed])
         self.timing: dict[str, float] = {}
         """Wall-clock seconds each system took, once its lane has ended."""
+        self.asked_again: dict[str, tuple[int, int]] = {}
+        """Rows of each system that were asked a second time, and those that were then different."""
         self.news = asyncio.Event()
         """Set when there is something to take."""
         self._events: list[StoredEvent] = []
@@ -64,6 +66,8 @@ class RunContext:
         self._owed.append((lane, len(rows), size))
         self.news.set()
         self._completed += len(rows)
+        if self.plan.money is not None:
+            self.plan.money.done(rows)
         for row in rows:
             if row.failure is not None:
                 self._count_failure(row.failure)

@@ -13,11 +13,13 @@ from typing import Any
 
 from cbench_server.comparison import Comparison, compare
 from cbench_server.errors import InvalidInput
+from cbench_server.limits import LONG_TEXT
 from cbench_server.metrics.outcomes import score_infos
 from cbench_server.results import EvalRow
+from cbench_server.runs.arms import Arms
+from cbench_server.runs.connections import Connections
 from cbench_server.runs.rows import Item
-from cbench_server.runs.store import RunStore
-from cbench_server.sizes import LONG_TEXT
+from cbench_server.runs.run_rows import RunRows
 from cbench_server.spec import Run, RunNote, RunSpec
 from cbench_server.systems.caller import (
     Answer,
@@ -58,17 +60,42 @@ def controls_of(run: Run) -> list[Control]:
     return [Control(*each) for each in run.config.get("controls", ())]
 
 
-async def wanted_controls(store: RunStore, run: Run) -> list[Control]:
-    """Return controls for every system under test that left shorter contexts."""
+async def control_arms(store: RunRows, run: Run, opened: Connections) -> Arms | None:
+    """Return the controls of a run, None where none are wanted or nothing was shortened."""
+    is_wanted = run.spec.matched_controls or "controls" in run.config
+    if not is_wanted or run.spec.kind == "memory":
+        return None
+    controls = controls_of(run) or await wanted_controls(store, run)
+    if not controls:
+        return None
+    tokenizer = opened.count_by(run.spec)
+    repeats = {control.name: control.repeats(run.spec) for control in controls}
+    return Arms(
+        [ControlCaller(control, store, run, tokenizer) for control in controls],
+        repeats,
+        {
+            "controls": [[control.leader, control.cut] for control in controls],
+            "repeats": {**run.config.get("repeats", {}), **repeats},
+        },
+    )
+
+
+async def wanted_controls(store: RunRows, run: Run) -> list[Control]:
+    """Return controls for every system under test that left shorter contexts.
+
+    Points of a sweep are under test, whatever they are.
+    """
     roles = {ref.name or ref.builtin for ref in run.spec.systems if ref.role or ref.builtin}
+    points = {name for name, _ in run.config.get("sweep", {}).get("points", ())}
     found = []
     for system in run.systems:
-        if system not in roles and await _share_left(store, run.run_id, system) < 1.0:
+        is_tested = system in points or (system not in roles and not run.role_of(system))
+        if is_tested and await _share_left(store, run.run_id, system) < 1.0:
             found += [Control(system, cut) for cut in CUTS]
     return found
 
 
-async def _share_left(store: RunStore, run_id: str, system: str) -> float:
+async def _share_left(store: RunRows, run_id: str, system: str) -> float:
     """Return the share of the contexts' tokens that a system left; 1 if it returned none."""
     given = left = 0
     async for page in store.iterate_rows(run_id, system):
@@ -82,7 +109,7 @@ async def _share_left(store: RunStore, run_id: str, system: str) -> float:
 class ControlCaller(ObjectCaller):
     """Calls one control."""
 
-    def __init__(self, control: Control, store: RunStore, run: Run, tokenizer: Tokenizer) -> None:
+    def __init__(self, control: Control, store: RunRows, run: Run, tokenizer: Tokenizer) -> None:
         description = SystemDescription(
             name=control.name,
             version="1",
@@ -120,7 +147,7 @@ class ControlCaller(ObjectCaller):
 class _Lengths:
     """How many tokens a system left of each example, read from its rows as they are needed."""
 
-    def __init__(self, store: RunStore, run_id: str, system: str) -> None:
+    def __init__(self, store: RunRows, run_id: str, system: str) -> None:
         self._store = store
         self._run_id = run_id
         self._system = system
@@ -152,7 +179,7 @@ class _Lengths:
             del self._known[key]
 
 
-async def control_notes(store: RunStore, run: Run) -> tuple[RunNote, ...]:
+async def control_notes(store: RunRows, run: Run) -> tuple[RunNote, ...]:
     """Say of each system with controls whether it is better than all of them."""
     notes = []
     by_leader: dict[str, list[str]] = {}
@@ -161,19 +188,39 @@ async def control_notes(store: RunStore, run: Run) -> tuple[RunNote, ...]:
     if run.completed_rows > COMPARED:
         return ()
     for leader, controls in by_leader.items():
-        sides = {name: await _rows_of(store, run.run_id, name) for name in (leader, *controls)}
+        names = (leader, *controls)
+        sides = {name: await rows_of_system(store, run.run_id, name) for name in names}
         text = await asyncio.to_thread(_verdict, leader, controls, sides, run)
         notes.append(RunNote("MATCHED_CONTROLS", text, leader))
     return tuple(notes)
 
 
-async def _rows_of(store: RunStore, run_id: str, system: str) -> list[EvalRow]:
+async def rows_of_system(store: RunRows, run_id: str, system: str) -> list[EvalRow]:
+    """Read all rows of a system."""
     return [row async for page in store.iterate_rows(run_id, system) for row in page]
 
 
 def _verdict(
     leader: str, controls: Sequence[str], sides: Mapping[str, list[EvalRow]], run: Run
 ) -> str:
+    beaten, ahead, why = compared_with(leader, controls, sides, run)
+    if why:
+        return f"{leader} cannot be compared with cutting to the same length: {why}"
+    missing = [name for name in controls if name not in beaten]
+    if not missing:
+        return f"{leader} is better than truncating, or dropping words, to the same length."
+    if ahead:
+        return f"{leader} is worse than cutting to the same length: {', '.join(ahead)}."
+    return (
+        f"{leader} is not shown to be better than cutting to the same length: "
+        f"{', '.join(missing)} may be as good."
+    )
+
+
+def compared_with(
+    leader: str, controls: Sequence[str], sides: Mapping[str, list[EvalRow]], run: Run
+) -> tuple[list[str], list[str], str]:
+    """Return the controls that a system beats, those that beat it, and why nothing compares."""
     try:
         compared: Comparison = compare(
             sides,
@@ -182,16 +229,7 @@ def _verdict(
             scores=score_infos(run.config.get("datasets", ())),
         )
     except InvalidInput as error:
-        return f"{leader} cannot be compared with cutting to the same length: {error}"
-    beaten = [pair for pair in compared.pairs if pair.is_claimed and pair.is_a_better]
-    ahead = [pair for pair in compared.pairs if pair.is_claimed and not pair.is_a_better]
-    missing = [name for name in controls if name not in {pair.b for pair in beaten}]
-    if not missing:
-        return f"{leader} is better than truncating, or dropping words, to the same length."
-    if ahead:
-        worse = ", ".join(pair.b for pair in ahead)
-        return f"{leader} is worse than cutting to the same length: {worse}."
-    return (
-        f"{leader} is not shown to be better than cutting to the same length: "
-        f"{', '.join(missing)} may be as good."
-    )
+        return [], [], str(error)
+    claimed = [pair for pair in compared.pairs if pair.is_claimed]
+    beaten = [pair.b for pair in claimed if pair.is_a_better]
+    return beaten, [pair.b for pair in claimed if not pair.is_a_better], ""

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from cbench_server.errors import CallFailed
+from cbench_server.limits import LONG_TEXT, text_size
 from cbench_server.runs.context import RunContext
 from cbench_server.runs.lane import COUNTING, Lane, width_of
 from cbench_server.runs.rows import Item
@@ -23,7 +24,6 @@ from cbench_server.runs.turns import (
     Allowance,
     chosen_among,
 )
-from cbench_server.sizes import LONG_TEXT, text_size
 from cbench_server.systems.caller import Answer, Caller, Reset, texts_carried
 
 _PAGE = 256
@@ -43,6 +43,7 @@ class ConversationLane(Lane):
         self._scopes = Scopes(
             caller, self._retry, self._plan, is_single=width == 1, heard=self._heard
         )
+        self._repeats = self._plan.repeats_of.get(self.name, self._plan.repeats)
         self._width = width
         self._workers = min(width, _CONVERSATIONS_AT_ONCE)
         self._fed: asyncio.Queue[Conversation | None] = asyncio.Queue(1)
@@ -85,13 +86,22 @@ class ConversationLane(Lane):
 
     async def _feed(self) -> None:
         await self._take_turn()
-        for conversation in self._first:
-            await self._fed.put(conversation)
-        self._first = []
-        async for conversation in self._conversations:
+        async for conversation in self._affordable():
             await self._fed.put(conversation)
         for _ in range(self._workers):
             await self._fed.put(None)
+
+    async def _affordable(self) -> AsyncIterator[Conversation]:
+        """Yield the conversations that are left, as long as their questions can be paid for."""
+        money = self._money
+        first, self._first = self._first, []
+        for conversation in sorted(first, key=lambda each: each.questions[0].account is None):
+            if money is None or await money.open(conversation.questions, self.name):
+                yield conversation
+        async for conversation in self._conversations:
+            if money is not None and not await money.open(conversation.questions, self.name):
+                return
+            yield conversation
 
     async def _read_conversations(self) -> AsyncIterator[Conversation]:
         start = 0
@@ -100,11 +110,13 @@ class ConversationLane(Lane):
         source = self._context.source
         while page := await source.page(start, _PAGE):
             stop = page[-1].ordinal + 1
+            if self._money is not None:
+                await self._money.appraise(page)
             done |= await source.completed(self.name, start, stop)
             for spooled in page:
                 group.append(spooled)
                 if len(group) == group[0].example["question_count"]:
-                    for repeat in range(self._plan.repeats):
+                    for repeat in range(self._repeats):
                         conversation = await self._conversation(group, repeat, done)
                         if conversation.questions:
                             yield conversation
@@ -151,6 +163,8 @@ class ConversationLane(Lane):
             if self._is_timed_enough(allowance):
                 break
             if conversation.repeat == 0:
+                if self._money is not None and not self._money.try_open(conversation.questions):
+                    break
                 await self._time_talk(conversation, allowance)
                 self._first.remove(conversation)
                 if conversation.questions:
@@ -164,6 +178,7 @@ class ConversationLane(Lane):
 
     async def _time_talk(self, conversation: Conversation, allowance: Allowance) -> None:
         await self._measure(conversation)
+        await self._make_room()
         if not await self._slots.take():
             return
         try:

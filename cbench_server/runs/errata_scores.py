@@ -10,7 +10,7 @@ from cbench_server.results import EvalRow
 from cbench_server.runs.errata import Ceilings, Errata, corrected
 from cbench_server.runs.judge_notes import Findings
 from cbench_server.runs.plan import DatasetPlan
-from cbench_server.runs.rows import rescore
+from cbench_server.runs.recorded_rows import rescore
 from cbench_server.runs.store import RowQuery, RunStore
 from cbench_server.scoring.placement import Scoring
 from cbench_server.spec import Run

@@ -5,11 +5,16 @@ from collections import deque
 from functools import partial
 
 from cbench_server.errors import CallFailed
+from cbench_server.limits import text_size
 from cbench_server.results import EvalRow
+from cbench_server.runs import failpoints
+from cbench_server.runs.asked_again import AskedAgain
 from cbench_server.runs.context import RunContext
 from cbench_server.runs.digests import call_namer
 from cbench_server.runs.lane import Lane, width_of
-from cbench_server.runs.rows import Item, recorded_row, rescore
+from cbench_server.runs.money import Money
+from cbench_server.runs.recorded_rows import recorded_row, rescore
+from cbench_server.runs.rows import Item
 from cbench_server.runs.store import SpooledExample
 from cbench_server.runs.turns import (
     CHOSEN_AMONG,
@@ -19,11 +24,12 @@ from cbench_server.runs.turns import (
     Allowance,
     chosen_among,
 )
-from cbench_server.sizes import text_size
 from cbench_server.systems.caller import Answer, Caller, Process, call_one
 
 _PAGE = 256
 _RECALLED_AT_ONCE = 32
+# Rows among which those to be timed are chosen; more only where examples have many repeats.
+_MAX_CHOSEN = 4096
 
 
 class ExampleLane(Lane):
@@ -33,6 +39,8 @@ class ExampleLane(Lane):
         super().__init__(context, caller, width_of(context.plan.max_concurrency, caller))
         self._name_call = call_namer(self._plan.run_id, self.name)
         self._repeats = self._plan.repeats_of.get(self.name, self._plan.repeats)
+        self._again = AskedAgain(self._plan, caller, context.clock)
+        self._is_draining = False
         self._items: deque[Item] = deque()
         self._fed = asyncio.Event()
         self._all_fed = False
@@ -42,6 +50,8 @@ class ExampleLane(Lane):
         """Seconds that calls took which were timed alone."""
         self._start = 0
         """The ordinal of the next example to feed."""
+        self._repeat = 0
+        """The first repeat of it to feed."""
         self._feeder: asyncio.Task[None] | None = None
         self._tell_width()
 
@@ -50,6 +60,7 @@ class ExampleLane(Lane):
 
     def drain(self) -> None:
         """Start no more calls."""
+        self._is_draining = True
         self._all_fed = True
         self._items.clear()
         # A call that is being timed ends first, and nothing is called after it.
@@ -57,6 +68,18 @@ class ExampleLane(Lane):
             self._feeder.cancel()
         self._release()
         self._note_begun()
+
+    async def _ask_again(self) -> None:
+        if self._money is not None:
+            await self._money.all_ended()
+        if not self._is_draining and not (self._money and self._money.is_stopped):
+            asked, differed = await self._again.ask()
+            if asked:
+                self._context.asked_again[self.name] = (asked, differed)
+
+    def _take(self, answers: list[Answer]) -> None:
+        self._again.note(answers)
+        super()._take(answers)
 
     # Feeding: pages of examples become items.
 
@@ -66,28 +89,43 @@ class ExampleLane(Lane):
         while not self._all_fed and (items := await self._next_items()) is not None:
             self._items.extend(items)
             self.pump()
-            while len(self._items) > _PAGE // 2 and not self._all_fed:
+            while self._is_fed_enough and not self._all_fed:
                 self._fed.clear()
                 await self._fed.wait()
         self._all_fed = True
+        self.pump()
         self._note_begun()
+
+    @property
+    def _is_fed_enough(self) -> bool:
+        # Examples that others have begun must be at hand: their money is set aside for this one.
+        is_near = self._money is None or self._start > self._money.highest
+        return len(self._items) > _PAGE // 2 and is_near
 
     async def _next_items(self) -> list[Item] | None:
         """Return the rows to make of the next examples, None if there are no more."""
         source = self._context.source
-        page = await source.page(self._start, _PAGE)
+        page = await source.page(self._start, max(1, _PAGE // self._repeats))
         if not page or self._all_fed:
             return None
-        start, self._start = self._start, page[-1].ordinal + 1
-        done = await source.completed(self.name, start, self._start)
-        items = self._items_of(page, done)
+        start, stop = self._start, page[-1].ordinal + 1
+        repeats = range(self._repeat, min(self._repeats, self._repeat + _PAGE))
+        # Of an example that has more repeats than fit, the rest comes with the next page.
+        self._repeat = repeats.stop % self._repeats
+        self._start = start if self._repeat else stop
+        if self._money is not None:
+            await self._money.appraise(page)
+        done = await source.completed(self.name, start, stop)
+        items = self._items_of(page, repeats, done)
         return items if self._plan.answers is None else await self._recall(items)
 
     def _note_begun(self) -> None:
         self._is_all_begun = self._all_fed and not self._items
         self._end_if_done()
 
-    def _items_of(self, page: list[SpooledExample], done: set[tuple[int, int]]) -> list[Item]:
+    def _items_of(
+        self, page: list[SpooledExample], repeats: range, done: set[tuple[int, int]]
+    ) -> list[Item]:
         now = self._context.clock()
         datasets, name_call = self._plan.datasets, self._name_call
         items = []
@@ -97,7 +135,7 @@ class ExampleLane(Lane):
             withheld = datasets[spooled.dataset].reference_fields
             work = Process(spooled.example, withheld, asking, asking.prompt.told)
             size = spooled.size or text_size(spooled.example)
-            for repeat in range(self._repeats):
+            for repeat in repeats:
                 if not done or (ordinal, repeat) not in done:
                     call_id = name_call(ordinal, repeat)
                     items.append(Item(call_id, work, spooled, repeat, now, size))
@@ -107,21 +145,25 @@ class ExampleLane(Lane):
 
     async def _call_alone(self, allowance: Allowance) -> None:
         left: dict[int, list[Item]] = {}
-        size = 0
-        while self._start < CHOSEN_AMONG and size < CHOSEN_AMONG_BYTES:
+        size = count = 0
+        while self._start < CHOSEN_AMONG and size < CHOSEN_AMONG_BYTES and count < _MAX_CHOSEN:
             items = await self._next_items()
             if items is None:
                 break
             for item in items:
                 left.setdefault(item.spooled.ordinal, []).append(item)
                 size += item.size
-        order = chosen_among(self._start, self._plan.seed)[: self._plan.timed_rows + 1]
+            count += len(items)
+        seen = max(left, default=-1) + 1
+        order = chosen_among(max(self._start, seen), self._plan.seed)[: self._plan.timed_rows + 1]
         chosen = [ordinal for ordinal in order if ordinal in left]
         is_warm = len(chosen) <= LEAST_TIMED
         for ordinal in chosen:
             if allowance.is_spent or not self._is_timed or self._all_fed:
                 break
             await self._make_room()
+            if self._money is not None and not self._money.try_open(left[ordinal][:1]):
+                break
             item = left[ordinal].pop(0)
             item.is_alone = is_warm
             await self._call_timed(item, allowance)
@@ -168,11 +210,16 @@ class ExampleLane(Lane):
         items, slots, budget = self._items, self._slots, self._context.budget
         # The first call goes alone: a system that cannot be called at all is known at once.
         room = slots.room if not self._is_first else 1 - slots.active
+        money = self._money
+        if money is not None and money.is_stopped:
+            self._leave_unpaid(money)
         if items and room > 0 and self._retry.is_open:
             calls: list[Item] = []
             now = self._context.clock()
             while items and len(calls) < room and budget.has_room(items[0].size):
-                item = items.popleft()
+                item = items.popleft() if money is None else money.next_item(items, self.name)
+                if item is None:
+                    break
                 item.called_at = now
                 budget.hold(item.size)
                 calls.append(item)
@@ -181,13 +228,24 @@ class ExampleLane(Lane):
             self._open += len(calls)
             self._is_all_begun = self._all_fed and not items
             if calls:
+                failpoints.hit("call.before")
                 self._caller.start_many(calls, self._plan.row_timeout, self._answers, self._failure)
-        if len(items) <= _PAGE // 2:
+            elif money is not None and (self._all_fed or self._is_fed_enough):
+                money.rest(self.name)
+        if not self._is_fed_enough:
             self._fed.set()
+
+    def _leave_unpaid(self, money: Money) -> None:
+        """Drop what is not begun, now that nothing more is."""
+        money.keep_open(self._items)
+        if self._start > money.highest:
+            self._all_fed = True
+            self._note_begun()
 
     def _answers(self, answers: list[Answer]) -> None:
         if self._group is None:
             return
+        failpoints.hit("call.after")
         self._has_answered = True
         self._is_first = False
         self._late.note_answered()
@@ -258,12 +316,16 @@ class ExampleLane(Lane):
         return rest
 
     async def _reuse(self, item: Item, recorded: EvalRow) -> None:
-        row = recorded_row(recorded, item.spooled)
         dataset = self._plan.datasets[item.spooled.dataset]
+        row = recorded_row(recorded, item.spooled, dataset.groups)
         item.size += text_size(recorded.processed or {})
         self._slots.begin_rows(1, item.size)
         self._open += 1
+        account = None if self._money is None else self._money.spare_account()
         scored = await rescore(
-            row, item.spooled.example, dataset, self._context.scoring, self._context.clock
+            row, item.spooled.example, dataset, self._context.scoring, self._context.clock, account
         )
+        if account is not None and account.is_refused:
+            self._drop(item)
+            return
         self._emit([scored], item.size)

@@ -154,13 +154,7 @@ def _same(a: str, b: str) -> bool:
 
 
 def mark_rows(rows: Sequence[EvalRow], records: Sequence[Record]) -> None:
-    """Put on each row what a reader must know of its judges, and what they charged."""
-    names = {record["evaluator"] for record in records}
-    for row in rows:
-        for name in names & row.details.keys():
-            cost = row.details[name].get("cost_usd")
-            if isinstance(cost, float):
-                row.cost_usd = {**row.cost_usd, name: cost}
+    """Put on each row what a reader must know of its judges."""
     marks = {
         (record["dataset"], record["evaluator"]): tuple(
             code

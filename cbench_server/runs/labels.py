@@ -1,7 +1,7 @@
 """Labels: verdicts of people on some rows, from a file."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from cbench_server.errors import BadDataset
 from cbench_server.runs.verdicts import Key
@@ -37,12 +37,19 @@ class Labels:
         _, system, example, _ = key
         return self._known.get((example, system), self._known.get((example, "")))
 
+    def check_ids(self, examples: Iterable[object], systems: Iterable[str]) -> None:
+        """Raise BadDataset for a label that will be about no row of these."""
+        names = ["", *systems]
+        self._check({(str(example), name) for example in examples for name in names})
+
     def check(self, keys: Iterable[Key]) -> None:
         """Raise BadDataset for a label that is about no row."""
         rows = set(keys)
         met = {(example, system) for _, system, example, _ in rows}
-        met |= {(example, "") for example, _ in met}
-        if strange := sorted(set(self._known) - met):
+        self._check(met | {(example, "") for example, _ in met})
+
+    def _check(self, met: Collection[tuple[str, str]]) -> None:
+        if strange := sorted(set(self._known) - set(met)):
             example, system = strange[0]
             about = f' of system "{system}"' if system else ""
             raise BadDataset(

@@ -17,6 +17,8 @@ from functools import partial
 from typing import Any
 
 from cbench_server.errors import CallFailed, RunFailed
+from cbench_server.limits import LONG_TEXT, TURN_S
+from cbench_server.models.account import ACCOUNT
 from cbench_server.models.level import CAP
 from cbench_server.models.model import marks_of_failure
 from cbench_server.models.reader import Reader
@@ -29,7 +31,7 @@ from cbench_server.runs.rows import Item, RowBuilder, own_size
 from cbench_server.runs.slots import Slots
 from cbench_server.runs.turns import Allowance
 from cbench_server.scoring.placement import InlineScoring
-from cbench_server.sizes import LONG_TEXT
+from cbench_server.spec import BUDGET_SPENT
 from cbench_server.systems.caller import Answer, Caller
 
 DEFAULT_CONCURRENCY = CAP
@@ -47,6 +49,7 @@ class Lane:
     def __init__(self, context: RunContext, caller: Caller, width: int) -> None:
         self._context = context
         self._plan = context.plan
+        self._money = context.plan.money
         self._caller = caller
         self._loop = asyncio.get_running_loop()
         self.name = caller.description.name
@@ -84,6 +87,7 @@ class Lane:
             wait_connected,
             self._context.set_waiting,
             self.pump,
+            self._broke,
         )
 
     async def run(self) -> None:
@@ -94,13 +98,19 @@ class Lane:
             try:
                 self._drive(group)
                 await self._ended
+                self._context.timing[self.name] = self._context.clock() - started
+                if self._money is not None:
+                    self._money.ended(self.name)
+                await self._ask_again()
             finally:
                 self._group = None
-        self._context.timing[self.name] = self._context.clock() - started
 
     def _drive(self, group: asyncio.TaskGroup) -> None:
         """Start what makes the rows."""
         raise NotImplementedError
+
+    async def _ask_again(self) -> None:
+        """Ask some rows a second time, now that all are made, where that has no effects."""
 
     def drain(self) -> None:
         """Start no more calls."""
@@ -121,7 +131,7 @@ class Lane:
         except (AssertionError, RuntimeError):
             work.close()  # The group is falling, and this row with it.
 
-    def _broke(self, error: Exception) -> None:
+    def _broke(self, error: BaseException) -> None:
         """End the lane because of what was raised outside of a task."""
 
         async def fail() -> None:
@@ -199,6 +209,9 @@ class Lane:
     # Failures.
 
     async def _failed_for_good(self, item: Item, error: CallFailed) -> None:
+        if error.failure.reason == BUDGET_SPENT:
+            self._drop(item)
+            return
         self._check_hopeless(error)
         self._late.note_given_up(error.failure)
         seconds = self._context.clock() - item.called_at
@@ -208,9 +221,18 @@ class Lane:
         row.marks += marks_of_failure(error.failure)
         self._emit([row], item.size)
 
+    def _drop(self, item: Item) -> None:
+        """Leave out a row that cannot be paid for; a run with more money makes it."""
+        assert self._money is not None
+        self._open -= 1
+        self._slots.settle(1, item.size)
+        self._money.dropped(item)
+        self._end_if_done()
+
     def _check_hopeless(self, error: CallFailed) -> None:
         failure = error.failure
-        if not self._has_answered and failure.reason in _HOPELESS:
+        is_hopeless = not self._has_answered and failure.reason in _HOPELESS
+        if is_hopeless or failure.reason == "SYSTEM_CHANGED":
             raise RunFailed(replace(failure, message=f'system "{self.name}": {error}')) from error
 
     # Reading: a model answers for a system that left answering to others.
@@ -255,7 +277,8 @@ class Lane:
         asked = work() if is_short else await self._loop.run_in_executor(COUNTING, work)
         prompt = asked.prompt
         settings = reader.model.settings(prompt.max_tokens, prompt.stop)
-        said = await reader.read(asked.messages, settings, self._plan.row_timeout, asked.tokens)
+        timeout, tokens = self._plan.row_timeout, asked.tokens
+        said = await reader.read(asked.messages, settings, timeout, tokens, item.account)
         answer.processed = {**answer.processed, "response": said.content}
         answer.reader_usage, answer.reader_time = said.usage, said.seconds
         answer.finish_reason = said.finish_reason
@@ -277,7 +300,10 @@ class Lane:
         rows: list[EvalRow] = []
         held = 0
         try:
+            until = self._loop.time() + TURN_S
             for _ in range(min(len(self._answered), _SCORED_AT_ONCE)):
+                if self._loop.time() > until:
+                    break
                 answer = self._answered.popleft()
                 row = self._score_now(answer)
                 if row is None:
@@ -327,9 +353,14 @@ class Lane:
             work = partial(self._rows.tokens, answer)
             tokens = await self._loop.run_in_executor(COUNTING, work)
         evaluators = self._plan.datasets[item.spooled.dataset].evaluators
+        # A task of its own, so that no other row pays.
+        ACCOUNT.set(item.account)
         scored = await self._context.scoring.score_row(
             evaluators, item.spooled.example, answer.processed
         )
+        if item.account is not None and item.account.is_refused:
+            self._drop(item)
+            return
         row = self._rows.scored(answer, scored, tokens, self._context.clock() - started)
         self._emit([row], item.size)
 

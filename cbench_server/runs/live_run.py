@@ -1,43 +1,50 @@
-"""Live run: one that this process works on, and all that it holds meanwhile."""
+"""Live run: the work on one run and its end, with all that is open meanwhile."""
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from cbench_server.errors import CbenchError, RunFailed, Unencodable
+from cbench_server.errors import ComponentAway, RunFailed, Unencodable
 from cbench_server.events import RowScored, RunFinished, StateChanged, StoredEvent
 from cbench_server.metrics.summary import Summarized, Summarizer
 from cbench_server.registry import Registry
 from cbench_server.results import EvalRow, Failure
+from cbench_server.runs import failpoints
 from cbench_server.runs.answers import earlier_answers
+from cbench_server.runs.arms import Arms
+from cbench_server.runs.asked_again import rows_asked_again
+from cbench_server.runs.conclusions import ADDED_ARMS, Conclusions, conclude
+from cbench_server.runs.conduct import add_conduct
 from cbench_server.runs.connections import Connections, Finder, check_systems, connect, wait_for
-from cbench_server.runs.controls import ControlCaller, control_notes, controls_of, wanted_controls
+from cbench_server.runs.finished import may_be_partial
 from cbench_server.runs.judge_notes import Findings
 from cbench_server.runs.judging import CheckMemory, Checks
 from cbench_server.runs.model_notes import model_notes
-from cbench_server.runs.padding import padding_notes
+from cbench_server.runs.patience import Patience
 from cbench_server.runs.pipeline import Pipeline
 from cbench_server.runs.plan import Plan
 from cbench_server.runs.rescore import Rescoring
 from cbench_server.runs.resolution import Uploads, parse_failure_budget
 from cbench_server.runs.rows import unstorable_row
 from cbench_server.runs.run_judges import RunJudges
+from cbench_server.runs.run_money import RunMoney
+from cbench_server.runs.shortfalls import counted
 from cbench_server.runs.spool import Spool
 from cbench_server.runs.store import RunStore
-from cbench_server.runs.summary import new_summarizer, read_back
+from cbench_server.runs.summary import checked, figure_notes, lasting, new_summarizer, read_back
+from cbench_server.runs.summary_notes import summary_notes
+from cbench_server.runs.task_errors import first_error
 from cbench_server.runs.time_notes import time_notes
 from cbench_server.runs.turns import TIMED_ROWS
+from cbench_server.runs.waiting import Waiting
 from cbench_server.scoring.placement import Scoring
-from cbench_server.spec import Run, RunState, renewed
-from cbench_server.systems.caller import Caller
+from cbench_server.spec import PriceRef, Run, RunState, renewed
 from cbench_server.tokens import get_tokenizer
 
 log = logging.getLogger(__name__)
 
-_CANCEL_POLL_S = 1.0
 _SUMMARIZED_HERE = 50_000
 
 
@@ -53,151 +60,120 @@ class Services:
     clock: Callable[[], float]
     checks: Checks = field(default_factory=CheckMemory)
     """What judges said of controls in earlier runs."""
+    prices: Mapping[str, PriceRef] = field(default_factory=dict)
+    """What models charge, by their names, where a run does not say."""
+    committed: Callable[[Sequence[StoredEvent], float], None] | None = None
+    """Told what was stored in each commit, and the seconds it took."""
     summarize_apart: Callable[[str], Awaitable[Summarized]] | None = None
     """Summarises a long stored run where it takes no memory of ours."""
 
 
 class LiveRun:
-    """One run this process holds: its lock, its connections, its tasks.
+    """One run at work, for its owner (run_owner.py).
 
     Args:
-        lock: Kept until the run is over, or given back.
         connections: What is open already; None to open it when the run's turn comes.
     """
 
     def __init__(
-        self,
-        services: Services,
-        run: Run,
-        lock: ExitStack,
-        connections: Connections | None = None,
+        self, services: Services, run: Run, connections: Connections | None = None
     ) -> None:
-        self._services = services
         self._store = services.store
+        self.waiting = Waiting(services.store, run.run_id)
+        self._patience = Patience(run.spec.wait_timeout, self.waiting)
+        patient = services.scoring.through(self._patience.call)
+        self._services = services = replace(services, scoring=patient)
         self._run = run
-        self._lock = lock
         self._connections = connections
         self._work: Pipeline | Rescoring | None = None
         self._judges = RunJudges(services)
-        self._is_cancelled = False
-        self._is_draining = False
+        self._money = RunMoney(services.store)
+        self.is_draining = False
+        """Whether no more calls are made, so that work may end before all rows are there."""
         # Takes rows as they are stored; None where rows must be read back.
         self._summarizer: Summarizer | None = None
         self._summarized = 0
         self._timing: dict[str, float] = {}
-        """Of the systems, while their controls are at work."""
-        self.task: asyncio.Task[None] | None = None
+        """Of the systems, while what the run adds is at work."""
+        self._asked_again: dict[str, tuple[int, int]] = {}
 
-    def begin(self, turn: asyncio.Semaphore, ended: Callable[[], None]) -> None:
-        """Work on the run when its turn comes; `ended` is called when it is let go."""
-        name = f"run {self._run.run_id}"
-        self.task = asyncio.create_task(self._live(turn, ended), name=name)
-        self.task.add_done_callback(_log_death)
-
-    def cancel(self) -> None:
-        """Stop; the run ends as cancelled, with the rows it has."""
-        self._is_cancelled = True
-        if self.task is not None:
-            self.task.cancel()
-
-    def drain(self) -> None:
-        """Finish the calls in flight and let go; another process may take the run up."""
-        self._is_draining = True
+    def drain(self) -> bool:
+        """Start no more calls, and let work end with those in flight; False if none has begun."""
+        self.is_draining = True
         if self._work is not None:
             self._work.drain()
-        elif self.task is not None:
-            self.task.cancel()
+        return self._work is not None
 
-    async def _live(self, turn: asyncio.Semaphore, ended: Callable[[], None]) -> None:
-        try:
-            async with turn:
-                await self._go()
-        except asyncio.CancelledError:
-            if self._is_cancelled:
-                await self.finish(RunState.CANCELLED)
-        except RunFailed as error:
-            await self.finish(RunState.FAILED, error.failure)
-        except CbenchError as error:
-            failure = Failure("daemon", error.reason, str(error))
-            await self.finish(RunState.FAILED, failure)
-        except Exception as error:
-            log.exception("run %s broke", self._run.run_id)
-            failure = Failure("daemon", "INTERNAL", f"{type(error).__name__}: {error}")
-            await self.finish(RunState.FAILED, failure)
-        finally:
-            ended()
-            self._lock.close()
-            if self._connections is not None:
-                await self._connections.close()
+    async def close(self) -> None:
+        """Let go of what is open."""
+        if self._connections is not None:
+            await self._connections.close()
 
-    async def _go(self) -> None:
+    async def go(self) -> None:
+        """Make the rows that are missing, as far as that can be done."""
         if self._connections is None:
             await self._reconnect()
         await self._store.append(
             self._run.run_id, [StateChanged(RunState.RUNNING)], update={"state": RunState.RUNNING}
         )
-        self._run = await self._judges.admit(self._run, self._opened)
+        await self._money.open(self._run, self._opened)
+        if self._opened.reader is not None:
+            self._opened.reader.through = self._patience.call
+        self._run = await self._patience.call("the judge", self._admit_judges)
+        await self._money.keep()
         spool: Spool | None = None
         if self._run.parent_run_id:
             self._work = self._rescoring()
         else:
             spool = self._spool()
             self._work = Pipeline(await self._plan(), spool, self._services.scoring)
+            self._asked_again = self._work.asked_again
             spool.pause_until(self._work.timed)
-        if self._run.completed_rows == 0:
+        if self._run.completed_rows == 0 and not may_be_partial(self._run):
             self._summarizer = new_summarizer(self._run, self._services.registry)
         try:
             async with asyncio.TaskGroup() as group:
                 filling = group.create_task(spool.fill()) if spool is not None else None
-                watching = group.create_task(self._obey_cancel())
                 await self._consume(self._work)
-                if filling is not None and not self._is_draining:
+                if filling is not None and not self.is_draining:
                     await filling
-                    await self._run_controls()
-                watching.cancel()
-                if self._is_draining and filling is not None:
+                    await self._run_added()
+                if self.is_draining and filling is not None:
                     filling.cancel()
         except BaseExceptionGroup as errors:
-            raise _first(errors) from None
-        if not self._is_draining:
-            await self.finish(RunState.SUCCEEDED)
+            raise first_error(errors) from None
+        if self.is_draining:
+            await self._money.keep()
+        else:
+            self._money.check()
 
-    async def _run_controls(self) -> None:
-        """Add matched controls, which go by what the systems have left, if they are wanted."""
-        if not self._run.spec.matched_controls:
-            return
-        stored = await self._store.get_run(self._run.run_id)
-        controls = controls_of(stored) or await wanted_controls(self._store, stored)
-        if not controls:
-            return
-        names = [control.name for control in controls]
-        changes: dict[str, Any] = {
-            "systems": (*(name for name in stored.systems if name not in names), *names),
-            "config": {
-                **stored.config,
-                "controls": [[control.leader, control.cut] for control in controls],
-                "repeats": {control.name: control.repeats(stored.spec) for control in controls},
-            },
-        }
-        await self._store.append(stored.run_id, [], update=changes)
-        self._run = replace(stored, **changes)
-        tokenizer = get_tokenizer(stored.spec.tokenizer or None)
-        callers: list[Caller] = [
-            ControlCaller(control, self._store, self._run, tokenizer) for control in controls
-        ]
-        plan = replace(
-            await self._plan(recalls=False),
-            callers=callers,
-            repeats_of=self._run.config["repeats"],
-        )
-        spool = Spool(self._store, stored.run_id, [], len(callers))
-        await spool.fill()
-        self._timing = {**self._work.timing} if self._work is not None else {}
-        work = self._work = Pipeline(plan, spool, self._services.scoring)
+    async def _admit_judges(self) -> Run:
+        try:
+            return await self._judges.admit(self._run, self._opened)
+        except RunFailed as error:
+            # It was to be asked about its controls, and is waited for as it is for rows.
+            if isinstance(error.__cause__, ComponentAway):
+                raise error.__cause__ from None
+            raise
+
+    async def _run_added(self) -> None:
+        """Let what the run adds by itself follow its systems."""
+        for arms_of in ADDED_ARMS:
+            stored = await self._store.get_run(self._run.run_id)
+            arms = await arms_of(self._store, stored, self._opened)
+            if arms is not None and not (self.is_draining or self._money.is_stopped):
+                await self._run_arms(stored, arms)
+
+    async def _run_arms(self, stored: Run, arms: Arms) -> None:
+        self._run = await arms.announce(self._store, stored)
+        plan = arms.planned(await self._plan(recalls=False))
+        examples = await arms.examples(self._store, stored.run_id)
+        self._timing |= self._work.timing if self._work is not None else {}
+        work = self._work = Pipeline(plan, examples, self._services.scoring)
         try:
             await self._consume(work)
         finally:
-            for caller in callers:
+            for caller in arms.callers:
                 await caller.close()
 
     # What it works with.
@@ -248,6 +224,9 @@ class LiveRun:
             generation=len(run.config.get("resumptions", [])),
             timed_rows=TIMED_ROWS if spec.timed_rows is None else spec.timed_rows,
             seed=spec.seed,
+            asked_again=rows_asked_again(spec),
+            anchors=frozenset(run.anchors),
+            money=self._money.money,
         )
 
     def _spool(self) -> Spool:
@@ -277,12 +256,8 @@ class LiveRun:
 
     async def _consume(self, work: Pipeline | Rescoring) -> None:
         async for batch in work.events():
-            update: dict[str, Any] = {}
             self._judges.mark(batch)
-            for event in batch:
-                if isinstance(event, StateChanged):
-                    update = {"state": event.state, "waiting_reason": event.reason}
-            rows = await self._append(batch, update)
+            rows = await self._append(*self.waiting.explained(batch))
             if self._summarizer is not None:
                 self._summarizer.extend(rows)
                 self._summarized += len(rows)
@@ -308,29 +283,25 @@ class LiveRun:
                     await self._store.append(run_id, [stored[position]])
         return [event.row for event in stored if isinstance(event, RowScored)]
 
-    async def _obey_cancel(self) -> None:
-        """Notice when another process asks for this run to stop."""
-        while True:
-            await asyncio.sleep(_CANCEL_POLL_S)
-            if await self._store.cancel_requested(self._run.run_id):
-                self.cancel()
-                return
-
     # Its end.
 
     async def finish(self, state: RunState, failure: Failure | None = None) -> None:
         """Summarise the run and store its end."""
         stored = await self._store.get_run(self._run.run_id)
+        state, failure = self._money.ending(state, failure)
+        spent, money_notes = await self._money.described(stored, state)
         timing = dict(stored.timing)
         taken = {**self._timing, **(self._work.timing if self._work else {})}
-        for system, seconds in taken.items():
-            timing[system] = timing.get(system, 0.0) + seconds
+        timing |= {name: timing.get(name, 0.0) + seconds for name, seconds in taken.items()}
+        failpoints.hit("summary.before")
         summarized = Summarized({})
-        found = Findings()
+        found, arms = Findings(), Conclusions({}, ())
         try:
-            summarized = await self._summarize(stored)
+            summarized = checked(await self._summarize(stored), state)
+            arms = await conclude(self._store, stored, summarized.summary)
             summarised = replace(stored, summary=summarized.summary)
             found = await self._judges.explain(summarised, self._connections)
+            await add_conduct(found, self._store, summarised, self._asked_again)
             for system, values in found.values.items():
                 summarized.summary.setdefault(system, {}).update(values)
         except Exception as error:
@@ -339,30 +310,39 @@ class LiveRun:
             failure = Failure("daemon", "CANNOT_SUMMARIZE", f"{type(error).__name__}: {error}")
         changes: dict[str, Any] = {
             "state": state,
-            "end_time": self._services.clock(),
+            # A clock may have been put back since.
+            "end_time": max(stored.create_time, self._services.clock()),
             "failure": failure,
             "waiting_reason": "",
             "summary": summarized.summary,
             "config": {
                 **stored.config,
+                **arms.config,
+                **spent,
                 **({"judging": found.facts} if found.facts else {}),
+                "datasets": await counted(self._store, stored),
+                **({"asked_again": self._asked_again} if self._asked_again else {}),
                 "headlines": {name: [*scores] for name, scores in summarized.headlines.items()},
                 "metric_failures": summarized.failures,
             },
             "timing": timing,
             "notes": renewed(
-                stored.notes,
+                lasting(stored),
                 [
+                    *money_notes,
+                    *figure_notes(stored, summarized.summary, state),
                     *time_notes(summarized.summary, self._connections),
                     *model_notes(stored, summarized.summary),
-                    *padding_notes(stored, summarized.summary),
+                    *summary_notes(summarized, stored.rows_done),
                     *found.notes,
-                    *await control_notes(self._store, stored),
+                    *arms.notes,
                 ],
             ),
         }
         finished = replace(stored, **changes, last_seq=stored.last_seq + 1)
+        failpoints.hit("finish.before")
         await self._store.append(stored.run_id, [RunFinished(finished)], update=changes)
+        failpoints.hit("finish.after")
 
     async def _summarize(self, run: Run) -> Summarized:
         apart = self._services.summarize_apart
@@ -372,28 +352,4 @@ class LiveRun:
         if summarizer is None:
             summarizer = await read_back(self._store, run, self._services.registry)
         # Resampling a long run takes a second, in which others want to be served.
-        return await asyncio.to_thread(summarizer.result)
-
-
-def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The exception that says most about why a group of tasks fell."""
-    leaves: list[BaseException] = []
-    stack: list[BaseException] = [errors]
-    while stack:
-        error = stack.pop()
-        if isinstance(error, BaseExceptionGroup):
-            stack.extend(error.exceptions)
-        else:
-            leaves.append(error)
-    return min(
-        leaves,
-        key=lambda error: (
-            isinstance(error, asyncio.CancelledError),
-            not isinstance(error, CbenchError),
-        ),
-    )
-
-
-def _log_death(task: asyncio.Task[None]) -> None:
-    if not task.cancelled() and (error := task.exception()):
-        log.error("%s stopped and can be resumed", task.get_name(), exc_info=error)
+        return await asyncio.to_thread(summarizer.result, run.unranked)

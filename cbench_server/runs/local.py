@@ -1,53 +1,63 @@
 """Local evaluations, without a store: examples in memory, one system at a time."""
 
-import asyncio
-import threading
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property, partial
-from typing import Any, Literal, TypeVar
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
 
-from cbench_server.comparison import compare_two
 from cbench_server.contract import optional_method
-from cbench_server.datasets.prompts.library import known_datasets, prompt_for
-from cbench_server.datasets.prompts.prompt import BARE, Asking
+from cbench_server.datasets.prompts.library import prompt_for
+from cbench_server.datasets.prompts.prompt import Asking
+from cbench_server.errors import InvalidSpec, RunFailed
 from cbench_server.events import RowScored
-from cbench_server.metrics.summary import Summarized, Summarizer
-from cbench_server.results import EvalResult, EvalRow
-from cbench_server.runs.judge_notes import explain
-from cbench_server.runs.judging import mark_rows
+from cbench_server.models.probe import probe
+from cbench_server.results import EvalRow, Failure
+from cbench_server.runs.arms import Arms
+from cbench_server.runs.asked_again import rows_asked_again
+from cbench_server.runs.conclusions import ADDED_ARMS, arms_config
+from cbench_server.runs.connections import Connections
+from cbench_server.runs.judging import Record
 from cbench_server.runs.local_cache import SystemCache
-from cbench_server.runs.local_judges import check_local_judges, described_judges
+from cbench_server.runs.local_judges import check_local_judges
+from cbench_server.runs.local_store import LocalExamples, LocalStore
+from cbench_server.runs.local_systems import (
+    Given,
+    LocalFinder,
+    caller_of,
+    is_asked_here,
+    own_prices,
+)
 from cbench_server.runs.pipeline import Pipeline
-from cbench_server.runs.plan import DatasetPlan, Plan
+from cbench_server.runs.plan import DatasetPlan, ExampleSource, Plan
+from cbench_server.runs.prices import check_budget
 from cbench_server.runs.progress import open_progress
 from cbench_server.runs.row_cache import RowCache
+from cbench_server.runs.run_money import RunMoney
 from cbench_server.runs.store import SpooledExample
 from cbench_server.runs.turns import TIMED_ROWS
-from cbench_server.runs.verdicts import by_judge
 from cbench_server.scoring.placement import Scoring
 from cbench_server.scoring.workers import WorkerPool
-from cbench_server.spec import RunSpec
-from cbench_server.systems.caller import Caller
+from cbench_server.spec import Run, RunNote, RunSpec, RunState
+from cbench_server.systems.caller import Caller, SystemDescription
 from cbench_server.systems.in_process import INSTRUCTION, takes
+from cbench_server.systems.openai_proxy import OpenAIProxy
+from cbench_server.systems.own_proxy import reader_of
 from cbench_server.tokens import Tokenizer
-from cbench_server.types import Metric
 
-_Result = TypeVar("_Result")
-
-Config = Callable[[Sequence[EvalRow]], dict[str, Any]]
-"""Records how rows were made."""
+_RUN_ID = "evaluate"
+Advance = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
 class Job:
     """One call of `evaluate()` or `evaluate_memory()`, resolved."""
 
-    systems: Mapping[str, Any]
+    spec: RunSpec
+    """What was asked for, as a run of the daemon would be."""
+    systems: Mapping[str, Given]
     """By name."""
-    connect: Callable[[Any, int], Caller]
-    """Makes what calls a system, with so many threads."""
     examples: list[SpooledExample]
     plans: Mapping[str, DatasetPlan]
     """How the rows of each tag are scored."""
@@ -55,98 +65,229 @@ class Job:
     text_fields: frozenset[str] | None
     max_workers: int
     cache: RowCache | None
-    timeout: float
     progress: bool
     settings: str
     """What an answer depends on beside its example and system."""
-    kind: Literal["process", "memory"] = "process"
-    query_budget: int | None = None
-    timed_rows: int = TIMED_ROWS
+    reader: OpenAIProxy | None = None
     content: Callable[[SpooledExample], str] = lambda entry: entry.digest
     """Names all that an answer to an example depends on, empty where that has no name."""
 
-    async def run(self) -> tuple[list[EvalRow], dict[str, float]]:
-        """Make the rows of every system, in order."""
-        rows: list[EvalRow] = []
-        timing: dict[str, float] = {}
-        workers = WorkerPool()
-        display = open_progress(self.progress, dict.fromkeys(self.systems, len(self.examples)))
-        try:
-            with display:
-                scoring = Scoring(workers)
-                for name in self.systems:
-                    started = time.monotonic()
-                    made = await self._run_system(name, scoring, display.advance)
-                    timing[name] = time.monotonic() - started
-                    rows.extend(sorted(made, key=lambda row: row.ordinal))
-        finally:
-            await workers.close()
-        return rows, timing
-
-    async def _run_system(
-        self,
-        name: str,
-        scoring: Scoring,
-        advance: Callable[[str, int, int], None],
-    ) -> list[EvalRow]:
-        system = self.systems[name]
-        answers, known = self._answers_of(system), dict[int, EvalRow]()
-        if answers is not None:
-            known = await answers.known(self.examples, scoring)
-        advance(name, len(known), 0)
-        caller = self.connect(system, self.max_workers)
-        plan = Plan(
-            run_id="evaluate",
-            callers=[caller],
-            datasets=self.plans,
-            tokenizer=self.tokenizer,
-            text_fields=self.text_fields,
-            row_timeout=self.timeout,
-            max_concurrency=self.max_workers,
-            is_width_fixed=True,
-            timed_rows=self.timed_rows,
-            kind=self.kind,
-            query_budget=self.query_budget,
-            prompts=self.prompts,
-        )
-        made = list(known.values())
-        pipeline = Pipeline(plan, _ListSource(self.examples, known), scoring)
-        try:
-            async for batch in pipeline.events():
-                rows = [event.row for event in batch if isinstance(event, RowScored)]
-                made += rows
-                if answers is not None:
-                    for row in rows:
-                        answers.keep(self.examples[row.ordinal], row)
-                failed = sum([row.failure is not None for row in rows])
-                advance(name, len(rows), failed)
-        finally:
-            await caller.close()
-        if answers is not None:
-            answers.warn_of_changes()
-        return made
-
-    def _answers_of(self, system: Any) -> SystemCache | None:
-        """Look at a system before it is called: it may change as it works."""
-        if self.cache is None:
-            return None
-        content = self._content_with_prompt if _is_told(system) else self.content
-        return SystemCache(self.cache, system, self.settings, self.plans, content)
-
-    def _content_with_prompt(self, entry: SpooledExample) -> str:
-        content = self.content(entry)
-        asking = self.prompts.get(entry.dataset, BARE)
-        return content and f"{content}\n{asking.prompt.digest}"
-
     @cached_property
     def prompts(self) -> dict[str, Asking]:
-        """What systems that answer are told, by dataset; nothing where it has no known name."""
+        """What models, and systems that answer, are told, by dataset."""
         return {
             label: Asking(prompt_for(name, config))
             for label in self.plans
             for name, _, config in [label.partition(":")]
-            if name in known_datasets()
         }
+
+    def new_run(self) -> Run:
+        """Return the run that arms, notes and costs are told of."""
+        refs = {name: given.ref for name, given in self.systems.items()}
+        roles = {name: ref.role for name, ref in refs.items() if ref.role}
+        config: dict[str, Any] = {
+            "datasets": [{"label": tag, **plan.describe()} for tag, plan in self.plans.items()],
+            **arms_config(refs, self.spec.kind),
+            **({"roles": roles} if roles else {}),
+        }
+        return Run(
+            _RUN_ID,
+            self.spec,
+            RunState.RUNNING,
+            time.time(),
+            config=config,
+            systems=tuple(self.systems),
+        )
+
+
+@dataclass
+class Done:
+    """What came of a job."""
+
+    run: Run
+    rows: list[EvalRow] = field(default_factory=list)
+    """By system, then in the order of the examples."""
+    timing: dict[str, float] = field(default_factory=dict)
+    judges: list[Record] = field(default_factory=list)
+    twice: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Rows of each system that were asked a second time, and those answered differently."""
+    spent: dict[str, Any] = field(default_factory=dict)
+    """What is on record of its cost and budget."""
+    money_notes: list[RunNote] = field(default_factory=list)
+    added: dict[str, SystemDescription] = field(default_factory=dict)
+    """What the run added by itself, such as controls and anchors."""
+
+
+class LocalWork:
+    """Carries out one job. Belongs to one event loop."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._store = LocalStore(job.new_run(), job.examples)
+        self._source = LocalExamples(self._store, _RUN_ID)
+        self._money = RunMoney(self._store, own_prices(job.systems))
+        self._opened = Connections(
+            LocalFinder(),
+            [],
+            plans=dict(job.plans),
+            prompts=job.prompts,
+            refs={name: given.ref for name, given in job.systems.items()},
+            tokenizer=job.tokenizer,
+        )
+        self._answers: dict[str, SystemCache | None] = {}
+        self._done = Done(self._store.run)
+
+    async def run(self) -> Done:
+        """Make the rows of every system, and of what the job adds, in order."""
+        job, opened = self._job, self._opened
+        workers = WorkerPool()
+        display = open_progress(job.progress, dict.fromkeys(job.systems, len(job.examples)))
+        try:
+            with display:
+                scoring = Scoring(workers)
+                for name, given in job.systems.items():
+                    known = await self._known(name, scoring)
+                    display.advance(name, len(known), 0)
+                    if len(known) < len(job.examples):
+                        await probe(name, given.system)
+                if job.reader is not None:
+                    await probe("the reader", job.reader)
+                    await job.reader.close_connections()
+                    opened.reader = reader_of(job.reader)
+                kind, width = job.spec.kind, job.max_workers
+                opened.callers = [caller_of(each, kind, width) for each in job.systems.values()]
+                self._check_budget()
+                await self._money.open(self._store.run, opened)
+                self._done.judges = await check_local_judges(job.plans, job.examples)
+                await self._run_systems(scoring, display.advance)
+                await self._run_added(scoring)
+            return await self._concluded()
+        finally:
+            for caller in opened.callers:
+                await caller.close()
+            if opened.reader is not None:
+                await opened.reader.close()
+            await workers.close()
+
+    def _check_budget(self) -> None:
+        spec = self._job.spec
+        check_budget(spec, self._opened)
+        for name in own_prices(self._job.systems) if spec.budget_usd is not None else ():
+            raise InvalidSpec(
+                f'budget_usd: the proxy "{name}" makes its own requests, and what they may cost '
+                "cannot be told before. Give an OpenAIProxy without build_messages."
+            )
+
+    async def _known(self, name: str, scoring: Scoring) -> dict[int, EvalRow]:
+        """Take the rows of a system whose answers are cached."""
+        self._answers[name] = answers = self._answers_of(self._job.systems[name].system)
+        known = await answers.known(self._job.examples, scoring) if answers is not None else {}
+        for row in known.values():
+            # The same system may have had another name.
+            row.system = name
+        self._store.add(known.values())
+        return known
+
+    def _answers_of(self, system: Any) -> SystemCache | None:
+        """Look at a system before it is called: it may change as it works."""
+        job = self._job
+        if job.cache is None:
+            return None
+        is_told = _is_told(system) or is_asked_here(system) or job.reader is not None
+        content = self._content_with_prompt if is_told else job.content
+        return SystemCache(job.cache, system, job.settings, job.plans, content)
+
+    def _content_with_prompt(self, entry: SpooledExample) -> str:
+        content = self._job.content(entry)
+        asking = self._job.prompts[entry.dataset]
+        return content and f"{content}\n{asking.prompt.digest}"
+
+    async def _run_systems(self, scoring: Scoring, advance: Advance) -> None:
+        """Run one system after another; with a budget all at once, example by example."""
+        callers = self._opened.callers
+        has_budget = self._job.spec.budget_usd is not None
+        for group in [callers] if has_budget else [[caller] for caller in callers]:
+            if self._money.is_stopped:
+                return
+            await self._work(self._plan(group), self._source, scoring, advance)
+            for caller in group:
+                await caller.close()
+                if answers := self._answers[caller.description.name]:
+                    answers.warn_of_changes()
+
+    async def _run_added(self, scoring: Scoring) -> None:
+        """Let what the job adds by itself follow its systems, as in a run of the daemon."""
+        for arms_of in ADDED_ARMS:
+            arms = await arms_of(self._store, self._store.run, self._opened)
+            if arms is not None and not self._money.is_stopped:
+                await self._run_arms(arms, scoring)
+
+    async def _run_arms(self, arms: Arms, scoring: Scoring) -> None:
+        await arms.announce(self._store, self._store.run)
+        self._done.added |= {each.description.name: each.description for each in arms.callers}
+        plan = arms.planned(self._plan(arms.callers))
+        try:
+            await self._work(plan, arms.source or self._source, scoring, lambda *_: None)
+        finally:
+            for caller in arms.callers:
+                await caller.close()
+
+    async def _work(
+        self, plan: Plan, source: ExampleSource, scoring: Scoring, advance: Advance
+    ) -> None:
+        pipeline = Pipeline(plan, source, scoring)
+        async for batch in pipeline.events():
+            rows = [event.row for event in batch if isinstance(event, RowScored)]
+            self._store.add(rows)
+            for row in rows:
+                if answers := self._answers.get(row.system):
+                    answers.keep(self._job.examples[row.ordinal], row)
+                advance(row.system, 1, row.failure is not None)
+        self._done.timing |= pipeline.timing
+        self._done.twice |= pipeline.asked_again
+
+    def _plan(self, callers: Sequence[Caller]) -> Plan:
+        job, spec = self._job, self._job.spec
+        return Plan(
+            run_id=_RUN_ID,
+            callers=callers,
+            datasets=job.plans,
+            tokenizer=job.tokenizer,
+            text_fields=job.text_fields,
+            row_timeout=spec.row_timeout,
+            max_concurrency=job.max_workers,
+            is_width_fixed=True,
+            timed_rows=TIMED_ROWS if spec.timed_rows is None else spec.timed_rows,
+            asked_again=rows_asked_again(spec),
+            kind=spec.kind,
+            reader=self._opened.reader,
+            query_budget=spec.query_budget,
+            prompts=job.prompts,
+            anchors=frozenset(self._store.run.anchors),
+            money=self._money.money,
+        )
+
+    async def _concluded(self) -> Done:
+        done, run = self._done, self._store.run
+        state, failure = RunState.SUCCEEDED, None
+        try:
+            self._money.check()
+        except RunFailed as error:
+            state, failure = RunState.FAILED, error.failure
+            warnings.warn(_stopped(failure, self._job.cache is not None), stacklevel=2)
+        done.spent, done.money_notes = await self._money.described(run, state)
+        # What the ledger has kept is in it by now.
+        run = self._store.run
+        done.run = replace(run, state=state, failure=failure, end_time=time.time())
+        done.rows = [row for name in run.systems for row in self._store.rows_of(name)]
+        return done
+
+
+def _stopped(failure: Failure, is_cached: bool) -> str:
+    way = "Call it again with a larger budget_usd"
+    if is_cached:
+        return f"{failure.message}. {way}: what is in cache_dir is not asked again."
+    return f"{failure.message}. {way}, and with cache_dir, so that answers are kept."
 
 
 def _is_told(system: Any) -> bool:
@@ -154,114 +295,3 @@ def _is_told(system: Any) -> bool:
     names = ("process", "process_conversation", "query")
     methods = [optional_method(system, f"{twin}{name}") for twin in ("a", "") for name in names]
     return any(takes(method, INSTRUCTION) for method in methods)
-
-
-class _ListSource:
-    """Examples held in memory, of which some rows are known."""
-
-    def __init__(self, examples: list[SpooledExample], known: Mapping[int, Any]) -> None:
-        self._examples = examples
-        self._known = known
-
-    async def page(self, start: int, limit: int) -> list[SpooledExample]:
-        return self._examples[start : start + limit]
-
-    async def completed(self, system: str, start: int, stop: int) -> set[tuple[int, int]]:
-        if not self._known:
-            return set()
-        return {(ordinal, 0) for ordinal in range(start, stop) if ordinal in self._known}
-
-
-def finish(job: Job, metrics: Sequence[Metric], config: Config) -> EvalResult:
-    """Run a job and summarise it; `config` records how its rows, or a part of them, were made."""
-    started = time.time()
-    judges = run_in_thread(check_local_judges(job.plans, job.examples))
-    rows, timing = run_in_thread(job.run())
-    mark_rows(rows, judges)
-    findings = explain(by_judge(judges, iter(rows)), RunSpec((), ()), None)
-    times = {"started_at": started, "ended_at": time.time()}
-    name_score(rows)
-    names = list(job.systems)
-    scores = {name: score for plan in job.plans.values() for name, score in plan.scores.items()}
-
-    def summarized(part: Sequence[EvalRow]) -> Summarized:
-        present = {row.system for row in part}
-        systems = names if part is rows else [name for name in names if name in present]
-        summarizer = Summarizer(metrics, systems, scores)
-        summarizer.extend(part)
-        return summarizer.result()
-
-    def described(part: Sequence[EvalRow], found: Summarized) -> dict[str, Any]:
-        return {
-            **config(part),
-            "metrics": [metric.name for metric in metrics],
-            "max_workers": job.max_workers,
-            "timed_rows": job.timed_rows,
-            **times,
-            "headlines": {name: [*used] for name, used in found.headlines.items()},
-            "metric_failures": found.failures,
-            **(described_judges(judges, findings) if judges else {}),
-        }
-
-    whole = summarized(rows)
-    return EvalResult(
-        rows=rows,
-        summary=whole.summary,
-        timing=timing,
-        config=described(rows, whole),
-        summarize=lambda part: summarized(part).summary,
-        describe=lambda part: described(part, summarized(part)),
-        comparer=partial(compare_two, scores=scores),
-    )
-
-
-def name_score(rows: Sequence[EvalRow]) -> None:
-    """Name the score that counts where nothing says it: the first that the first scored row has."""
-    unnamed = [row for row in rows if not row.primary_score]
-    first = min((row for row in unnamed if row.scores), key=lambda row: row.ordinal, default=None)
-    if first is not None:
-        for row in unnamed:
-            row.primary_score = next(iter(first.scores))
-            # As long as it had no name, no example could have it.
-            row.not_applicable = tuple(name for name in row.not_applicable if name)
-
-
-def tokenizer_name(tokenizer: str | Tokenizer | None) -> str:
-    """Name a tokenizer for the record."""
-    return tokenizer if isinstance(tokenizer, str) else str(tokenizer or "cl100k_base")
-
-
-def run_in_thread(work: Coroutine[Any, Any, _Result]) -> _Result:
-    """Run on an event loop in a new thread, so that it works in notebooks, which have a loop."""
-    outcome: list[_Result] = []
-    errors: list[BaseException] = []
-    started = threading.Event()
-    handles: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[_Result]]] = []
-
-    async def main() -> None:
-        task = asyncio.ensure_future(work)
-        handles.append((asyncio.get_running_loop(), task))
-        started.set()
-        outcome.append(await task)
-
-    def run() -> None:
-        try:
-            asyncio.run(main())
-        except BaseException as error:
-            errors.append(error)
-        finally:
-            started.set()
-
-    thread = threading.Thread(target=run, name="cbench-evaluate", daemon=True)
-    thread.start()
-    try:
-        thread.join()
-    except KeyboardInterrupt:
-        started.wait()
-        for loop, task in handles:
-            loop.call_soon_threadsafe(task.cancel)
-        thread.join()
-        raise
-    if errors:
-        raise errors[0]
-    return outcome[0]

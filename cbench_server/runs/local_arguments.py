@@ -68,7 +68,7 @@ def check_names(names: Sequence[str]) -> None:
 
 
 def check_numbers(**numbers: float | None) -> None:
-    """Refuse counts below 1, and times that are not above 0; none need be timed."""
+    """Refuse counts below 1, and times that are not above 0; none need be timed or asked again."""
     for name, value in numbers.items():
         if value is None:
             continue
@@ -76,6 +76,6 @@ def check_numbers(**numbers: float | None) -> None:
             raise InvalidInput(f"{name} must be a number, not {_shown(value)}.")
         if name == "timeout" and not value > 0:
             raise InvalidSpec(f"timeout must be more than zero seconds, not {value:g}")
-        least = 0 if name == "timed_rows" else 1
+        least = 0 if name in ("timed_rows", "asked_again") else 1
         if name != "timeout" and value < least:
             raise InvalidSpec(f"{name} must be at least {least}, not {value}")

@@ -10,11 +10,12 @@ from msgspec.structs import replace
 
 from cbench_server import __version__
 from cbench_server.contract import name_of
+from cbench_server.metrics.groups import groups_of
 from cbench_server.results import EvalRow
 from cbench_server.runs.identity import changed_attributes, identity_of, identity_of_evaluator
 from cbench_server.runs.plan import DatasetPlan
+from cbench_server.runs.recorded_rows import set_scores
 from cbench_server.runs.row_cache import KeptAnswer, RowCache
-from cbench_server.runs.rows import set_scores
 from cbench_server.runs.store import SpooledExample
 from cbench_server.scoring.placement import ScoredRow, Scoring
 from cbench_server.types import Evaluator
@@ -114,6 +115,7 @@ class SystemCache:
         row = replace(
             kept.row, ordinal=entry.ordinal, index=entry.index, dataset=entry.dataset, reused=True
         )
+        row.groups = groups_of(entry.example, plan.groups)
         if rest:
             self._put(key, kept, entry.dataset, scored)
         set_scores(row, entry.example, scored, plan, seconds)

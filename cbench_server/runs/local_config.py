@@ -1,15 +1,16 @@
 """The record of a local evaluation: of what, on what, how it was scored, and by which versions."""
 
 import hashlib
-import platform
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cbench_server import __version__
 from cbench_server.contract import info_of
 from cbench_server.results import EvalRow
+from cbench_server.runs.departures import followed
+from cbench_server.runs.environment import describe_environment
 from cbench_server.runs.local_data import Source
 from cbench_server.runs.plan import DatasetPlan
+from cbench_server.runs.shortfalls import compared
 from cbench_server.runs.store import SpooledExample
 
 
@@ -55,9 +56,7 @@ class LocalRecord:
             "evaluator_versions": {
                 name: info_of(each).version for name, each in evaluators.items()
             },
-            "cbench_version": __version__,
-            "python_version": platform.python_version(),
-            "platform": platform.platform(),
+            **describe_environment(),
         }
 
     def describe_memory(self, rows: Sequence[EvalRow]) -> dict[str, Any]:
@@ -73,7 +72,7 @@ class LocalRecord:
     def _dataset(self, tag: str, used: Sequence[SpooledExample]) -> dict[str, Any]:
         examples = [entry for entry in used if entry.dataset == tag]
         origin = self._origins.get(tag, {"split": "", "revision": "", "max_examples": None})
-        return {
+        described = {
             "label": tag,
             **origin,
             "num_examples": len(examples),
@@ -81,22 +80,19 @@ class LocalRecord:
             **self._plans[tag].describe(),
             **self._compared(tag, origin),
         }
+        return compared(described, len(examples))
 
     def _compared(self, tag: str, origin: Mapping[str, Any]) -> dict[str, Any]:
         """Say how far the official protocol was followed."""
         protocol = self._protocols.get(tag)
         if protocol is None:
             return {"protocol": None, "is_official_metric": False}
-        most = origin.get("max_examples")
-        followed = protocol.in_a_run(
-            split=str(origin["split"]),
-            part="" if most is None else f"Of the examples at most {most:,} were asked for.",
-            primary_score=self._plans[tag].primary_score,
-            files=origin.get("files", ()),
+        loaded = followed(
+            protocol, origin, self._plans[tag], revision=str(origin.get("asked_revision", ""))
         )
         return {
-            "protocol": followed.describe() if followed.follows else None,
-            "is_official_metric": followed.metric.status == "same",
+            "protocol": loaded.describe() if loaded.follows else None,
+            "is_official_metric": loaded.metric.status == "same",
         }
 
 

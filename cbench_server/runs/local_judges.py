@@ -2,11 +2,11 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from cbench_server.contract import info_of, optional_method
 from cbench_server.errors import RunFailed
+from cbench_server.models.probe import probe
 from cbench_server.runs.judge_notes import Findings
 from cbench_server.runs.judging import (
     MOST_EXAMPLES,
@@ -32,6 +32,8 @@ async def check_local_judges(
     """Test the judges among the evaluators; one that fails marks its scores."""
     by_dataset = {label: judges_of(plan.evaluators) for label, plan in given.items()}
     judges = list({id(each): each for found in by_dataset.values() for each in found}.values())
+    for judge in judges:
+        await probe("the judge", judge)
     if not judges:
         return []
     by_label: dict[str, list[Example]] = {}
@@ -74,7 +76,6 @@ def described_judges(records: Sequence[Record], found: Findings) -> dict[str, An
     return {
         "judges": list(records),
         "judging": found.facts,
-        "notes": [asdict(note) for note in found.notes],
     }
 
 

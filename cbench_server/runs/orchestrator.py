@@ -1,49 +1,67 @@
 """The orchestrator: starts, rescores, cancels, resumes, deletes and recovers runs."""
 
 import asyncio
+import logging
 import secrets
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import Any
 
-from cbench_server.errors import AlreadyExists, LimitReached, ShuttingDown, WrongState
+from cbench_server.errors import (
+    AlreadyExists,
+    CbenchError,
+    ShuttingDown,
+    WrongState,
+)
 from cbench_server.events import StateChanged
-from cbench_server.runs.config import describe_config, describe_prompts
+from cbench_server.runs import failpoints
+from cbench_server.runs.anchors import check_anchor_names, check_anchors
+from cbench_server.runs.asked_again import check_asked_again
+from cbench_server.runs.callers import audit, current_caller
+from cbench_server.runs.conclusions import check_arms, with_arms
+from cbench_server.runs.config import notes_before
 from cbench_server.runs.connections import Connections, connect
+from cbench_server.runs.desks import Desks
 from cbench_server.runs.digests import spec_digest
-from cbench_server.runs.live_run import LiveRun, Services
-from cbench_server.runs.rescore import describe_rescoring
-from cbench_server.runs.resolution import check_spec, resolve_metrics, with_registered_names
+from cbench_server.runs.grouping import check_fields
+from cbench_server.runs.lifecycle import Owner, Reply, reply_to
+from cbench_server.runs.live_run import Services
+from cbench_server.runs.opened_config import opened_config
+from cbench_server.runs.ownership import Claim
+from cbench_server.runs.prices import check_budget, check_prices, with_known_prices
+from cbench_server.runs.recovery import given_up, next_life
+from cbench_server.runs.rescore import describe_rescoring, kept_notes, rescored_spec
+from cbench_server.runs.resolution import check_spec, resolve_metrics
+from cbench_server.runs.run_money import raised_budget
+from cbench_server.runs.run_owner import RunOwner
+from cbench_server.runs.run_turns import Limits, RunTurns
+from cbench_server.runs.spec_limits import check_limits
 from cbench_server.runs.store import RunStore
-from cbench_server.runs.unbuilt import check_built
+from cbench_server.runs.suites import with_registered_names
 from cbench_server.runs.wiring import check_score_field
-from cbench_server.spec import EvaluatorRef, Run, RunSpec, RunState, SystemProgress
+from cbench_server.spec import EvaluatorRef, Lives, Run, RunSpec, RunState, SystemProgress
 from cbench_server.tokens import get_tokenizer
 
+log = logging.getLogger(__name__)
 
-@dataclass(frozen=True)
-class Limits:
-    """How much the orchestrator takes on."""
-
-    max_runs: int = 4
-    """Runs worked on at once; others are queued."""
-    max_queued: int = 100
-    """Runs waiting for their turn; more are refused."""
+_CANCELLED_WITHIN_S = 10.0
 
 
 class Orchestrator:
-    """Owns the live runs of this process."""
+    """Answers requests about runs, one at a time for each run, by the table in lifecycle.py."""
 
     def __init__(self, services: Services, limits: Limits | None = None) -> None:
         self.store: RunStore = services.store
         self._services = services
         self._registry = services.registry
         self._clock = services.clock
-        self._limits = limits or Limits()
-        self._turn = asyncio.Semaphore(self._limits.max_runs)
-        self._live: dict[str, LiveRun] = {}
+        self.turns = RunTurns(limits or Limits())
+        self._live: dict[str, RunOwner] = {}
+        self._desks = Desks()
         self._draining = False
+        self.passed_over: list[str] = []
+        """Unfinished runs that another process owned when they were last to be taken up."""
 
     @property
     def is_draining(self) -> bool:
@@ -53,34 +71,31 @@ class Orchestrator:
     async def start(self, spec: RunSpec, request_id: str = "") -> Run:
         """Accept a run and begin it, having made sure that everything it names is there."""
         self._check_open()
-        spec = with_registered_names(spec, self._registry)
+        spec = with_arms(with_registered_names(spec, self._registry))
+        spec = with_known_prices(spec, self._services.prices)
         if known := await self._known(request_id, spec):
             return known
-        if len(self._live) >= self._limits.max_runs + self._limits.max_queued:
-            raise LimitReached(
-                f"{len(self._live)} runs are in progress or queued, the most this daemon takes. "
-                "Try again later, or raise max_queued."
-            )
+        self.turns.check_room(current_caller().name)
         check_spec(spec)
-        check_built(spec)
+        check_limits(spec)
+        check_arms(spec)
+        check_anchors(spec)
+        check_prices(spec)
+        check_asked_again(spec)
         resolve_metrics(spec, self._registry)
         get_tokenizer(spec.tokenizer or None)
         opened = await self._connect(spec, is_rescored=False)
         try:
             check_score_field(spec.score_field, opened.plans.values())
-            config = await asyncio.to_thread(
-                describe_config,
-                spec,
-                opened.callers,
-                opened.datasets,
-                opened.plans,
-                opened.prompts,
-            )
-            if opened.told:
-                config["prompts"] = describe_prompts(opened.prompts, opened.told)
+            check_anchor_names(spec, opened.names)
+            check_budget(spec, opened)
+            if spec.group_by:
+                await asyncio.to_thread(check_fields, spec.group_by, opened.datasets)
+            config = await asyncio.to_thread(opened_config, spec, opened, self._registry)
             run = self._new_run(spec, request_id, opened.names)
-            config["identities"] = opened.identities
-            return await self._accept(replace(run, config=config), opened)
+            notes = await asyncio.to_thread(notes_before, opened.datasets, opened.plans)
+            notes += opened.notes
+            return await self._accept(replace(run, config=config, notes=notes), opened)
         except BaseException:
             await opened.close()
             raise
@@ -104,23 +119,19 @@ class Orchestrator:
         """
         self._check_open()
         parent = await self.store.get_run(run_id)
-        if not parent.state.is_final:
+        if reply_to("rescore", parent.state, Owner.NOBODY) is Reply.REFUSED:
             raise WrongState(f'run "{run_id}" is {parent.state}; wait until it is over.')
         if not parent.completed_rows:
             raise WrongState(f'run "{run_id}" has no rows, so there is nothing to score.')
-        spec = replace(
+        spec = rescored_spec(
             parent.spec,
+            evaluators,
             labels=dict(labels or {}),
-            reuse=False,
             allow_unqualified_judges=allow_unqualified_judges,
             errata_upload=errata_upload or parent.spec.errata_upload,
             labels_upload=labels_upload or parent.spec.labels_upload,
         )
-        if evaluators:
-            # The score that counted may not be among those that others give.
-            spec = replace(
-                spec, evaluators=tuple(evaluators), replace_evaluators=True, score_field=""
-            )
+        check_limits(spec)
         if known := await self._known(request_id, spec):
             return known
         if references_upload:
@@ -132,6 +143,7 @@ class Orchestrator:
                 parent_run_id=run_id,
                 total_rows=parent.completed_rows,
                 config=describe_rescoring(parent, opened.plans, references_upload, self._clock()),
+                notes=kept_notes(parent, references_upload),
             )
             return await self._accept(run, opened)
         except BaseException:
@@ -162,78 +174,173 @@ class Orchestrator:
             request_id=request_id,
             systems=tuple(systems),
             progress={name: SystemProgress() for name in systems},
+            created_by=current_caller().name,
         )
 
     async def _accept(self, run: Run, opened: Connections) -> Run:
         """Store a run and begin it, unless the same request made one already."""
-        with self._lock(run.run_id) as lock:
+        self.turns.check_room(run.created_by)
+        self.turns.take(run.created_by)
+        claim = stored = None
+        try:
+            claim = await self._claim(run.run_id)
+            failpoints.hit("accept.claimed")
             stored = await self.store.create_run(run)
+            failpoints.hit("accept.stored")
             if stored.run_id == run.run_id:
-                self._begin(LiveRun(self._services, stored, lock.pop_all(), opened), run.run_id)
+                self._begin(RunOwner(self._services, stored, claim, opened), stored)
+                what = (
+                    f"rescored run {run.parent_run_id} as" if run.parent_run_id else "started run"
+                )
+                audit("start", f"{what} {run.run_id}", run_id=run.run_id)
                 return stored
+        finally:
+            self.turns.forget(run.created_by)
+            if claim is not None and (stored is None or stored.run_id != run.run_id):
+                await self.store.owners.release(claim)
         await opened.close()
         return stored
 
-    async def cancel(self, run_id: str) -> Run:
-        """Stop a run and keep its rows; one held by another process is asked to stop."""
-        live = self._live.get(run_id)
-        if live is not None:
-            live.cancel()
-            if live.task is not None:
-                await asyncio.wait([live.task], timeout=10)
-            return await self.store.get_run(run_id)
-        run = await self.store.get_run(run_id)
-        if run.state.is_final:
+    def as_it_is(self, run: Run) -> Run:
+        """Return a stored run with what cannot be stored: that the store itself is waited for."""
+        live = self._live.get(run.run_id)
+        if live is None or not live.away or run.state.is_final:
             return run
-        with self.store.lock_run(run_id) as is_held:
-            if is_held:
-                await LiveRun(self._services, run, ExitStack()).finish(RunState.CANCELLED)
-            else:
-                await self.store.request_cancel(run_id)
-        return await self.store.get_run(run_id)
+        return replace(run, state=RunState.WAITING, waiting_reason=live.away)
 
-    async def resume(self, run_id: str) -> Run:
-        """Take a run up where it stopped; one that is in progress is left alone."""
-        self._check_open()
-        if run_id in self._live:
+    async def cancel(self, run_id: str) -> Run:
+        """Stop a run and keep its rows; one owned by another process is asked to stop."""
+        async with self._desks.at(run_id):
+            if live := self._live.get(run_id):
+                live.cancel()
+                if live.task is not None:
+                    await asyncio.wait([live.task], timeout=_CANCELLED_WITHIN_S)
+                return self.as_it_is(await self.store.get_run(run_id))
+            run = await self.store.get_run(run_id)
+            if reply_to("cancel", run.state, Owner.NOBODY) is Reply.UNCHANGED:
+                return run
+            claim = await self.store.owners.acquire(run_id)
+            if claim is None:
+                await self.store.request_cancel(run_id)
+            else:
+                failpoints.hit("cancel.claimed")
+                run = await self.store.get_run(run_id)
+                await RunOwner(self._services, run, claim).end(RunState.CANCELLED)
             return await self.store.get_run(run_id)
-        run = await self.store.get_run(run_id)
-        if run.state is RunState.SUCCEEDED:
-            raise WrongState(f'run "{run_id}" has succeeded; there is nothing left to resume.')
-        with self._lock(run_id) as lock:
-            changes = {
-                "state": RunState.QUEUED,
-                "failure": None,
-                "end_time": None,
-                "waiting_reason": "",
-            }
-            await self.store.append(
-                run_id, [StateChanged(RunState.QUEUED, "resumed")], update=changes
+
+    async def resume(self, run_id: str, budget_usd: float | None = None) -> Run:
+        """Take a run up where it stopped; one that is in progress is left alone.
+
+        `budget_usd` takes the place of the budget it had.
+        """
+        self._check_open()
+        async with self._desks.at(run_id):
+            await self._let_go(run_id)
+            run = await self.store.get_run(run_id)
+            if run_id in self._live:
+                if budget_usd is not None:
+                    raise WrongState(
+                        f'run "{run_id}" is in progress; its budget stands until it ends.'
+                    )
+                return self.as_it_is(run)
+            claim = await self.store.owners.acquire(run_id)
+            reply = reply_to(
+                "resume", run.state, Owner.ELSEWHERE if claim is None else Owner.NOBODY
             )
-            run = replace(run, state=RunState.QUEUED, failure=None, end_time=None)
-            self._begin(LiveRun(self._services, run, lock.pop_all()), run_id)
+            if reply is Reply.UNCHANGED:
+                return run
+            if claim is None:
+                raise WrongState(f'run "{run_id}" is about to end in another process. Try again.')
+            failpoints.hit("resume.claimed")
+            try:
+                # It may have changed before it was claimed.
+                run = await self.store.get_run(run_id)
+                if reply_to("resume", run.state, Owner.NOBODY) is Reply.REFUSED:
+                    raise WrongState(
+                        f'run "{run_id}" has succeeded; there is nothing left to resume.'
+                    )
+                changes = raised_budget(run, budget_usd)
+                await self._take_up(replace(run, lives=Lives()), claim, "resumed", **changes)
+            except BaseException:
+                await self._release_unless_live(claim)
+                raise
+            return await self.store.get_run(run_id)
+
+    async def _take_up(self, run: Run, claim: Claim, reason: str, **further: Any) -> None:
+        changes: dict[str, Any] = {
+            **further,
+            "state": RunState.QUEUED,
+            "failure": None,
+            "end_time": None,
+            "waiting_reason": "",
+            "lives": run.lives,
+        }
+        event = StateChanged(RunState.QUEUED, reason)
+        await self.store.append(run.run_id, [event], update=changes, claim=claim)
+        run = replace(run, **changes)
+        self._begin(RunOwner(self._services, run, claim), run)
+
+    async def explain_wait(self, run_id: str, reason: str) -> Run:
+        """Keep why a system of a run in progress is away; another run is left as it is."""
+        if (live := self._live.get(run_id)) is not None:
+            await live.explain_wait(reason)
         return await self.store.get_run(run_id)
 
     async def delete(self, run_id: str) -> None:
         """Delete a run that no process is working on."""
-        if run_id in self._live:
-            raise WrongState(
-                f'run "{run_id}" is in progress. Cancel it first: cbench cancel {run_id}'
-            )
-        with self._lock(run_id):
+        async with self._desks.at(run_id):
+            await self._let_go(run_id)
+            if run_id in self._live:
+                raise WrongState(
+                    f'run "{run_id}" is in progress. Cancel it first: cbench cancel {run_id}'
+                )
             await self.store.delete_run(run_id)
 
     async def recover(self) -> list[str]:
-        """Resume every unfinished run that no process holds."""
-        unfinished = [state for state in RunState if not state.is_final]
+        """Take up every unfinished run that no process owns; one that cannot be harms no other."""
         resumed = []
-        for run in reversed(await self.store.list_runs(limit=1000, states=unfinished)):
+        self.passed_over.clear()
+        for run_id in await self.store.unfinished():
             try:
-                await self.resume(run.run_id)
-            except WrongState:
-                continue
-            resumed.append(run.run_id)
+                async with self._desks.at(run_id):
+                    if await self._recover(run_id):
+                        resumed.append(run_id)
+            except CbenchError as error:
+                log.error("run %s is left alone: %s", run_id, error)
         return resumed
+
+    async def _recover(self, run_id: str) -> bool:
+        if run_id in self._live:
+            return False
+        claim = await self.store.owners.acquire(run_id)
+        if claim is None:
+            self.passed_over.append(run_id)
+            return False
+        failpoints.hit("recover.claimed")
+        try:
+            run = await self.store.get_run(run_id)
+            if reply_to("recover", run.state, Owner.NOBODY) is Reply.UNCHANGED:
+                return False
+            run = replace(run, lives=next_life(run))
+            if failure := given_up(run):
+                await RunOwner(self._services, run, claim).end(RunState.FAILED, failure)
+                return False
+            await self._take_up(run, claim, "recovered")
+            return True
+        finally:
+            await self._release_unless_live(claim)
+
+    async def _release_unless_live(self, claim: Claim) -> None:
+        if claim.run_id not in self._live:
+            await self.store.owners.release(claim)
+
+    async def _let_go(self, run_id: str) -> None:
+        """Wait for a run that is over and about to be let go."""
+        live = self._live.get(run_id)
+        if live is None or live.task is None:
+            return
+        if (await self.store.get_run(run_id)).state.is_final:
+            await asyncio.wait([live.task])
 
     async def drain(self, grace: float) -> None:
         """Stop taking work; finish calls in flight within `grace` seconds; hand runs back."""
@@ -243,29 +350,32 @@ class Orchestrator:
         tasks = [live.task for live in self._live.values() if live.task is not None]
         if tasks:
             _, late = await asyncio.wait(tasks, timeout=grace)
+            for live in self._live.values():
+                live.stop()
+            if late:
+                # What is still late waits for the store; it is as if this process had died.
+                _, late = await asyncio.wait(late, timeout=5)
             for task in late:
                 task.cancel()
-            if late:
-                await asyncio.wait(late, timeout=5)
 
     def _check_open(self) -> None:
         if self._draining:
             raise ShuttingDown("the daemon is shutting down and starts no runs.")
 
-    def _lock(self, run_id: str) -> ExitStack:
-        """Hold a run; raise WrongState if another process does."""
-        stack = ExitStack()
-        if not stack.enter_context(self.store.lock_run(run_id)):
-            stack.close()
+    async def _claim(self, run_id: str) -> Claim:
+        claim = await self.store.owners.acquire(run_id)
+        if claim is None:
             raise WrongState(f'run "{run_id}" is in progress in another process.')
-        return stack
+        return claim
 
-    def _begin(self, live: LiveRun, run_id: str) -> None:
-        self._live[run_id] = live
-        live.begin(self._turn, lambda: self._forget(run_id))
+    def _begin(self, live: RunOwner, run: Run) -> None:
+        self._live[run.run_id] = live
+        self.turns.take(run.created_by)
+        live.begin(self.turns.turn_of(run.created_by), lambda: self._forget(run))
 
-    def _forget(self, run_id: str) -> None:
-        del self._live[run_id]
+    def _forget(self, run: Run) -> None:
+        del self._live[run.run_id]
+        self.turns.forget(run.created_by)
 
 
 def new_run_id(now: float) -> str:

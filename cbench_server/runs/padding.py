@@ -3,8 +3,8 @@
 Such scores are won by saying everything: the whole context, or every name in it.
 """
 
-from cbench_server.results import PADDED, Summary
-from cbench_server.spec import Run, RunNote
+from cbench_server.results import PADDED
+from cbench_server.spec import RunNote
 from cbench_server.texts.answers import references
 from cbench_server.types import Example
 
@@ -14,10 +14,8 @@ CONTAINMENT = frozenset({"contains", "recall", "subspan_em", "string_match"})
 _SENTENCE = 100
 
 
-def padding_marks(headline: str, original: Example, processed: Example) -> tuple[str, ...]:
+def padding_marks(original: Example, processed: Example) -> tuple[str, ...]:
     """Mark a response that repeats the context, or is far longer than what was asked for."""
-    if headline not in CONTAINMENT:
-        return ()
     response, context = processed.get("response"), original.get("context")
     if not isinstance(response, str):
         return ()
@@ -32,15 +30,12 @@ def padding_marks(headline: str, original: Example, processed: Example) -> tuple
     return (PADDED,) if len(response) > most else ()
 
 
-def padding_notes(run: Run, summary: Summary) -> list[RunNote]:
-    """Say which systems' scores stand on such responses."""
-    notes = []
-    for system, values in summary.items():
-        if count := int(values.get("num_padded") or 0):
-            rows = run.progress[system].completed if system in run.progress else 0
-            text = (
-                f"{system}: {count:,} of {rows:,} responses are far longer than an answer. The "
-                "score only looks for the answer in them, so saying everything pays."
-            )
-            notes.append(RunNote(PADDED, text, system))
-    return notes
+def padding_note(system: str, count: int, rows: int) -> RunNote | None:
+    """Say so where the score of a system stands on such responses."""
+    if not count:
+        return None
+    text = (
+        f"{system}: {count:,} of {rows:,} responses are far longer than an answer. The score only "
+        "looks for the answer in them, so saying everything pays."
+    )
+    return RunNote(PADDED, text, system)

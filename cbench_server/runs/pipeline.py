@@ -42,11 +42,18 @@ class Pipeline:
         kind = ConversationLane if plan.kind == "memory" else ExampleLane
         self._lanes: list[Lane] = [kind(self._context, caller) for caller in plan.callers]
         self._context.traffic.resumed = self._pump
+        if plan.money is not None:
+            plan.money.begin(plan, source, self._pump_untimed)
 
     @property
     def timing(self) -> dict[str, float]:
         """Wall-clock seconds each system took, once its lane has ended."""
         return self._context.timing
+
+    @property
+    def asked_again(self) -> dict[str, tuple[int, int]]:
+        """How many rows of each system were asked a second time, and answered differently."""
+        return self._context.asked_again
 
     async def events(self) -> AsyncIterator[list[StoredEvent]]:
         """Yield what happens, in batches, until every row is made.
@@ -80,6 +87,10 @@ class Pipeline:
     def _pump(self) -> None:
         for lane in self._lanes:
             lane.pump()
+
+    def _pump_untimed(self) -> None:
+        if self.timed.is_set():
+            self._pump()
 
     def drain(self) -> None:
         """Start no more calls; `events` ends once those in flight are done."""

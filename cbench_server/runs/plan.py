@@ -3,19 +3,24 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from cbench_server.contract import info_of
 from cbench_server.datasets.prompts.prompt import BARE, Asking
 from cbench_server.metrics.outcomes import worst_value
 from cbench_server.models.reader import Reader
 from cbench_server.runs.answers import EarlierAnswers
+from cbench_server.runs.padding import CONTAINMENT, padding_marks
 from cbench_server.runs.store import SpooledExample
+from cbench_server.runs.stuffing import stuffing_marks
 from cbench_server.runs.turns import TIMED_ROWS
 from cbench_server.scoring.applicability import Applicability
 from cbench_server.systems.caller import Caller
 from cbench_server.tokens import Tokenizer
 from cbench_server.types import Evaluator, Example, ScoreInfo
+
+if TYPE_CHECKING:
+    from cbench_server.runs.money import Money
 
 ABSTENTION = "abstention"
 """The score that counts on questions that a dataset marks as having no answer."""
@@ -33,12 +38,22 @@ class DatasetPlan:
     """Scores of the dataset's own evaluators, beside which others may have been added."""
     is_score_chosen: bool = False
     """Whether one score counts on every row, on questions without an answer as well."""
+    groups: tuple[str, ...] = ()
+    """Fields of an example that its rows keep, to be summarised by."""
 
     def score_name(self, original: Example) -> str:
         """Name the score that counts on an example; what a system returned has no say in it."""
         if self._has_abstention and original.get("is_abstention"):
             return ABSTENTION
         return self.primary_score
+
+    def marks_of(
+        self, headline: str, original: Example, processed: Example, *, context_only: bool
+    ) -> tuple[str, ...]:
+        """Mark an output that wins a score which only looks for the answer in it."""
+        if context_only:
+            return stuffing_marks(original, processed) if self.applicability.retention else ()
+        return padding_marks(original, processed) if headline in CONTAINMENT else ()
 
     def owner_of(self, score: str) -> str:
         """Name the evaluator that gives a score; the last, if there are several."""
@@ -72,10 +87,15 @@ class DatasetPlan:
             "primary_score": self.primary_score,
             "own_scores": [*self.own_scores],
             "scores": {
-                name: {"higher_is_better": score.higher_is_better, "worst": score.worst}
+                name: {
+                    "higher_is_better": score.higher_is_better,
+                    "worst": score.worst,
+                    "evaluator": self.owner_of(name),
+                }
                 for name, score in self.scores.items()
             },
             "withheld_fields": sorted(self.reference_fields),
+            "groups": [*self.groups],
             "evaluators": [
                 {
                     "name": evaluator.name,
@@ -136,6 +156,12 @@ class Plan:
     """How many rows of each system to call one at a time, while no other system is called."""
     seed: int = 0
     """Chooses those rows."""
+    asked_again: int = 0
+    """How many rows of a system to ask a second time, to see whether it is deterministic."""
+    anchors: frozenset[str] = frozenset()
+    """Systems whose rows are marked as an anchor's."""
+    money: "Money | None" = None
+    """Pays for what models charge; None if nobody knows their prices."""
 
     def asking(self, dataset: str) -> Asking:
         """Return what models are told with the examples of a dataset."""

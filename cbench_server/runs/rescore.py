@@ -9,20 +9,23 @@ deleted all the same; with corrected references the new run gets its own.
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from cbench_server.errors import BadDataset, RunFailed, UnknownRun
 from cbench_server.events import RowScored, StoredEvent
+from cbench_server.limits import LONG_TEXT, TURN_S, text_size
 from cbench_server.results import EvalRow, Failure
+from cbench_server.runs import failpoints
+from cbench_server.runs.config import NO_REFERENCES
 from cbench_server.runs.digests import canonical_digest
 from cbench_server.runs.plan import DatasetPlan
-from cbench_server.runs.rows import own_size, rescore, set_headline, set_scores
+from cbench_server.runs.recorded_rows import rescore, set_scores
+from cbench_server.runs.rows import own_size, set_headline
 from cbench_server.runs.store import RowPage, RowQuery, RunStore, SpooledExample
 from cbench_server.scoring.placement import InlineScoring, Scoring
-from cbench_server.sizes import LONG_TEXT, text_size
-from cbench_server.spec import Run
+from cbench_server.spec import STOPPED_BY_BUDGET, EvaluatorRef, Run, RunNote, RunSpec, renewed
 from cbench_server.tokens import Tokenizer, count_fields_like
 from cbench_server.types import Example
 
@@ -34,6 +37,7 @@ _SCORED_AT_ONCE = 32
 _BURST = 64
 _OWN_FIELDS = ("id", "dataset")
 _IDS_SHOWN = 10
+UNMATCHED = "UNMATCHED_REFERENCES"
 
 
 class References:
@@ -114,6 +118,7 @@ class Rescoring:
         references = await asyncio.to_thread(lambda: References(self._read_references()))
         try:
             await self._take_examples(references)
+            failpoints.hit("rescore.examples")
             for system in self._run.systems:
                 started = self._clock()
                 async for events in _ahead(self._events(system, references)):
@@ -172,15 +177,13 @@ class Rescoring:
             return
         some = ", ".join(str(each) for each in unmatched[:_IDS_SHOWN])
         more = ", ..." if len(unmatched) > _IDS_SHOWN else ""
-        notice = (
+        text = (
             f"{len(unmatched):,} of {len(references):,} references correct nothing, for no "
             f"example has their id: {some}{more}"
         )
-        config = (await self._store.get_run(self._run.run_id)).config
-        notices = [*config.get("notices", ()), notice]
-        await self._store.append(
-            self._run.run_id, [], update={"config": {**config, "notices": notices}}
-        )
+        notes = (await self._store.get_run(self._run.run_id)).notes
+        update = {"notes": renewed(notes, [RunNote(UNMATCHED, text)])}
+        await self._store.append(self._run.run_id, [], update=update)
 
     def _correct_all(
         self, page: list[SpooledExample], references: References, start: int
@@ -239,6 +242,7 @@ class Rescoring:
         """Score the rows: at once what may run on the event loop, the rest a few at a time."""
         slow = []
         events: list[StoredEvent] = []
+        until = time.monotonic() + TURN_S
         for place, (row, original, packed) in enumerate(stored):
             row.queue_time, row.reused = 0.0, True
             example = references.apply(original) if len(references) else original
@@ -248,8 +252,9 @@ class Rescoring:
                 # What it has in common with the example is looked for again.
                 events.append(RowScored(row))
                 slow.append(self._score_slowly(row, example))
-            if place % _BURST == _BURST - 1:
+            if place % _BURST == _BURST - 1 or time.monotonic() > until:
                 await asyncio.sleep(0)
+                until = time.monotonic() + TURN_S
         await asyncio.gather(*slow)
         return events
 
@@ -290,6 +295,21 @@ async def _ahead(items: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
         await items.aclose()
 
 
+def rescored_spec(spec: RunSpec, evaluators: Sequence[EvaluatorRef], **changes: Any) -> RunSpec:
+    """Return what a run asks for that rescores another; without evaluators, the same ones."""
+    spec = replace(spec, reuse=False, budget_usd=None, **changes)
+    if not evaluators:
+        return spec
+    # The score that counted may not be among those that others give.
+    return replace(spec, evaluators=tuple(evaluators), replace_evaluators=True, score_field="")
+
+
+def kept_notes(parent: Run, references_upload: str) -> tuple[RunNote, ...]:
+    """Return what was said of the parent and is as true of its outputs when they are rescored."""
+    kept = {STOPPED_BY_BUDGET} | ({NO_REFERENCES, UNMATCHED} if not references_upload else set())
+    return tuple(note for note in parent.notes if note.code in kept)
+
+
 def describe_rescoring(
     parent: Run, plans: Mapping[str, DatasetPlan], references_upload: str, now: float
 ) -> dict[str, Any]:
@@ -299,7 +319,13 @@ def describe_rescoring(
         for each in parent.config.get("datasets", [])
     ]
     # Those of the parent are no longer true of what is rescored.
-    gone = {"resumptions", "judges", "judging", *(("notices",) if references_upload else ())}
+    gone = {
+        "resumptions",
+        "judges",
+        "judging",
+        "cost",
+        *(("notices",) if references_upload else ()),
+    }
     config = {name: value for name, value in parent.config.items() if name not in gone}
     rescoring = {"of": parent.run_id, "references_upload": references_upload, "time": now}
     # A parent that was itself rescored has examples that were corrected then.

@@ -2,19 +2,20 @@
 
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Protocol
 
 from cbench_server.contract import info_of
 from cbench_server.datasets.conversations import questions, transcripts
 from cbench_server.datasets.mapping import mapped
-from cbench_server.datasets.protocol import Axis, DatasetProtocol
+from cbench_server.datasets.protocol import DatasetProtocol
 from cbench_server.datasets.published import as_examples
 from cbench_server.datasets.record import DEFAULT_REFERENCE_FIELDS, DatasetRecord
 from cbench_server.datasets.shuffle import shuffled
 from cbench_server.errors import InvalidSpec, NotFound
 from cbench_server.registry import Registry
+from cbench_server.runs.grouping import asked_figures, kept_groups, ranked_by
 from cbench_server.runs.lane import MAX_CONCURRENCY
 from cbench_server.runs.plan import DatasetPlan, FailureBudget
 from cbench_server.runs.spool import prepare
@@ -33,13 +34,14 @@ DEFAULT_METRICS = [
     "mean-score",
     "every-score",
     "padded-answers",
+    "conduct",
     "pass-rate",
     "pass-at-k",
     "compression-ratio",
     "cost-of-pass",
     "latency",
 ]
-MODEL_METRIC = "model-usage"
+MODEL_METRICS = ("model-cost", "model-usage")
 MEMORY_METRICS = ("per-qa-type", "token-efficiency")
 # Fields that we make of a source, and that give away where or whether an answer is.
 _TELLING = ("evidence", "is_abstention", "qa_pairs", "question_type")
@@ -104,6 +106,7 @@ class ResolvedDataset:
                 where=self.ref.where,
                 question_types=self.question_types,
                 max_conversations=self.ref.max_examples,
+                read_again=self.examples,
             )
         where = self.ref.where.items()
         chosen = (
@@ -130,14 +133,15 @@ class ResolvedDataset:
 
     def _options(self) -> dict[str, str]:
         asked = {"split": self.ref.split, "revision": self.ref.revision}
+        mirror = {} if self.record is None else self.record.mirror_option(self.data_dir)
         if self.record is not None and self.record.hub is not None:
-            return {**asked, "data_dir": self.data_dir}
+            return asked | mirror
         for name, value in asked.items():
             if value:
                 raise InvalidSpec(
                     f'dataset "{self.ref.label}" has no {name}; leave out {name} "{value}".'
                 )
-        return {}
+        return mirror
 
     @property
     def protocol(self) -> DatasetProtocol:
@@ -161,24 +165,6 @@ class ResolvedDataset:
             return {**described, "revision": self.protocol.revision}
         config = record.config_of(ref.config)
         return described | record.hub.provenance(config, **self._options())
-
-    def followed(
-        self, described: Mapping[str, Any], primary_score: str, prompt: Axis | None = None
-    ) -> DatasetProtocol:
-        """Return the protocol as the run follows it, which reads what is described.
-
-        `prompt` is the axis of what models were told, None for what they usually are.
-        """
-        ref = self.ref
-        some = [f"at most {ref.max_examples:,}"] if ref.max_examples is not None else []
-        some += [f"those with {name} {text}" for name, text in ref.where.items()]
-        return self.protocol.in_a_run(
-            split=str(described["split"]),
-            part=f"Of the examples {', of '.join(some)} were asked for." if some else "",
-            primary_score=primary_score,
-            files=described.get("files", ()),
-            prompt=prompt,
-        )
 
     def reference_fields(self, spec: RunSpec) -> frozenset[str]:
         """The fields kept from systems."""
@@ -259,21 +245,6 @@ def parse_failure_budget(text: str) -> FailureBudget:
     )
 
 
-def with_registered_names(spec: RunSpec, registry: Registry) -> RunSpec:
-    """Give datasets the names they are registered under, so that rows of all runs agree on them."""
-    return replace(
-        spec, datasets=tuple(_with_registered_name(ref, registry) for ref in spec.datasets)
-    )
-
-
-def _with_registered_name(ref: DatasetRef, registry: Registry) -> DatasetRef:
-    if ref.upload:
-        return ref
-    name = registry.name_of("dataset", ref.name)
-    config = ref.config and registry.dataset(name).config_of(ref.config)
-    return replace(ref, name=name, config=config)
-
-
 def resolve_datasets(
     spec: RunSpec, registry: Registry, uploads: Uploads, *, is_read: bool = True
 ) -> list[ResolvedDataset]:
@@ -341,6 +312,7 @@ async def resolve_evaluators(
             primary_score=spec.score_field or primary_score(dataset.protocol, replacing),
             own_scores=announced_scores(own),
             is_score_chosen=bool(spec.score_field) or dataset.protocol.counts_abstentions,
+            groups=kept_groups(dataset.protocol, spec.group_by),
         )
     return plans
 
@@ -365,11 +337,12 @@ def resolve_metrics(spec: RunSpec, registry: Registry) -> list[Metric]:
         refs += _own_metrics(spec, registry)
         # What a memory costs is what it makes a model read.
         cost = {"cost_field": "mean_input_tokens"} if spec.kind == "memory" else {}
-        refs.append(MetricRef("pareto-rank", cost))
+        refs.append(MetricRef("pareto-rank", {**cost, **ranked_by(spec, registry)}))
+    refs += asked_figures(spec, registry)
     # What a model was asked, and what was cut, belongs beside any figure it led to.
     has_models = spec.reader is not None or any(ref.proxy for ref in spec.systems)
-    if has_models and all(ref.name != MODEL_METRIC for ref in refs):
-        refs.append(MetricRef(MODEL_METRIC))
+    wanted = MODEL_METRICS if has_models else () if spec.metrics else MODEL_METRICS[:1]
+    refs += [MetricRef(name) for name in wanted if all(ref.name != name for ref in refs)]
     settings: dict[str, Any] = {"threshold": spec.threshold}
     return [
         registry.create_metric(ref.name, {**_accepted(registry, ref.name, settings), **ref.options})
@@ -379,14 +352,16 @@ def resolve_metrics(spec: RunSpec, registry: Registry) -> list[Metric]:
 
 def _own_metrics(spec: RunSpec, registry: Registry) -> list[MetricRef]:
     """Return the metric by which a dataset's figure is published, where it is not a mean."""
-    if len(spec.datasets) != 1 or spec.datasets[0].upload:
+    if len({ref.name for ref in spec.datasets}) != 1 or any(ref.upload for ref in spec.datasets):
         return []
-    (ref,) = spec.datasets
+    ref = spec.datasets[0]
     try:
         aggregate = registry.dataset(ref.name).protocol_of(ref.config).aggregate
     except NotFound:
         return []  # Examples of the user's own making, under a name of theirs.
-    if aggregate.rows != "geometric-mean":
+    if aggregate.rows == "effective-length" and len(spec.datasets) > 1:
+        return [MetricRef("effective-length")]
+    if aggregate.rows != "geometric-mean" or len(spec.datasets) > 1:
         return []
     return [MetricRef("geometric-mean", {"scores": list(aggregate.scores)})]
 

@@ -35,6 +35,7 @@ class Retry:
         wait_connected: Waits until the system is there, at most so many seconds.
         set_waiting: Told why the system is away, and None when it is back.
         reopened: Called when a system that was away is back.
+        gone: Called with why, when a system stayed away too long.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class Retry:
         wait_connected: Callable[[float], Awaitable[bool]],
         set_waiting: Callable[[str, str | None], None],
         reopened: Callable[[], None],
+        gone: Callable[[BaseException], None],
     ) -> None:
         self._name = name
         self._plan = plan
@@ -54,6 +56,7 @@ class Retry:
         self._wait_connected = wait_connected
         self._set_waiting = set_waiting
         self._reopened = reopened
+        self._tell_gone = gone
         self._gate = asyncio.Event()
         self._gate.set()
         self._reconnecting: asyncio.Task[None] | None = None
@@ -115,7 +118,8 @@ class Retry:
                     continue
                 if failure.reason == "RESOURCE_EXHAUSTED":
                     self._slots.overloaded(started)
-                pause = error.retry_delay or _backoff(attempts, 0.1, 5.0)
+                # What a system asks for is the least, and may be nonsense.
+                pause = max(error.retry_delay or 0.0, _backoff(attempts, 0.1, 5.0))
                 remaining -= self._clock() - started + pause
                 if remaining <= 0:
                     raise CallFailed(failure) from error
@@ -181,9 +185,10 @@ class Retry:
         if self._death is not None and not self._death.done():
             self._death.set_result(False)
         if not task.cancelled() and (error := task.exception()):
-            # Calls that wait at the gate fail with this reason.
+            # Calls that wait at the gate fail with this reason; there may be none.
             self._gone = error
             self._gate.set()
+            self._tell_gone(error)
 
 
 def _deadly(failure: Failure) -> Failure:

@@ -1,7 +1,6 @@
 """Rows of a run: the only place that builds an EvalRow for a call."""
 
-import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -9,14 +8,23 @@ from msgspec.structs import replace
 
 from cbench_server.datasets.catalog.memory import transcript
 from cbench_server.errors import Unencodable
-from cbench_server.results import INGESTED_ALONE, PADDED, EvalRow, Failure
-from cbench_server.runs.padding import padding_marks
+from cbench_server.limits import text_size
+from cbench_server.metrics.groups import groups_of
+from cbench_server.results import (
+    ANCHOR,
+    INGESTED_ALONE,
+    OVER_BUDGET,
+    RETRIEVAL_POINTERS,
+    EvalRow,
+    Failure,
+)
+from cbench_server.runs.context_tokens import tells_context
 from cbench_server.runs.plan import DatasetPlan, Plan
 from cbench_server.runs.store import SpooledExample
 from cbench_server.scoring.assessment import is_context_only
-from cbench_server.scoring.placement import ScoredRow, Scoring
-from cbench_server.sizes import text_size
-from cbench_server.systems.caller import Answer, Call, Recall, texts_carried
+from cbench_server.scoring.placement import ScoredRow
+from cbench_server.systems.caller import Answer, Call, Recall
+from cbench_server.texts.pointers import count_pointers
 from cbench_server.tokens import count_fields_like
 from cbench_server.types import Example
 
@@ -74,6 +82,7 @@ class RowBuilder:
         self._system = system
         self._plan = plan
         self._last_counted = ("", 0)
+        self._marks = (ANCHOR,) if system in plan.anchors else ()
 
     def measure(self, talk: Talk) -> None:
         """Count a conversation as a whole."""
@@ -91,9 +100,18 @@ class RowBuilder:
             processed, spooled.example, known, plan.tokenizer, plan.text_fields
         )
         given = self._input_tokens(item)
-        if not isinstance(processed.get("context"), str):
+        if not tells_context(processed, spooled.example, is_read=answer.reader_usage is not None):
             return Tokens(given, sum(counts.values()), None, None)
+        self._look_for_pointers(answer)
         return Tokens(given, sum(counts.values()), known.get("context"), counts.get("context"))
+
+    def _look_for_pointers(self, answer: Answer) -> None:
+        """Mark a context that the system changed and that points elsewhere."""
+        text = answer.processed["context"]
+        original = answer.call.spooled.example.get("context")
+        is_changed = "context" not in answer.carried and isinstance(original, str)
+        if is_changed and count_pointers(text, original):
+            answer.marks = (*answer.marks, RETRIEVAL_POINTERS)
 
     def _input_tokens(self, item: Item) -> int:
         withheld = self._plan.datasets[item.spooled.dataset].reference_fields
@@ -112,6 +130,9 @@ class RowBuilder:
             if context != self._last_counted[0]:
                 self._last_counted = (context, self._plan.tokenizer(context))
             context_out = self._last_counted[1]
+        budget = self._plan.query_budget
+        if budget is not None and (context_out or 0) > budget:
+            answer.marks = (*answer.marks, OVER_BUDGET)
         return Tokens(
             # What a model had to read: the context handed to it, else all there was.
             talk.tokens if context_out is None else context_out,
@@ -135,8 +156,9 @@ class RowBuilder:
             charge_system(scored, headline, dataset)
         # By position, which takes half the time that 36 names do.
         marks = item.marks if talk is None else talk_marks(item, talk)
-        marks += padding_marks(headline, example, answer.processed)
-        return EvalRow(
+        marks += dataset.marks_of(headline, example, answer.processed, context_only=context_only)
+        marks += self._marks
+        row = EvalRow(
             self._system,
             example["id"],
             scored.scores,
@@ -173,7 +195,12 @@ class RowBuilder:
             item.is_alone,
             answer.finish_reason,
             marks + answer.marks if answer.marks else marks,
+            groups=groups_of(example, dataset.groups) if dataset.groups else {},
         )
+        if self._plan.money is not None and item.account is not None:
+            self._plan.money.charge(item, answer, self._system)
+            item.account.settle(row)
+        return row
 
     def failed(self, item: Item, failure: Failure, latency: float) -> EvalRow:
         """Make the row of a call that has no answer."""
@@ -198,9 +225,13 @@ class RowBuilder:
             stored_bytes=None if talk is None else talk.stored_bytes,
             calls_in_flight=item.in_flight,
             alone=item.is_alone,
-            marks=item.marks if talk is None else talk_marks(item, talk),
+            marks=(item.marks if talk is None else talk_marks(item, talk)) + self._marks,
+            groups=groups_of(spooled.example, self._plan.datasets[spooled.dataset].groups),
         )
         set_headline(row, spooled.example, self._plan.datasets[spooled.dataset])
+        if self._plan.money is not None and item.account is not None:
+            self._plan.money.charge_failure(item, self._system)
+            item.account.settle(row)
         return row
 
 
@@ -216,58 +247,6 @@ def unstorable_row(row: EvalRow, error: Unencodable) -> EvalRow:
         processed=None,
         primary_score="",
         failure=Failure("system", error.reason, str(error), attempts=row.attempts),
-    )
-
-
-def recorded_row(recorded: EvalRow, spooled: SpooledExample) -> EvalRow:
-    """Give a row that was made before its place in this run; what it took to make it stands."""
-    return replace(
-        recorded,
-        example_id=spooled.example["id"],
-        dataset=spooled.dataset,
-        index=spooled.index,
-        ordinal=spooled.ordinal,
-        group=str(spooled.example.get("group") or ""),
-        queue_time=0.0,
-        reused=True,
-    )
-
-
-async def rescore(
-    row: EvalRow,
-    example: Example,
-    dataset: DatasetPlan,
-    scoring: Scoring,
-    clock: Callable[[], float],
-) -> EvalRow:
-    """Score an answer that was given before; a row without one stays as it is."""
-    if row.processed is None:
-        await asyncio.to_thread(set_headline, row, example, dataset)
-        return row
-    started = clock()
-    scored = await scoring.score_row(dataset.evaluators, example, row.processed)
-    set_scores(row, example, scored, dataset, clock() - started)
-    row.carried = texts_carried(row.processed, example)
-    return row
-
-
-def set_scores(
-    row: EvalRow, example: Example, scored: ScoredRow, dataset: DatasetPlan, seconds: float
-) -> None:
-    """Replace what the evaluators said of a row, and how long they took."""
-    headline = dataset.score_name(example)
-    if headline not in scored.scores:
-        charge_system(scored, headline, dataset)
-    row.context_only = is_context_only(row.processed or {})
-    row.not_applicable = not_applicable(dataset, example, scored, context_only=row.context_only)
-    row.scores = scored.scores
-    row.primary_score = headline
-    row.scoring_time = seconds
-    row.details = scored.details
-    row.evaluator_failures = scored.failures
-    row.marks = (
-        *(mark for mark in row.marks if mark != PADDED),
-        *padding_marks(headline, example, row.processed or {}),
     )
 
 

@@ -23,7 +23,7 @@ from cbench_server.runs.judging import (
 from cbench_server.runs.labels import Labels
 from cbench_server.runs.leaks import leaks_in
 from cbench_server.runs.resolution import ResolvedDataset
-from cbench_server.runs.saturation import saturation_notes
+from cbench_server.runs.saturation import saturation_notes, session_count
 from cbench_server.runs.summary import new_summarizer
 from cbench_server.runs.verdicts import by_judge
 from cbench_server.spec import Run, RunNote
@@ -47,8 +47,9 @@ class RunJudges:
         A resumed run had its judges tested. Raises RunFailed if none qualifies.
         """
         if run.spec.labels_upload:
-            # Read now, so that a bad line is not found at the end.
-            await asyncio.to_thread(self._labels, run)
+            # Read now, so that a label of nothing is not found at the end.
+            labels = await asyncio.to_thread(self._labels, run)
+            labels.check_ids(await self._ids(run, opened), run.systems)
         if run.spec.errata_upload and not run.parent_run_id:
             await asyncio.to_thread(self._check_errata, run, opened)
         if not any(judges_of(plan.evaluators) for plan in opened.plans.values()):
@@ -88,6 +89,17 @@ class RunJudges:
 
         return await asyncio.to_thread(read)
 
+    async def _ids(self, run: Run, opened: Connections) -> list[object]:
+        """Return the ids of all examples that the run will have."""
+        if not run.parent_run_id:
+            return await asyncio.to_thread(
+                lambda: [each for dataset in opened.datasets for each in _ids_of(dataset)]
+            )
+        found: list[object] = []
+        while page := await self._store.read_examples(run.parent_run_id, len(found), MOST_EXAMPLES):
+            found += [each.example["id"] for each in page]
+        return found
+
     def _labels(self, run: Run) -> Labels:
         return Labels(self._services.uploads.iterate(run.spec.labels_upload))
 
@@ -114,10 +126,13 @@ class RunJudges:
             return found
         judges = run.config.get("judges")
         rows: list[EvalRow] = []
+        sessions: dict[str, int] = {}
         if judges or run.spec.kind == "memory":
-            for system in run.systems:
-                async for row, _ in rows_with_originals(self._store, run.run_id, system):
+            for system in run.ranked:
+                async for row, original in rows_with_originals(self._store, run.run_id, system):
                     rows.append(row)
+                    if count := session_count(original):
+                        sessions[str(original.get("group"))] = count
         if judges:
             verdicts = by_judge(judges, iter(rows))
             labels = self._labels(run) if run.spec.labels_upload else None
@@ -125,7 +140,7 @@ class RunJudges:
                 labels.check(each.key for judge in verdicts for each in judge.all)
             found = explain(verdicts, run.spec, labels)
         if run.spec.kind == "memory":
-            found.notes += saturation_notes(rows, run.spec)
+            found.notes += saturation_notes(rows, run.spec, run.systems, sessions)
         if run.spec.errata_upload and opened is not None and opened.plans:
             services = self._services
             await add_errata(
@@ -144,8 +159,11 @@ class RunJudges:
 def _all_ids(dataset: ResolvedDataset) -> list[object]:
     """Return the ids of all examples, also of those that the run leaves out."""
     whole = replace(dataset, ref=replace(dataset.ref, max_examples=None, where={}))
-    opened = replace(whole, question_types=()).open(0, lambda text: 0, frozenset())
-    return [each.example["id"] for each in opened]
+    return _ids_of(replace(whole, question_types=()))
+
+
+def _ids_of(dataset: ResolvedDataset) -> list[object]:
+    return [each.example["id"] for each in dataset.open(0, lambda text: 0, frozenset())]
 
 
 def _texts(value: Any) -> list[str]:

@@ -1,13 +1,16 @@
 """Saturation: memory runs in which nothing had to be remembered or left out."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from cbench_server.results import EvalRow
 from cbench_server.spec import RunNote, RunSpec
+from cbench_server.types import Example
 
 _NEARLY_ALL = 0.9
 _MOST_ROWS = 0.5
+_TOP_K = ("top_k", "topk", "k", "n_results", "num_results", "limit")
 
 
 @dataclass
@@ -16,15 +19,43 @@ class _Count:
     whole: int = 0
     """Rows for which nearly all of the conversation was handed to a model."""
     longest: int = 0
+    asked: int = 0
+    covered: int = 0
+    """Rows for which as many passages as there are sessions were wanted, or came."""
 
 
-def saturation_notes(rows: Iterable[EvalRow], spec: RunSpec) -> list[RunNote]:
-    """Say of which systems a run tests the reader, not the memory."""
+def session_count(original: Example) -> int:
+    """Count the sessions of a conversation; 0 where its turns do not name them."""
+    turns = original.get("turns")
+    named = {turn.get("session") for turn in turns} if isinstance(turns, list) else set()
+    return len(named - {None, ""})
+
+
+def saturation_notes(
+    rows: Iterable[EvalRow],
+    spec: RunSpec,
+    systems: Sequence[str] = (),
+    sessions: Mapping[str, int] | None = None,
+) -> list[RunNote]:
+    """Say of which systems a run tests the reader, not the memory.
+
+    `systems` are those of the spec by the names of their rows, `sessions` how many
+    each conversation has, by its name.
+    """
     counts: dict[str, _Count] = {}
+    # Controls come after the systems of the spec.
+    pairs = zip(systems, spec.systems, strict=False)
+    wanted = {name: _top_k(ref.options) for name, ref in pairs}
     for row in rows:
-        if row.failure is not None or not row.context_tokens_in or row.context_tokens_out is None:
+        if row.failure is not None:
             continue
         count = counts.setdefault(row.system, _Count())
+        held = (sessions or {}).get(str(row.metadata.get("conversation_id")), 0)
+        passages = wanted.get(row.system) or _passages(row)
+        count.asked += 1
+        count.covered += bool(held) and passages >= held
+        if not row.context_tokens_in or row.context_tokens_out is None:
+            continue
         count.rows += 1
         count.whole += row.context_tokens_out >= _NEARLY_ALL * row.context_tokens_in
         count.longest = max(count.longest, row.context_tokens_in)
@@ -38,6 +69,17 @@ def saturation_notes(rows: Iterable[EvalRow], spec: RunSpec) -> list[RunNote]:
         for system, count in counts.items()
         if count.whole > _MOST_ROWS * count.rows
     ]
+    notes += [
+        RunNote(
+            "SATURATED",
+            f"{system} may return as many passages as the conversation has sessions on "
+            f"{count.covered:,} of {count.asked:,} questions: that tests the reader, not the "
+            "memory.",
+            system,
+        )
+        for system, count in counts.items()
+        if count.covered > _MOST_ROWS * count.asked and count.whole <= _MOST_ROWS * count.rows
+    ]
     window = spec.reader.context_window if spec.reader is not None else None
     longest = max((count.longest for count in counts.values()), default=0)
     if window is not None and longest and longest <= window:
@@ -49,3 +91,18 @@ def saturation_notes(rows: Iterable[EvalRow], spec: RunSpec) -> list[RunNote]:
             )
         )
     return notes
+
+
+def _top_k(options: Mapping[str, Any]) -> int:
+    """Return how many passages a system was told to retrieve at most; 0 if it was not."""
+    named = {name.replace("-", "_").lower(): value for name, value in options.items()}
+    for name in _TOP_K:
+        value = named.get(name)
+        if isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
+            return int(value)
+    return 0
+
+
+def _passages(row: EvalRow) -> int:
+    passages = (row.processed or {}).get("retrieved")
+    return len(passages) if isinstance(passages, list | tuple) else 0

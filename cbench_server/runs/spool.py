@@ -5,12 +5,13 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from cbench_server.datasets.once import once
 from cbench_server.datasets.validate import IdLedger, check_example
 from cbench_server.errors import BadDataset, NothingMatches
+from cbench_server.limits import text_size
 from cbench_server.runs.digests import canonical_digest
 from cbench_server.runs.store import RunStore, SpooledExample
 from cbench_server.runs.turns import CHOSEN_AMONG, CHOSEN_AMONG_BYTES
-from cbench_server.sizes import text_size
 from cbench_server.tokens import Tokenizer, count_fields
 from cbench_server.types import Example
 
@@ -49,7 +50,7 @@ def prepare(
             if len(held) < len(filters):
                 continue
         example_id = check_example(example, position, label, ledger)
-        whole = {"id": example_id, "dataset": label, **example}
+        whole = {"id": example_id, "dataset": label, **once(example)}
         whole["id"] = example_id
         tokens = count_fields(whole, tokenizer, text_fields)
         yield SpooledExample(

@@ -1,12 +1,12 @@
 """The store of runs, as the orchestrator sees it. storage/sqlite.py is the one we ship."""
 
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from cbench_server.events import Stored, StoredEvent
 from cbench_server.results import EvalRow
+from cbench_server.runs.ownership import Claim, Ownership
 from cbench_server.spec import Run, RunState
 
 
@@ -73,12 +73,51 @@ class RowPage:
     """What the systems returned as it is stored, where that was asked for."""
 
 
+@dataclass(frozen=True, slots=True)
+class RunPage:
+    """Some runs, newest first, and the id to go on before; None at the end."""
+
+    runs: list[Run]
+    next_before: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetentionRule:
+    """What is kept of finished runs; None asks for nothing."""
+
+    older_than: float | None = None
+    """Let go what ended more seconds ago."""
+    keep: int | None = None
+    """Keep so many, the newest."""
+    max_bytes: int | None = None
+    """Let the oldest go until the store takes no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class PrunedRun:
+    """A run that retention lets go."""
+
+    run_id: str
+    end_time: float
+    size: int
+    why: str
+    """Which part of the rule: age, count or bytes."""
+
+
 class RunStore(Protocol):
     """Keeps runs, their examples and their events.
 
     Methods may be awaited from one event loop only; they do their work on
-    other threads. Once `append` has returned, its events are on disk.
+    other threads. Once `append` has returned, its events are on disk. A
+    commit that carries a claim which is lost raises LostClaim and changes nothing;
+    one without a claim is not checked. StoreAway says that a store is busy, full or
+    read-only: what was asked has not been done, and may be asked again.
     """
+
+    @property
+    def owners(self) -> Ownership:
+        """Who owns which run."""
+        ...
 
     async def create_run(self, run: Run) -> Run:
         """Store a new run with its RunAccepted event as seq 1.
@@ -93,7 +132,10 @@ class RunStore(Protocol):
         ...
 
     async def get_run(self, run_id: str) -> Run:
-        """Return a run with its current progress, or raise UnknownRun."""
+        """Return a run with its current progress, or raise UnknownRun.
+
+        Raises DamagedRun where anything of it is not what was written.
+        """
         ...
 
     async def list_runs(
@@ -104,18 +146,46 @@ class RunStore(Protocol):
         states: Collection[RunState] = (),
         labels: Mapping[str, str] | None = None,
     ) -> list[Run]:
-        """Return runs, newest first; `before` is the last run_id of the page before."""
+        """Return runs, newest first; `before` is the last run_id of the page before.
+
+        A damaged run is among them as one that failed and whose `damage` says what was
+        found; where its state and labels cannot be told, whatever is asked for.
+        """
+        ...
+
+    async def page_runs(
+        self,
+        *,
+        limit: int = 50,
+        before: str | None = None,
+        states: Collection[RunState] = (),
+        labels: Mapping[str, str] | None = None,
+        created_by: str | None = None,
+        max_bytes: int = 8_000_000,
+    ) -> RunPage:
+        """Return runs as `list_runs` does, but no more than a page may hold in bytes."""
+        ...
+
+    async def unfinished(self) -> list[str]:
+        """Return the ids of runs that are not over, oldest first, readable or not."""
         ...
 
     async def append(
-        self, run_id: str, events: Sequence[StoredEvent], *, update: Mapping[str, Any] | None = None
+        self,
+        run_id: str,
+        events: Sequence[StoredEvent],
+        *,
+        update: Mapping[str, Any] | None = None,
+        claim: Claim | None = None,
     ) -> int:
         """Append events, and set attributes of the run, in one transaction; return the last seq.
 
         Concurrent calls are committed together. A row whose key
         (system, ordinal, repeat) is stored already is dropped, so a row is
         never stored twice; progress counters follow what was really stored.
-        `update` names attributes of Run, such as state or config.
+        `update` names attributes of Run, such as state or config. Raises
+        WrongState for a state that cannot follow the run's (lifecycle.py), and for
+        what an owner wants to add to a run that is over.
         """
         ...
 
@@ -149,7 +219,12 @@ class RunStore(Protocol):
         ...
 
     async def add_examples(
-        self, run_id: str, examples: Sequence[SpooledExample], *, complete: bool = False
+        self,
+        run_id: str,
+        examples: Sequence[SpooledExample],
+        *,
+        complete: bool = False,
+        claim: Claim | None = None,
     ) -> None:
         """Spool examples; `complete` says there are no more, which fixes total_rows.
 
@@ -157,7 +232,7 @@ class RunStore(Protocol):
         """
         ...
 
-    async def share_examples(self, source: str, run_id: str) -> bool:
+    async def share_examples(self, source: str, run_id: str, *, claim: Claim | None = None) -> bool:
         """Let a run without examples have all those of another, which stores nothing twice.
 
         False if the other has not got all of its own yet. They stay readable
@@ -165,7 +240,9 @@ class RunStore(Protocol):
         """
         ...
 
-    async def copy_examples(self, source: str, run_id: str, start: int, limit: int) -> int:
+    async def copy_examples(
+        self, source: str, run_id: str, start: int, limit: int, *, claim: Claim | None = None
+    ) -> int:
         """Spool some examples of another run from an ordinal on; return how many, 0 at the end."""
         ...
 
@@ -204,18 +281,30 @@ class RunStore(Protocol):
         """Yield all rows of a system in that order, in pages, without processed outputs."""
         ...
 
-    async def delete_run(self, run_id: str) -> None:
+    async def delete_run(self, run_id: str, *, claim: Claim | None = None) -> None:
         """Delete a run with all that belongs to it alone; does nothing if it is unknown.
 
-        Raises WrongState if another process holds the run.
+        Without a claim, claims it meanwhile; raises WrongState if that cannot be.
         """
         ...
 
-    async def delete_runs_older_than(self, seconds: float) -> list[str]:
-        """Delete runs that finished so long ago and that no process holds; return their ids.
+    async def prune(self, rule: RetentionRule, *, dry_run: bool = False) -> list[PrunedRun]:
+        """Delete the runs that a rule lets go, oldest first, and return them.
 
-        Deletions that were interrupted are finished too.
+        Runs that are not over, that are pinned or damaged, or that a process holds, stay.
         """
+        ...
+
+    async def pin(self, run_id: str, pinned: bool = True) -> None:
+        """Keep `prune` from deleting a run, or let it."""
+        ...
+
+    async def finish_deletions(self) -> list[str]:
+        """Finish deletions that were interrupted; return the ids of their runs."""
+        ...
+
+    async def uploads_in_use(self) -> set[str] | None:
+        """Return the digests of uploads that runs name, or more; None if that cannot be told."""
         ...
 
     async def request_cancel(self, run_id: str) -> None:
@@ -224,13 +313,6 @@ class RunStore(Protocol):
 
     async def cancel_requested(self, run_id: str) -> bool:
         """Tell whether that was asked; `append` with a state update forgets it."""
-        ...
-
-    def lock_run(self, run_id: str) -> AbstractContextManager[bool]:
-        """Hold the run for this process while the context lasts; False if another holds it.
-
-        The lock dies with the process that holds it.
-        """
         ...
 
     async def close(self) -> None:

@@ -5,8 +5,10 @@ import time
 from collections.abc import AsyncIterator, Callable
 
 from cbench_server.errors import ShuttingDown
-from cbench_server.events import Progressed, RunFinished, Stored
+from cbench_server.events import Progressed, RunFinished, Seen, StateChanged, Stored, Unstored
+from cbench_server.runs import failpoints
 from cbench_server.runs.store import RunStore
+from cbench_server.spec import Run
 
 _PROGRESS_EVERY_S = 0.5
 # A message costs as much as a dozen rows, so a live watcher lets a few gather.
@@ -21,17 +23,21 @@ async def watch(
     rows: bool = True,
     processed: bool = False,
     is_closing: Callable[[], bool] = lambda: False,
-) -> AsyncIterator[list[Stored | Progressed]]:
+    as_it_is: Callable[[Run], Run] = lambda run: run,
+) -> AsyncIterator[list[Seen]]:
     """Yield stored events after `after_seq`, each once and in order, with progress between them.
 
     Ends when the run is over and all of it has been seen. Reads a page only
-    when the last one was taken, so a slow watcher costs no memory.
+    when the last one was taken, so a slow watcher costs no memory. `as_it_is` adds
+    what cannot be stored; a change of that is told as it comes, without a place among
+    the stored events.
     """
     run = await store.get_run(run_id)
     cursor = after_seq
     progress_due = 0.0
+    told: StateChanged | None = None
     while True:
-        page: list[Stored | Progressed] = list(
+        page: list[Seen] = list(
             await store.read_events(run_id, cursor, rows=rows, processed=processed)
         )
         is_over = False
@@ -45,9 +51,17 @@ async def watch(
             run = await store.get_run(run_id)
             if not run.state.is_final:
                 page.append(Progressed(run))
+                now = as_it_is(run)
+                state = StateChanged(now.state, now.waiting_reason)
+                if (state if now is not run else None) != told:
+                    page.append(Unstored(state))
+                    told = state if now is not run else None
             progress_due = time.monotonic() + _PROGRESS_EVERY_S
         if page:
-            yield page
+            failpoints.hit("stream.before")
+            # Not kept here until the watcher takes the next: as objects it is large.
+            handed, page = [page], []
+            yield handed.pop()
         # Without rows the cursor stops short of the end; what the page left
         # out has been seen all the same.
         seen = cursor if rows else max(cursor, run.last_seq)

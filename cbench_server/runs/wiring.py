@@ -51,6 +51,9 @@ def missing_references(tag: str, plan: DatasetPlan, originals: Iterable[Example]
     Reads no further than the first example that has what it takes.
     """
     score = plan.primary_score
+    if not score:
+        # It is named by the first row that is scored.
+        return ""
     is_empty = True
     for original in originals:
         is_empty = False

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -136,7 +136,9 @@ class Sandbox:
             with _Submission(process, job, timeout) as submission:
                 for patience in (_QUEUE_S, timeout + _GRACE_S):
                     submission.reply.settimeout(patience)
-                    if submission.hear(submission.reply.recv(4096)):
+                    with submission.turn():
+                        said = submission.reply.recv(4096)
+                    if submission.hear(said):
                         break
                 return submission.verdict()
         except (OSError, Broken) as error:
@@ -151,9 +153,11 @@ class Sandbox:
             with _Submission(process, job, timeout) as submission:
                 submission.reply.setblocking(False)
                 for patience in (_QUEUE_S, timeout + _GRACE_S):
-                    async with asyncio.timeout(patience):
-                        if submission.hear(await loop.sock_recv(submission.reply, 4096)):
-                            break
+                    with submission.turn():
+                        async with asyncio.timeout(patience):
+                            said = await loop.sock_recv(submission.reply, 4096)
+                    if submission.hear(said):
+                        break
                 return submission.verdict()
         except (OSError, Broken) as error:
             raise self._discard(process, error) from error
@@ -210,6 +214,18 @@ class _Submission:
         self.reply.close()
         os.close(self._read_verdict)
         os.close(self._output)
+
+    @contextlib.contextmanager
+    def turn(self) -> Iterator[None]:
+        """Tell a job that was not begun in time, which is no fault of the zygote."""
+        try:
+            yield
+        except TimeoutError as error:
+            if self._heard:
+                raise
+            raise SandboxUnavailable(
+                f"the sandbox had no place for a program within {_QUEUE_S:g} s"
+            ) from error
 
     def hear(self, data: bytes) -> bool:
         """Take what the zygote says; True once it has said all, raises Broken if it cannot."""

@@ -14,6 +14,16 @@ DISK_MB = 64
 TESTER_MEMORY_MB = 2048
 _STACK_MB = 64
 _OPEN_FILES = 64
+MAX_THREADS = 128
+"""Of one process; it is ended within a twentieth of a second of having more."""
+MAX_TIMEOUT_S = 60.0
+"""The longest that a program may be given."""
+_SHARE_OF_MACHINE = 0.5
+
+
+def memory_of_all() -> int:
+    """Return the bytes that all programs which run at once may use together."""
+    return int(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * _SHARE_OF_MACHINE)
 
 
 def limit_zygote() -> None:

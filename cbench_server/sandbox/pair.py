@@ -69,7 +69,7 @@ class Jail:
             False: [*limits(TESTER_MEMORY_MB, 1), *calls],
         }
         if self.tier is NAMESPACES:
-            # Each candidate is the first process of its namespace; no tester signals anyone.
+            # Each of them is the first process of its namespace; no tester signals anyone.
             self._filters = {True: self._filter(1, True), False: self._filter(_NO_PID, False)}
             self.mount_work_area = namespaces.work_area_mount(DISK_MB)
             _set_environment(namespaces.WORK_AREA)
@@ -105,7 +105,7 @@ class Pair:
         """Start both processes; apart from the rest, so that several pairs can follow closely."""
         is_apart = self._jail.tier is NAMESPACES
         self.candidate = _fork(namespaces.fork_apart if is_apart else os.fork, self._be_candidate)
-        self.tester = _fork(namespaces.fork if is_apart else os.fork, self._be_tester)
+        self.tester = _fork(namespaces.fork_alone if is_apart else os.fork, self._be_tester)
 
     def close_ends(self) -> None:
         """Close here what only the two processes need."""

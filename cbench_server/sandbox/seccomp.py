@@ -51,10 +51,12 @@ _REFUSED = " ".join(
 # Landlock does not watch these: where the host's files are in sight, so must we.
 _METADATA = [
     "chmod",
+    "fchmod",
     "fchmodat",
     "fchmodat2",
     "chown",
     "lchown",
+    "fchown",
     "fchownat",
     "utime",
     "utimes",
@@ -62,8 +64,10 @@ _METADATA = [
     "utimensat",
     "setxattr",
     "lsetxattr",
+    "fsetxattr",
     "removexattr",
     "lremovexattr",
+    "fremovexattr",
     "truncate",
 ]
 
@@ -74,7 +78,18 @@ _REFUSE = _FAIL | errno.EPERM
 _UNKNOWN = _FAIL | errno.ENOSYS
 
 _CLONE_THREAD = 0x10000
-_TIOCSTI = 0x5412
+# By which the kernel is told whom to send a signal when something happens, and which.
+_OWNING = (8, 10, 15)  # F_SETOWN, F_SETSIG, F_SETOWN_EX
+_IOCTLS = (
+    0x5410,  # TIOCSPGRP
+    0x5412,  # TIOCSTI: types for others
+    0x541C,  # TIOCLINUX: pastes for others
+    0x40045436,  # TIOCSIG
+    0x8901,  # FIOSETOWN
+    0x8902,  # SIOCSPGRP
+    0x40086602,  # FS_IOC_SETFLAGS, which is metadata
+    0x401C5820,  # FS_IOC_FSSETXATTR
+)
 
 _Instruction = tuple[int, int, int, int]
 
@@ -111,7 +126,8 @@ def build_filter(
     # The C library falls back to clone, whose flags can be seen.
     on("clone3", (_RETURN, 0, 0, _UNKNOWN))
     on("clone", _low(0), (_IF_BITS, 1, 0, _CLONE_THREAD), *_refuse_else_allow())
-    on("ioctl", _low(1), (_IF_EQUAL, 0, 1, _TIOCSTI), *_refuse_else_allow())
+    on("ioctl", _low(1), *_refuse_values(_IOCTLS))
+    on("fcntl", _low(1), *_refuse_values(_OWNING))
     on("prctl", _low(0), (_IF_EQUAL, 0, 1, PR_SET_PDEATHSIG), *_refuse_else_allow())
     for name in ("kill", "tgkill"):
         on(name, _low(0), (_IF_EQUAL, 1, 0, pid), *_refuse_else_allow())
@@ -165,6 +181,13 @@ def _refuse_all(numbers: Iterable[int]) -> list[_Instruction]:
         else:
             code[:0] = [(_IF_AT_LEAST, 0, 1, first), (_IF_ABOVE, 0, away, last)]
     return code
+
+
+def _refuse_values(values: tuple[int, ...]) -> list[_Instruction]:
+    """Refuse a call whose loaded argument is one of the values, else allow it."""
+    ahead = range(len(values), 0, -1)
+    tests = [(_IF_EQUAL, away, 0, value) for away, value in zip(ahead, values, strict=True)]
+    return [*tests, (_RETURN, 0, 0, _ALLOW), (_RETURN, 0, 0, _REFUSE)]
 
 
 def _low(argument: int) -> _Instruction:

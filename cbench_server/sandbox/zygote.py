@@ -21,6 +21,7 @@ from cbench_server.sandbox.pair import CANDIDATE_READY, DONE, TESTER_READY, Jail
 from cbench_server.sandbox.rehearsal import rehearse
 from cbench_server.sandbox.syscalls import IS_LINUX
 from cbench_server.sandbox.tiers import NAMESPACES, PROCESS, TIERS, Tier, readable_paths
+from cbench_server.sandbox.usage import Meter
 from cbench_server.sandbox.wire import send
 
 REQUEST = struct.Struct("<d")
@@ -32,7 +33,7 @@ _QUIET = 2 * _CORES
 _MOST = max(16, 2 * _QUIET)
 _PATIENCE_S = 0.5
 _START_S = 10.0
-# How often work areas that the kernel does not bound are measured.
+# How often what the kernel does not bound is measured.
 _LOOK_S = 0.05
 _MAX_FAILURES = 3
 
@@ -42,6 +43,8 @@ class _Job:
         self.timeout = timeout
         self.reply, *self.hand_over = descriptors
         self.queued = time.monotonic()
+        self.is_watched = False
+        """Whether we would hear that whoever asked is gone."""
 
 
 class _Slot:
@@ -72,6 +75,8 @@ class Zygote:
         self._queue: deque[_Job] = deque()
         self._failures = 0
         self._is_open = True
+        self._meter = Meter()
+        self._look_at = 0.0
 
     def run(self) -> None:
         """Serve until the other end of the control socket is closed."""
@@ -108,6 +113,8 @@ class Zygote:
         for key, _ in self._selector.select(self._time_left()):
             if key.data is self:
                 self._accept()
+            elif isinstance(key.data, _Job):
+                self._abandon(key.data)
             elif key.data is None:
                 with contextlib.suppress(BlockingIOError):
                     wake.recv(4096)
@@ -127,10 +134,27 @@ class Zygote:
                 self._end(slot, "timeout")
             elif slot.job is not None and slot.pair.disk_used() > DISK_MB << 20:
                 self._end(slot, "disk")
+        if now >= self._look_at:
+            self._look_at = now + _LOOK_S
+            running = {s.pair: s for s in self._slots if s.job is not None and not s.is_ending}
+            for pair, what in self._meter.excess(running):
+                self._end(running[pair], what)
+
+    def _abandon(self, job: _Job) -> None:
+        """End a job that nobody waits for any more: the other end says nothing, it closes."""
+        self._unwatch_reply(job)
+        for slot in self._slots:
+            if slot.job is job and not slot.is_ending:
+                self._end(slot, "abandoned")
+
+    def _unwatch_reply(self, job: _Job) -> None:
+        if job.is_watched:
+            job.is_watched = False
+            self._selector.unregister(job.reply)
 
     def _time_left(self) -> float | None:
         moments = [slot.deadline for slot in self._slots if not slot.is_ending]
-        if any(slot.job is not None and slot.pair.work for slot in self._slots):
+        if any(slot.job is not None for slot in self._slots):
             moments.append(time.monotonic() + _LOOK_S)
         if self._queue:
             moments.append(self._queue[0].queued + _PATIENCE_S)
@@ -164,13 +188,24 @@ class Zygote:
                 for slot in waiting:
                     self._watch(slot)
                 return
-            self._start(ready, self._queue.popleft())
+            self._start_next(ready)
+
+    def _start_next(self, slot: _Slot) -> None:
+        """Start the job that waits longest, unless nobody waits for it any more."""
+        job = self._queue.popleft()
+        try:
+            os.write(job.reply, b"s")
+        except OSError:
+            for descriptor in (job.reply, *job.hand_over):
+                os.close(descriptor)
+        else:
+            self._start(slot, job)
 
     def _start(self, slot: _Slot, job: _Job) -> None:
         slot.job, slot.started = job, time.monotonic()
         slot.deadline = slot.started + job.timeout
-        with contextlib.suppress(OSError):
-            os.write(job.reply, b"s")
+        job.is_watched = True
+        self._selector.register(job.reply, selectors.EVENT_READ, job)
         try:
             slot.pair.hand_over(job.hand_over)
         except OSError:
@@ -265,6 +300,7 @@ class Zygote:
         # Whoever asked may be gone.
         with contextlib.suppress(OSError):
             send(job.reply, report)
+        self._unwatch_reply(job)
         os.close(job.reply)
 
     def _end_all(self) -> None:

@@ -11,6 +11,10 @@ from cbench_server.contract import optional_method
 from cbench_server.errors import EvaluatorBroken, Unencodable
 from cbench_server.types import Assessment, Evaluator, Example, Scores
 
+# Components may give up, but not on our behalf.
+EXITS = (SystemExit, KeyboardInterrupt)
+_MAX_NAME = 200
+
 
 class GaveUp(EvaluatorBroken):
     """Trying once more would not help: that was done already, or took all the time there is."""
@@ -60,15 +64,21 @@ def assess_now(evaluator: Evaluator, original: Example, processed: Example) -> A
         return asyncio.run(assess_here(evaluator, original, processed))
     try:
         return checked(evaluator.name, method_of(evaluator)(original, processed))
-    except SystemExit as error:
-        # An evaluator may give up, but not on our behalf.
-        raise EvaluatorBroken(f'evaluator "{evaluator.name}" tried to exit') from error
+    except EXITS as error:
+        raise _tried_to_exit(evaluator) from error
 
 
 async def assess_here(evaluator: Evaluator, original: Example, processed: Example) -> Assessment:
     """Await the evaluator's `assess` on this event loop."""
     assess: Any = evaluator.assess  # type: ignore[attr-defined] # the Protocol leaves it out
-    return checked(evaluator.name, await assess(original, processed))
+    try:
+        return checked(evaluator.name, await assess(original, processed))
+    except EXITS as error:
+        raise _tried_to_exit(evaluator) from error
+
+
+def _tried_to_exit(evaluator: Evaluator) -> EvaluatorBroken:
+    return EvaluatorBroken(f'evaluator "{evaluator.name}" tried to exit')
 
 
 def checked(evaluator: str, said: Any) -> Assessment:
@@ -89,12 +99,22 @@ def checked(evaluator: str, said: Any) -> Assessment:
     return Assessment(_numbers(evaluator, scores), dict(details))
 
 
+def is_name(name: str) -> bool:
+    """Whether a score may be called so."""
+    return 0 < len(name) <= _MAX_NAME and name.isprintable()
+
+
 def _numbers(evaluator: str, scores: Mapping[Any, Any]) -> Scores:
     numbers: Scores = {}
     for name, value in scores.items():
         if not isinstance(name, str):
             raise EvaluatorBroken(
                 f'evaluator "{evaluator}" named a score {name!r}; names should be strings'
+            )
+        if not is_name(name):
+            raise EvaluatorBroken(
+                f'evaluator "{evaluator}" named a score {name!r:.100}; names should be texts of 1 '
+                f"to {_MAX_NAME} characters that can be printed"
             )
         # Asking for the type first saves a microsecond on what nearly all scores are.
         is_number = type(value) is float or isinstance(value, Real)

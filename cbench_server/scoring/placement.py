@@ -1,17 +1,27 @@
 """Placement of evaluators: each runs where it belongs, and none stalls the event loop."""
 
 import asyncio
+import copy
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from math import isfinite
 from typing import Any
 
 from cbench_server.contract import info_of
-from cbench_server.errors import CallFailed, CbenchError, EvaluatorBroken, Unencodable
+from cbench_server.errors import (
+    CallFailed,
+    CbenchError,
+    ComponentAway,
+    EvaluatorBroken,
+    RunFailed,
+    Unencodable,
+)
+from cbench_server.limits import LONG_TEXT, text_size
 from cbench_server.results import Failure
 from cbench_server.scoring.assessment import (
+    EXITS,
     CannotRebuild,
     GaveUp,
     TooLarge,
@@ -21,16 +31,19 @@ from cbench_server.scoring.assessment import (
     checked,
     is_async,
     is_context_only,
+    is_name,
     method_of,
     too_slow,
 )
 from cbench_server.scoring.recipe import recipe_of
 from cbench_server.scoring.threads import EvaluatorThreads
 from cbench_server.scoring.workers import WorkerPool
-from cbench_server.sizes import LONG_TEXT, text_size
 from cbench_server.types import Assessment, Evaluator, Example, Scores
 
 _STACK_TRACE_LIMIT = 8_000
+
+Through = Callable[[str, Callable[[], Awaitable[Assessment]]], Awaitable[Assessment]]
+"""Asks one evaluator, named for a person, until it is there."""
 
 
 @dataclass(slots=True)
@@ -67,6 +80,7 @@ class Scoring:
         self._thread_timeout = thread_timeout
         self._io_timeout = io_timeout
         self._inline: dict[tuple[int, ...], tuple[Any, InlineScoring | None]] = {}
+        self._through: Through | None = None
 
     def inline(self, evaluators: Sequence[Evaluator]) -> "InlineScoring | None":
         """Prepare evaluators that all run on the loop itself; None if one belongs elsewhere."""
@@ -97,12 +111,28 @@ class Scoring:
         row = ScoredRow()
         for evaluator in applicable(evaluators, processed):
             try:
-                assessment = await self.assess(evaluator, original, processed)
+                assessment = await self._patiently(evaluator, original, processed)
+            except RunFailed:
+                raise
             except Exception as error:
                 row.failures[evaluator.name] = _failure(evaluator, error)
             else:
                 _record(row, evaluator, assessment)
         return row
+
+    async def _patiently(
+        self, evaluator: Evaluator, original: Example, processed: Example
+    ) -> Assessment:
+        if self._through is None:
+            return await self.assess(evaluator, original, processed)
+        who = f'evaluator "{evaluator.name}"'
+        return await self._through(who, lambda: self.assess(evaluator, original, processed))
+
+    def through(self, through: Through) -> "Scoring":
+        """Return the same for one run, which waits for evaluators that are away."""
+        view = copy.copy(self)
+        view._through = through
+        return view
 
     async def assess(
         self, evaluator: Evaluator, original: Example, processed: Example
@@ -113,7 +143,7 @@ class Scoring:
         try:
             try:
                 return await self._attempt(evaluator, original, processed)
-            except GaveUp:
+            except (GaveUp, ComponentAway):
                 raise
             except Exception:
                 return await self._attempt(evaluator, original, processed)
@@ -208,7 +238,7 @@ class InlineScoring:
                     row.scores.update(said)
                 else:
                     _record(row, evaluator, checked(evaluator.name, said))
-            except (Exception, SystemExit):
+            except (Exception, *EXITS):
                 try:
                     _record(row, evaluator, assess_now(evaluator, original, processed))
                 except Exception as error:
@@ -220,6 +250,8 @@ def _are_scores(said: Mapping[Any, Any]) -> bool:
     """Whether all are named finite floats, which need no further check."""
     for name, value in said.items():
         if type(value) is not float or type(name) is not str or not isfinite(value):
+            return False
+        if not is_name(name):
             return False
     return True
 

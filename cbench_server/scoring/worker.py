@@ -4,6 +4,7 @@ Started by workers.py; `python -m cbench_server.scoring.worker` is of no use by 
 """
 
 import faulthandler
+import resource
 import traceback
 from functools import lru_cache
 
@@ -16,9 +17,13 @@ from cbench_server.scoring.programs import serve, take_pipes
 from cbench_server.scoring.recipe import Recipe, build
 from cbench_server.types import Evaluator
 
+# Room for a model of its own, but not for all that the machine has.
+_MEMORY = 8 << 30
+
 
 def main() -> None:
     """Score until standard input closes."""
+    _limit_memory()
     serve(take_pipes(), lambda body: msgspec.msgpack.encode(_answer(body)))
 
 
@@ -39,6 +44,13 @@ def _answer(body: bytes) -> Reply:
     finally:
         faulthandler.cancel_dump_traceback_later()
     return reply
+
+
+def _limit_memory() -> None:
+    """Have an evaluator that wants too much fail, before the machine kills another process."""
+    _, most = resource.getrlimit(resource.RLIMIT_DATA)
+    limit = _MEMORY if most == resource.RLIM_INFINITY else min(_MEMORY, most)
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, most))
 
 
 @lru_cache(maxsize=64)

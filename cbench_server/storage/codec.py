@@ -1,6 +1,5 @@
-"""Codec of events, runs and examples: to bytes and back, with the checksums that guard them."""
+"""Codec of events, runs and examples: to bytes and back."""
 
-import struct
 import zlib
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -21,9 +20,6 @@ ACCEPTED, STATE, ROW, FINISHED = 1, 2, 3, 4
 # Compressing less takes longer than writing it.
 _COMPRESS_OVER = 4096
 _PLAIN, _ZLIB = b"\0", b"\1"
-_EVENT_KEY = struct.Struct("<qqBdqqqBBI")
-_EXAMPLE_KEY = struct.Struct("<qqq")
-_SHARED_KEY = struct.Struct("<qq")
 
 
 @dataclass(slots=True)
@@ -158,47 +154,3 @@ def unpack(packed: bytes) -> Buffer:
         return zlib.decompress(data) if packed[:1] == _ZLIB else data
     except zlib.error as error:
         raise ValueError(str(error)) from error
-
-
-def event_sum(
-    run: int,
-    seq: int,
-    kind: int,
-    time: float,
-    key: tuple[int | None, int | None, int | None],
-    failed: bool,
-    body_sum: int,
-    head: bytes,
-) -> int:
-    """Return the checksum of all of an event but its body, whose own checksum it covers."""
-    system, ordinal, repeat = key
-    is_row = system is not None
-    columns = _EVENT_KEY.pack(
-        run, seq, kind, time, system or 0, ordinal or 0, repeat or 0, is_row, failed, body_sum
-    )
-    return zlib.crc32(head, zlib.crc32(columns))
-
-
-def body_sum(body: bytes | None) -> int:
-    """Return the checksum of a packed body."""
-    return 0 if body is None else zlib.crc32(body)
-
-
-def example_sum(
-    run: int, ordinal: int, dataset: str, index: int, digest: str, tokens: bytes, body: bytes
-) -> int:
-    """Return the checksum of a whole spooled example."""
-    total = zlib.crc32(_EXAMPLE_KEY.pack(run, ordinal, index))
-    for part in (dataset.encode(), digest.encode(), tokens, body):
-        total = zlib.crc32(part, total)
-    return total
-
-
-def shared_sum(run: int, owner: int) -> int:
-    """Return the checksum of the note whose examples a run has."""
-    return zlib.crc32(_SHARED_KEY.pack(run, owner))
-
-
-def record_sum(run_id: str, record: bytes) -> int:
-    """Return the checksum of a run's record."""
-    return zlib.crc32(record, zlib.crc32(run_id.encode()))

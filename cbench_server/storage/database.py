@@ -1,14 +1,16 @@
 """Connections to the store file, and its errors in words a person can act on."""
 
+import errno
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
-from cbench_server.errors import StoreCorrupt, StoreError
+from cbench_server.errors import StoreAway, StoreCorrupt, StoreError, StoreFull
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -16,8 +18,16 @@ T = TypeVar("T")
 BUSY_TIMEOUT = 60.0
 READERS = 2
 
-_UNWRITABLE = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM}
+_UNWRITABLE = {
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_IOERR,
+}
 _DAMAGED = {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}
+
+# A message of SQLite's that quotes a damaged name cannot be decoded.
+SQLITE_ERRORS = (sqlite3.Error, UnicodeDecodeError)
 
 
 def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
@@ -25,6 +35,8 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
     connection = sqlite3.connect(
         path, timeout=BUSY_TIMEOUT, isolation_level=None, check_same_thread=False
     )
+    # A flipped bit can make text that is none, which must not keep other rows from being read.
+    connection.text_factory = partial(str, encoding="utf-8", errors="surrogateescape")
     try:
         # Takes effect only while the file is empty, and before it turns to WAL.
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
@@ -46,28 +58,41 @@ def explained(path: Path) -> Iterator[None]:
     """Turn SQLite's errors inside the context into ours."""
     try:
         yield
-    except (sqlite3.Error, OSError) as error:
+    except (*SQLITE_ERRORS, OSError) as error:
         raise explain(error, path) from error
 
 
 def explain(error: Exception, path: Path) -> StoreError:
     """Say what SQLite or the system met at `path`, and what to do about it."""
-    code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
-    if code in _DAMAGED:
+    if is_damage(error):
         return damaged(path, str(error))
-    if code == sqlite3.SQLITE_FULL:
-        return StoreError(
+    code = _code(error)
+    if code == sqlite3.SQLITE_FULL or _is_full(error):
+        return StoreFull(
             f"no space is left to write {path}; what could not be written is left out whole. "
-            "Free some space, then resume the run."
+            "Free some space."
         )
     if code in _UNWRITABLE or isinstance(error, OSError):
-        return StoreError(
+        return StoreAway(
             f"{path} cannot be written ({error}). Check its permissions, or set CBENCH_HOME "
             "to a directory that can be."
         )
     if code == sqlite3.SQLITE_BUSY:
-        return StoreError(f"{path} is kept locked by another process. End that one, or wait.")
+        return StoreAway(f"{path} is kept locked by another process. End that one, or wait.")
     return StoreError(f"{path} could not be used: {error}.")
+
+
+def _is_full(error: Exception) -> bool:
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+def is_damage(error: Exception) -> bool:
+    """Tell whether SQLite met something in the file that it did not write."""
+    return _code(error) in _DAMAGED or isinstance(error, UnicodeDecodeError)
+
+
+def _code(error: Exception) -> int:
+    return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
 
 
 def damaged(path: Path, what: str) -> StoreCorrupt:
@@ -75,6 +100,27 @@ def damaged(path: Path, what: str) -> StoreCorrupt:
     return StoreCorrupt(
         f"{path} is damaged or is not a cbench store ({what}). Move it aside to start with an "
         "empty one; `cbench doctor` checks the set-up."
+    )
+
+
+def used_bytes(connection: sqlite3.Connection) -> int:
+    """Return the bytes of the file that are in use."""
+    names = ("page_count", "freelist_count", "page_size")
+    pages, free, size = (pragma(connection, name) for name in names)
+    return (pages - free) * size
+
+
+def pragma(connection: sqlite3.Connection, name: str) -> int:
+    """Return a number that SQLite tells of the file."""
+    return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
+
+
+def over_quota(path: Path, most: int) -> StoreFull:
+    """Say that a store has all that it may."""
+    return StoreFull(
+        f"{path} has reached {most / (1 << 20):,.0f} MB, the max_store_mb of this daemon; what is "
+        "stored is kept. Delete runs (cbench runs prune --help), or raise max_store_mb; then "
+        "resume the run."
     )
 
 

@@ -2,10 +2,11 @@
 
 import json
 import os
-import tempfile
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
+
+from cbench_server.storage.leftovers import new_part
 
 
 class JudgeCheckStore:
@@ -25,10 +26,11 @@ class JudgeCheckStore:
     def put(self, key: str, record: dict[str, Any]) -> None:
         """Keep a record; a reader sees all of it or nothing."""
         self._directory.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=self._directory, prefix=".new-")
+        handle, temporary = new_part(self._directory, prefix=".new-")
         with os.fdopen(handle, "wb") as file:
             file.write(json.dumps(record).encode())
-        os.replace(temporary, self._path(key))
+            file.flush()
+            os.replace(temporary, self._path(key))
 
     def _path(self, key: str) -> Path:
         return self._directory / f"{blake2b(key.encode(), digest_size=16).hexdigest()}.json"

@@ -1,4 +1,4 @@
-"""Locks that say which process holds a run; the kernel drops them when a process dies.
+"""Locks that say which process owns a run; the kernel drops them when a process dies.
 
 They need a local file system; a store on NFS is not supported.
 """
@@ -6,65 +6,80 @@ They need a local file system; a store on NFS is not supported.
 import fcntl
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
 from pathlib import Path
 
-from cbench_server.errors import UnknownRun
+from cbench_server.errors import LostClaim, UnknownRun
+from cbench_server.runs.ownership import Claim
 from cbench_server.storage.database import explained
+from cbench_server.storage.leftovers import is_file, untidied
 
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
-@contextmanager
-def exclusive(path: Path) -> Iterator[None]:
-    """Hold the lock file, waiting for it if need be."""
-    with explained(path):
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-    try:
-        yield
-    finally:
-        os.close(descriptor)
-
-
 class RunLocks:
-    """The locks of runs, as files in one directory."""
+    """Claims to runs as locked files in one directory, each there as long as its claim.
+
+    The kernel lets one process at a time hold a file, so what epochs must tell apart are
+    claims of one process. They begin with the clock, so that those of a later process are greater.
+    """
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self._held: set[str] = set()
+        self._held: dict[str, tuple[Claim, int]] = {}
+        self._epoch = time.time_ns() // 1_000_000
 
-    def is_held_here(self, run_id: str) -> bool:
-        """Tell whether this process holds the run."""
-        return run_id in self._held
-
-    @contextmanager
-    def hold(self, run_id: str) -> Iterator[bool]:
-        """Hold the run while the context lasts; False if someone holds it already."""
-        descriptor = self._acquire(run_id)
+    async def acquire(self, run_id: str) -> Claim | None:
+        """See Ownership."""
+        descriptor = self._lock(run_id)
         if descriptor is None:
-            yield False
-            return
-        self._held.add(run_id)
-        try:
-            yield True
-        finally:
-            self._held.discard(run_id)
+            return None
+        self._epoch += 1
+        claim = Claim(run_id, self._epoch)
+        self._held[run_id] = (claim, descriptor)
+        return claim
+
+    async def renew(self, claim: Claim) -> bool:
+        """See Ownership. The kernel keeps the lock; only its file can be lost."""
+        return self._stands(claim)
+
+    async def release(self, claim: Claim) -> None:
+        """See Ownership."""
+        if self._stands(claim):
+            self.remove(claim.run_id)
+        held, descriptor = self._held.get(claim.run_id, (None, -1))
+        if held == claim:
+            del self._held[claim.run_id]
             os.close(descriptor)
 
-    def _acquire(self, run_id: str) -> int | None:
+    def is_mine(self, run_id: str) -> bool:
+        """See Ownership."""
+        return run_id in self._held
+
+    def check(self, claim: Claim | None) -> None:
+        """Raise LostClaim unless a claim stands; called within the transaction that needs it."""
+        if claim is not None and not self._stands(claim):
+            raise LostClaim(
+                f'run "{claim.run_id}" has another owner by now, or none; what the one of epoch '
+                f"{claim.epoch} wanted to store is dropped."
+            )
+
+    def _stands(self, claim: Claim) -> bool:
+        held, descriptor = self._held.get(claim.run_id, (None, -1))
+        return held == claim and is_file(descriptor, self._path(claim.run_id))
+
+    def _lock(self, run_id: str) -> int | None:
         path = self._path(run_id)
         while True:
-            with explained(path):
+            with explained(path), untidied(self._directory):
                 descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                os.close(descriptor)
-                return None
+                try:
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    os.close(descriptor)
+                    return None
             # Between open and flock the holder may have deleted the run and this file with it.
-            if _is_file(descriptor, path):
+            if is_file(descriptor, path):
                 return descriptor
             os.close(descriptor)
 
@@ -81,10 +96,3 @@ class RunLocks:
 def is_run_id(run_id: str) -> bool:
     """Tell whether a run may be called so; its name becomes that of a file."""
     return _RUN_ID.fullmatch(run_id) is not None
-
-
-def _is_file(descriptor: int, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(descriptor), os.stat(path))
-    except FileNotFoundError:
-        return False

@@ -10,8 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from cbench_server.errors import StoreCorrupt, StoreTooNew
-from cbench_server.storage.database import damaged
-from cbench_server.storage.locks import exclusive
+from cbench_server.runs import failpoints
+from cbench_server.storage.database import damaged, explained
+from cbench_server.storage.leftovers import held
 from cbench_server.storage.sqlite_statements import CREATE, HEAD_REVISION
 
 
@@ -20,7 +21,8 @@ def migrate(connection: sqlite3.Connection, path: Path) -> None:
     if _revision(connection, path) == HEAD_REVISION:
         return
     # Two processes may meet a new file at the same moment.
-    with exclusive(path.with_name("migrate.lock")):
+    lock = path.with_name("migrate.lock")
+    with explained(lock), held(lock):
         revision = _revision(connection, path)
         if revision == HEAD_REVISION:
             return
@@ -60,7 +62,9 @@ def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
             connection.execute("ROLLBACK")
         raise
     if connection.in_transaction:
+        failpoints.hit("migrate.before")
         connection.execute("COMMIT")
+    failpoints.hit("migrate.after")
 
 
 def create(connection: sqlite3.Connection) -> None:
@@ -81,8 +85,11 @@ def upgrade(connection: sqlite3.Connection) -> None:
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
     config.set_main_option("path_separator", "os")
     engine = create_engine("sqlite://", creator=lambda: connection, poolclass=StaticPool)
+    # A table that is made anew is gone for a moment; within a transaction the pragma does nothing.
+    connection.execute("PRAGMA foreign_keys = OFF")
     with engine.connect() as session:
         config.attributes["connection"] = session
         # Inside: a session that is closed takes back what is not committed.
         with _transaction(connection):
             command.upgrade(config, "head")
+    connection.execute("PRAGMA foreign_keys = ON")

@@ -9,12 +9,14 @@ from typing import Annotated, Any
 
 import msgspec
 
-from cbench_server.errors import InvalidInput, StoreCorrupt
+from cbench_server.errors import InvalidInput
 from cbench_server.results import EvalRow
 from cbench_server.runs.store import RowPage, RowQuery
 from cbench_server.spec import Run
 from cbench_server.storage import queries
 from cbench_server.storage import sqlite_statements as sql
+from cbench_server.storage.damage import missing
+from cbench_server.storage.run_rows import find_run, read_systems, snapshot, whole_run
 
 _Number = Annotated[int, msgspec.Meta(ge=0, lt=2**62)]
 
@@ -42,9 +44,11 @@ def read_rows(
     token: str | None,
 ) -> RowPage:
     """Return the page of rows that starts after the one `token` names."""
-    run = queries.get_run(connection, run_id)
-    key, _ = queries.find_run(connection, run_id)
-    numbers = queries.system_numbers(connection, key)
+    with snapshot(connection):
+        head = find_run(connection, run_id)
+        run = whole_run(connection, head)
+        numbers = {name: row.number for name, row in read_systems(connection, head).items()}
+    key = head.id
     wanted = [name for name in run.progress if query.system in ("", name)]
     order = [numbers[name] for name in wanted if name in numbers]
     place = _first_place(key, run, order) if token is None else _decode_token(token, key, order)
@@ -59,7 +63,9 @@ def read_rows(
     size = 0
     statement = sql.READ_ROWS[query.failed_only, query.processed or query.packed]
     with (
-        closing(_records(connection, run_id, statement, place, order, counts)) as records,
+        closing(
+            _records(connection, run_id, statement, place, order, counts, run.last_seq)
+        ) as records,
         closing(queries.Originals(connection, run_id, key)) as found,
     ):
         for record in records:
@@ -86,6 +92,7 @@ def _records(
     place: "_Place | None",
     order: list[int],
     counts: dict[int, int],
+    last_seq: int,
 ) -> Generator[tuple[Any, ...], None, None]:
     """Yield the rows after a place, which moves on to each when the next is asked for.
 
@@ -102,6 +109,7 @@ def _records(
             "system": number,
             "ordinal": place.ordinal,
             "repeat": place.repeat,
+            "last_seq": last_seq,
         }
         with closing(connection.execute(statement, after)) as cursor:
             for record in cursor:
@@ -109,10 +117,8 @@ def _records(
                 place.ordinal, place.repeat = record[5], record[6]
                 place.seen += 1
         if place.seen < counts.get(number, 0):
-            raise StoreCorrupt(
-                f'only {place.seen} of {counts[number]} rows of a system in run "{run_id}" are '
-                "found in the store. Delete the run, or restore a copy of the store."
-            )
+            lost = counts[number] - place.seen
+            raise missing(run_id, f"a row ({lost} of {counts[number]} of a system)")
 
 
 def _first_place(key: int, run: Run, order: list[int]) -> _Place | None:

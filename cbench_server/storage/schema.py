@@ -17,7 +17,7 @@ from sqlalchemy import (
     Text,
 )
 
-HEAD_REVISION = "0002"
+HEAD_REVISION = "0003"
 """The newest migration, which this version reads and writes."""
 
 metadata = MetaData()
@@ -38,7 +38,14 @@ runs = Table(
     Column("cancel_requested", Boolean, nullable=False),
     # Set while a run is being deleted in batches; it is hidden from then on.
     Column("deleted", Boolean, nullable=False),
+    # Retention passes over a pinned run.
+    Column("pinned", Boolean, nullable=False),
+    # How many rows of the other tables are its own, so that a lost one is missed.
+    Column("systems", Integer, nullable=False),
+    Column("labels", Integer, nullable=False),
     Column("record_sum", BigInteger, nullable=False),
+    Column("sum", BigInteger, nullable=False),
+    # Last, so that all the others are read without touching its pages.
     Column("record", LargeBinary, nullable=False),
     # An id that is never used again cannot lead a stale page token to another run.
     sqlite_autoincrement=True,
@@ -50,6 +57,7 @@ run_labels = Table(
     Column("run", ForeignKey("runs.id"), primary_key=True),
     Column("key", Text, primary_key=True),
     Column("value", Text, nullable=False),
+    Column("sum", BigInteger, nullable=False),
 )
 
 run_systems = Table(
@@ -61,6 +69,7 @@ run_systems = Table(
     Column("completed", BigInteger, nullable=False),
     Column("failed", BigInteger, nullable=False),
     Column("reused", BigInteger, nullable=False),
+    Column("sum", BigInteger, nullable=False),
 )
 
 # The body stands last: SQLite then reads a head without touching the body's pages.

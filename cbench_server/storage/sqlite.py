@@ -4,7 +4,7 @@ import asyncio
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
-from contextlib import AbstractContextManager, closing
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,16 +13,21 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 from cbench_server.errors import InvalidInput, StoreError, WrongState
 from cbench_server.events import RowScored, RunAccepted, Stored, StoredEvent
 from cbench_server.results import EvalRow
+from cbench_server.runs import failpoints
+from cbench_server.runs.ownership import Claim, Ownership
 from cbench_server.runs.store import (
     ALL_ROWS,
+    PrunedRun,
+    RetentionRule,
     RowKey,
     RowPage,
     RowQuery,
+    RunPage,
     RunStore,
     SpooledExample,
 )
 from cbench_server.spec import Run, RunState
-from cbench_server.storage import codec, pages, queries
+from cbench_server.storage import codec, deletion, pages, queries, retention, run_list, run_rows
 from cbench_server.storage.database import Readers, connect, explained
 from cbench_server.storage.locks import RunLocks, is_run_id
 from cbench_server.storage.migrate import migrate
@@ -48,11 +53,16 @@ class SqliteStore:
     """
 
     @classmethod
-    def open(cls, home: Path, clock: Callable[[], float] = time.time) -> "SqliteStore":
+    def open(
+        cls, home: Path, clock: Callable[[], float] = time.time, max_bytes: int = 0
+    ) -> "SqliteStore":
         """Open the store in `home`, creating both if need be; blocks for some milliseconds.
+
+        Beyond `max_bytes` it takes no more runs, examples and rows; 0 sets no limit.
 
         Raises `StoreTooNew`, `StoreCorrupt` or `StoreError`, saying what to do.
         """
+        failpoints.arm()
         path = home / "cbench.db"
         locks = home / "locks"
         with explained(home):
@@ -63,17 +73,19 @@ class SqliteStore:
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
             with closing(connect(path)) as connection:
                 migrate(connection, path)
-            return cls(path, RunLocks(locks), clock)
+            return cls(path, RunLocks(locks), clock, max_bytes)
 
-    def __init__(self, path: Path, locks: RunLocks, clock: Callable[[], float]) -> None:
-        self._path = path
+    def __init__(
+        self, path: Path, locks: RunLocks, clock: Callable[[], float], max_bytes: int = 0
+    ) -> None:
+        self.path = path
         self._is_closed = False
         self._clock = clock
-        self._locks = locks
+        self.locks = locks
         self._watchers = Watchers()
         self._tails = Tails()
         self._readers = Readers(path)
-        self._writer = Writer(path, self._watchers.publish)
+        self.writer = Writer(path, self._watchers.publish, max_bytes)
 
     async def create_run(self, run: Run) -> Run:
         if not is_run_id(run.run_id):
@@ -82,16 +94,16 @@ class SqliteStore:
             )
         record = codec.encode_run(run)
         accepted = codec.encode_event(RunAccepted(replace(run, last_seq=1)))
-        made = await self._writer.write(
-            lambda write: write.create_run(run, record, accepted, self._clock())
+        made = await self.writer.write(
+            lambda write: write.create_run(run, record, accepted, self._clock()), grows=True
         )
         return await self.get_run(made or run.run_id)
 
     async def find_request(self, request_id: str) -> Run | None:
-        return await self._read(queries.find_request, request_id)
+        return await self.read(run_rows.find_request, request_id)
 
     async def get_run(self, run_id: str) -> Run:
-        return await self._read(queries.get_run, run_id)
+        return await self.read(run_rows.get_run, run_id)
 
     async def list_runs(
         self,
@@ -101,10 +113,40 @@ class SqliteStore:
         states: Collection[RunState] = (),
         labels: Mapping[str, str] | None = None,
     ) -> list[Run]:
-        return await self._read(queries.list_runs, limit, before, states, labels or {})
+        found: list[Run] = []
+        while len(found) < limit:
+            page = await self.page_runs(
+                limit=limit - len(found), before=before, states=states, labels=labels
+            )
+            found += page.runs
+            before = page.next_before
+            if before is None:
+                break
+        return found
+
+    async def page_runs(
+        self,
+        *,
+        limit: int = 50,
+        before: str | None = None,
+        states: Collection[RunState] = (),
+        labels: Mapping[str, str] | None = None,
+        created_by: str | None = None,
+        max_bytes: int = 8_000_000,
+    ) -> RunPage:
+        filters = (states, labels or {}, created_by)
+        return await self.read(run_list.page_runs, limit, before, filters, max_bytes)
+
+    async def unfinished(self) -> list[str]:
+        return await self.read(run_list.unfinished_runs)
 
     async def append(
-        self, run_id: str, events: Sequence[StoredEvent], *, update: Mapping[str, Any] | None = None
+        self,
+        run_id: str,
+        events: Sequence[StoredEvent],
+        *,
+        update: Mapping[str, Any] | None = None,
+        claim: Claim | None = None,
     ) -> int:
         changes = update or {}
         if unknown := set(changes) - UPDATABLE:
@@ -116,10 +158,18 @@ class SqliteStore:
         only_rows = not changes and all(isinstance(event, RowScored) for event in events)
         now = self._clock()
         sizes = [event.size for event in encoded]
-        last_seq, added = await self._writer.write(
-            lambda write: write.append(run_id, encoded, changes, now),
+        is_added = claim is not None and "state" not in changes and bool(events)
+
+        def append(write: Transaction) -> tuple[int, int]:
+            if is_added:
+                write.check_open(run_id)
+            return write.append(run_id, encoded, changes, now)
+
+        last_seq, added = await self.writer.write(
+            self._fenced(claim, append),
             rows=len(encoded) if only_rows else 0,
             size=sum(sizes),
+            grows=any(event.kind == codec.ROW for event in encoded),
         )
         if added == len(events):
             self._tails.add(run_id, last_seq, events, sizes, now)
@@ -138,11 +188,11 @@ class SqliteStore:
         processed: bool = False,
     ) -> list[Stored]:
         # A run that another process may write to is read from the file.
-        if self._locks.is_held_here(run_id):
+        if self.locks.is_mine(run_id):
             page = self._tails.read(run_id, after_seq, limit, max_bytes, rows)
             if page is not None:
                 return page
-        return await self._read(
+        return await self.read(
             queries.read_events,
             run_id,
             after_seq,
@@ -157,9 +207,9 @@ class SqliteStore:
         deadline = loop.time() + timeout
         while True:
             with self._watchers.listen(run_id) as woken:
-                is_ours = self._locks.is_held_here(run_id)
+                is_ours = self.locks.is_mine(run_id)
                 known = self._tails.last_seq(run_id) if is_ours else None
-                last_seq = known or (await self._read(queries.find_run, run_id))[1]
+                last_seq = known or (await self.read(run_rows.find_run, run_id)).last_seq
                 remaining = deadline - loop.time()
                 if last_seq > after_seq or remaining <= 0:
                     return last_seq > after_seq
@@ -171,46 +221,59 @@ class SqliteStore:
             example.packed = codec.pack_example(example)
 
     async def add_examples(
-        self, run_id: str, examples: Sequence[SpooledExample], *, complete: bool = False
+        self,
+        run_id: str,
+        examples: Sequence[SpooledExample],
+        *,
+        complete: bool = False,
+        claim: Claim | None = None,
     ) -> None:
-        await self._writer.write(
-            lambda write: write.add_examples(run_id, examples, complete=complete),
+        await self.writer.write(
+            self._fenced(
+                claim, lambda write: write.add_examples(run_id, examples, complete=complete)
+            ),
             size=sum([len(example.packed) for example in examples]),
+            grows=bool(examples),
         )
         for example in examples:
             example.packed = b""
 
-    async def share_examples(self, source: str, run_id: str) -> bool:
-        return await self._writer.write(lambda write: write.share_examples(source, run_id))
+    async def share_examples(self, source: str, run_id: str, *, claim: Claim | None = None) -> bool:
+        return await self.writer.write(
+            self._fenced(claim, lambda write: write.share_examples(source, run_id))
+        )
 
-    async def copy_examples(self, source: str, run_id: str, start: int, limit: int) -> int:
-        return await self._writer.write(
-            lambda write: write.copy_examples(source, run_id, start, limit)
+    async def copy_examples(
+        self, source: str, run_id: str, start: int, limit: int, *, claim: Claim | None = None
+    ) -> int:
+        return await self.writer.write(
+            self._fenced(claim, lambda write: write.copy_examples(source, run_id, start, limit)),
+            grows=True,
         )
 
     async def read_examples(self, run_id: str, start: int, limit: int) -> list[SpooledExample]:
-        return await self._read(queries.read_examples, run_id, start, limit)
+        return await self.read(queries.read_examples, run_id, start, limit)
 
     async def spooled(self, run_id: str) -> tuple[int, bool]:
-        examples, is_complete, _ = await self._read(queries.read_flags, run_id)
-        return examples, is_complete
+        head = await self.read(run_rows.find_run, run_id)
+        return head.examples, bool(head.spool_complete)
 
     async def completed(
         self, run_id: str, system: str, start: int, stop: int
     ) -> set[tuple[int, int]]:
-        return await self._read(queries.read_completed, run_id, system, start, stop)
+        return await self.read(queries.read_completed, run_id, system, start, stop)
 
     async def read_rows(
         self, run_id: str, query: RowQuery = ALL_ROWS, token: str | None = None
     ) -> RowPage:
         # Of a live run, rows that are done out of order may be missed.
-        return await self._read(pages.read_rows, run_id, query, token)
+        return await self.read(pages.read_rows, run_id, query, token)
 
     async def read_rows_at(self, keys: Sequence[RowKey]) -> list[EvalRow | None]:
-        return await self._read(queries.read_rows_at, keys)
+        return await self.read(queries.read_rows_at, keys)
 
     async def example_digests(self, run_id: str, limit: int) -> list[str]:
-        return await self._read(queries.example_digests, run_id, limit)
+        return await self.read(queries.example_digests, run_id, limit)
 
     async def iterate_rows(self, run_id: str, system: str) -> AsyncIterator[list[EvalRow]]:
         query, token = RowQuery(system=system, limit=1000), None
@@ -222,70 +285,113 @@ class SqliteStore:
             if token is None:
                 return
 
-    async def delete_run(self, run_id: str) -> None:
+    async def delete_run(self, run_id: str, *, claim: Claim | None = None) -> None:
         if not is_run_id(run_id):
             return
-        if self._locks.is_held_here(run_id):
-            await self._delete(run_id)
+        if claim is not None:
+            await self.delete_owned(claim)
             return
-        with self._locks.hold(run_id) as is_free:
-            if not is_free:
-                raise WrongState(
-                    f'run "{run_id}" is being worked on by another process. '
-                    f"Cancel it first: cbench cancel {run_id}"
-                )
-            await self._delete(run_id)
+        claim = await self.locks.acquire(run_id)
+        if claim is None:
+            raise WrongState(
+                f'run "{run_id}" is being worked on. Cancel it first: cbench cancel {run_id}'
+            )
+        try:
+            await self.delete_owned(claim)
+        finally:
+            await self.locks.release(claim)
 
-    async def _delete(self, run_id: str) -> None:
+    async def delete_owned(self, claim: Claim) -> None:
+        """Delete a run that this process owns."""
+        run_id = claim.run_id
         self._tails.forget(run_id)
-        key = await self._writer.write(lambda write: write.mark_deleted(run_id))
+        key = await self.writer.write(self._fenced(claim, lambda write: write.mark_deleted(run_id)))
         if key is not None:
             left: int | None = key
+            failpoints.hit("delete.marked")
             while left is not None:
-                left = await self._writer.write(partial(_delete_some, left))
-            while await self._writer.write(lambda write: write.vacuum_some(_VACUUM_PAGES)):
+                failpoints.hit("delete.piece")
+                left = await self.writer.write(partial(_delete_some, left))
+            while await self.writer.write(_vacuum_some):
                 pass
-        self._locks.remove(run_id)
+        self.locks.remove(run_id)
 
-    async def delete_runs_older_than(self, seconds: float) -> list[str]:
+    async def prune(self, rule: RetentionRule, *, dry_run: bool = False) -> list[PrunedRun]:
+        chosen = await self.read(retention.expired, rule, self._clock())
+        if dry_run:
+            return chosen
+        gone = set(await self._delete_free([each.run_id for each in chosen]))
+        return [each for each in chosen if each.run_id in gone]
+
+    async def pin(self, run_id: str, pinned: bool = True) -> None:
+        await self.writer.write(lambda write: write.pin(run_id, pinned=pinned))
+
+    async def finish_deletions(self) -> list[str]:
+        return await self._delete_free(await self.read(retention.half_deleted))
+
+    async def _delete_free(self, run_ids: Sequence[str]) -> list[str]:
+        """Delete those of the runs that no process holds."""
         deleted = []
-        for run_id in await self._read(queries.expired_runs, self._clock() - seconds):
-            with self._locks.hold(run_id) as is_free:
-                if is_free:
-                    await self._delete(run_id)
-                    deleted.append(run_id)
+        for run_id in run_ids:
+            claim = await self.locks.acquire(run_id)
+            if claim is not None:
+                try:
+                    await self.delete_owned(claim)
+                finally:
+                    await self.locks.release(claim)
+                deleted.append(run_id)
         return deleted
 
+    async def uploads_in_use(self) -> set[str] | None:
+        return await self.read(retention.uploads_in_use)
+
     async def request_cancel(self, run_id: str) -> None:
-        await self._writer.write(lambda write: write.request_cancel(run_id))
+        await self.writer.write(lambda write: write.request_cancel(run_id))
 
     async def cancel_requested(self, run_id: str) -> bool:
-        return (await self._read(queries.read_flags, run_id))[2]
+        return bool((await self.read(run_rows.find_run, run_id)).cancel_requested)
 
-    def lock_run(self, run_id: str) -> AbstractContextManager[bool]:
-        return self._locks.hold(run_id)
+    @property
+    def owners(self) -> Ownership:
+        return self.locks
+
+    def _fenced(
+        self, claim: Claim | None, work: Callable[[Transaction], T]
+    ) -> Callable[[Transaction], T]:
+        """Have a write refused whose claim is lost when its turn comes."""
+
+        def check_first(write: Transaction) -> T:
+            self.locks.check(claim)
+            return work(write)
+
+        return check_first
 
     async def close(self) -> None:
         self._is_closed = True
-        await asyncio.to_thread(self._writer.close)
+        await asyncio.to_thread(self.writer.close)
         await asyncio.to_thread(self._readers.close)
 
-    async def _read(
+    async def read(
         self,
         read: "Callable[Concatenate[Any, P], T]",
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> T:
+        """Do a read on one of the reading threads."""
         return await self._in_pool(lambda: self._readers.call(read, *args, **kwargs))
 
     async def _in_pool(self, work: Callable[[], T]) -> T:
         if self._is_closed:
-            raise StoreError(f"the store {self._path} is closed.")
+            raise StoreError(f"the store {self.path} is closed.")
         return await asyncio.get_running_loop().run_in_executor(self._readers.pool, work)
 
 
 def _delete_some(key: int, write: Transaction) -> int | None:
-    return write.delete_some(key)
+    return deletion.delete_some(write.connection, key)
+
+
+def _vacuum_some(write: Transaction) -> bool:
+    return deletion.vacuum_some(write.connection, _VACUUM_PAGES)
 
 
 if TYPE_CHECKING:

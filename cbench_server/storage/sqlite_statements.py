@@ -3,46 +3,51 @@
 Generated from statements.py by scripts/gen_statements.py: do not edit.
 """
 
-HEAD_REVISION = "0002"
+HEAD_REVISION = "0003"
 EVENT_COLUMNS = 12
 EXAMPLE_COLUMNS = 8
-INSERT_RUN = "INSERT INTO runs (run_id, request_id, spec_digest, state, create_time, end_time, last_seq, examples, spool_complete, cancel_requested, deleted, record_sum, record) VALUES (:run_id, :request_id, :spec_digest, :state, :create_time, :end_time, :last_seq, :examples, :spool_complete, :cancel_requested, :deleted, :record_sum, :record)"
-INSERT_LABEL = 'INSERT INTO run_labels (run, "key", value) VALUES (:run, :key, :value)'
-FIND_RUN = "SELECT runs.id, runs.last_seq, runs.examples FROM runs WHERE runs.run_id = :run_id AND runs.deleted IS 0"
-FIND_REQUEST = "SELECT runs.run_id, runs.spec_digest FROM runs WHERE runs.request_id = :request_id AND runs.deleted IS 0"
-VISIBLE_RUNS = "SELECT runs.id, runs.run_id, runs.record_sum, runs.record, runs.last_seq, runs.examples, runs.spool_complete FROM runs WHERE runs.deleted IS 0"
-READ_RUN = "SELECT runs.id, runs.run_id, runs.record_sum, runs.record, runs.last_seq, runs.examples, runs.spool_complete FROM runs WHERE runs.deleted IS 0 AND runs.run_id = :run_id"
-READ_FLAGS = "SELECT runs.examples, runs.spool_complete, runs.cancel_requested FROM runs WHERE runs.run_id = :run_id AND runs.deleted IS 0"
-EXPIRED_RUNS = "SELECT runs.run_id FROM runs WHERE runs.deleted = 1 AND (NOT (EXISTS (SELECT * FROM shared_examples WHERE shared_examples.owner = runs.id)) OR (EXISTS (SELECT * FROM events WHERE events.run = runs.id))) OR runs.state IN ('succeeded', 'failed', 'cancelled') AND coalesce(runs.end_time, runs.create_time) < :before AND runs.deleted IS 0 ORDER BY runs.run_id"
-SET_RECORD = "UPDATE runs SET state=:new_state, end_time=:new_end_time, record_sum=:new_sum, record=:new_record WHERE runs.id = :run"
-SET_LAST_SEQ = "UPDATE runs SET last_seq=:new_last_seq WHERE runs.id = :run"
-SET_SPOOLED = "UPDATE runs SET examples=:new_examples, spool_complete=(runs.spool_complete = 1 OR :complete) WHERE runs.id = :run"
-SET_CANCEL = "UPDATE runs SET cancel_requested=:requested WHERE runs.id = :run"
-READ_SYSTEMS = "SELECT run_systems.number, run_systems.name, run_systems.completed, run_systems.failed, run_systems.reused FROM run_systems WHERE run_systems.run = :run ORDER BY run_systems.number"
-INSERT_SYSTEM = "INSERT INTO run_systems (run, number, name, completed, failed, reused) VALUES (:run, :number, :name, :completed, :failed, :reused)"
-SET_COUNTERS = "UPDATE run_systems SET completed=:new_completed, failed=:new_failed, reused=:new_reused WHERE run_systems.run = :run AND run_systems.number = :system"
-READ_EVENTS = "SELECT events.run, events.seq, events.kind, events.time, events.system, events.ordinal, events.repeat, events.failed, events.head_sum, events.body_sum, events.head, events.body FROM events WHERE events.run = :run AND events.seq > :after ORDER BY events.seq"
-READ_HEADS = "SELECT events.run, events.seq, events.kind, events.time, events.system, events.ordinal, events.repeat, events.failed, events.head_sum, events.body_sum, events.head FROM events WHERE events.run = :run AND events.seq > :after ORDER BY events.seq"
-READ_EVENTS_BUT_ROWS = "SELECT events.run, events.seq, events.kind, events.time, events.system, events.ordinal, events.repeat, events.failed, events.head_sum, events.body_sum, events.head FROM events WHERE events.run = :run AND events.seq > :after AND events.system IS NULL ORDER BY events.seq"
+INSERT_RUN = "INSERT INTO runs (run_id, request_id, spec_digest, state, create_time, end_time, last_seq, examples, spool_complete, cancel_requested, deleted, pinned, systems, labels, record_sum, sum, record) VALUES (:run_id, :request_id, :spec_digest, :state, :create_time, :end_time, :last_seq, :examples, :spool_complete, :cancel_requested, :deleted, :pinned, :systems, :labels, :record_sum, :sum, :record)"
+INSERT_LABEL = 'INSERT INTO run_labels (run, "key", value, sum) VALUES (:run, :key, :value, :sum)'
+FIND_RUN = "SELECT runs.id, runs.run_id, runs.request_id, runs.spec_digest, runs.state, runs.create_time, runs.end_time, runs.last_seq, runs.examples, runs.spool_complete, runs.cancel_requested, runs.deleted, runs.pinned, runs.systems, runs.labels, runs.record_sum, runs.sum FROM runs WHERE runs.run_id = :run_id"
+FIND_REQUEST = "SELECT runs.id, runs.run_id, runs.request_id, runs.spec_digest, runs.state, runs.create_time, runs.end_time, runs.last_seq, runs.examples, runs.spool_complete, runs.cancel_requested, runs.deleted, runs.pinned, runs.systems, runs.labels, runs.record_sum, runs.sum FROM runs WHERE runs.request_id = :request_id"
+LIST_RUNS = "SELECT runs.id, runs.run_id, runs.request_id, runs.spec_digest, runs.state, runs.create_time, runs.end_time, runs.last_seq, runs.examples, runs.spool_complete, runs.cancel_requested, runs.deleted, runs.pinned, runs.systems, runs.labels, runs.record_sum, runs.sum FROM runs WHERE runs.run_id < :before ORDER BY runs.run_id DESC"
+LIST_RUN_IDS = "SELECT runs.run_id FROM runs WHERE runs.run_id < :before ORDER BY runs.run_id DESC"
+READ_RECORD = "SELECT runs.record FROM runs WHERE runs.id = :run"
+RECORD_SIZE = "SELECT length(runs.record) AS length_1 FROM runs WHERE runs.id = :run"
+READ_LABELS = 'SELECT run_labels.run, run_labels."key", run_labels.value, run_labels.sum FROM run_labels WHERE run_labels.run = :run ORDER BY run_labels."key"'
+SET_RECORD = "UPDATE runs SET record=:new_record WHERE runs.id = :run"
+SET_HEAD = "UPDATE runs SET state=:new_state, end_time=:new_end_time, last_seq=:new_last_seq, examples=:new_examples, spool_complete=:new_spool_complete, cancel_requested=:new_cancel_requested, pinned=:new_pinned, systems=:new_systems, record_sum=:new_record_sum, sum=:new_sum WHERE runs.id = :run"
+SHOW_RUN = "UPDATE runs SET request_id=:new_request_id, deleted=0 WHERE runs.id = :run"
+READ_SYSTEMS = "SELECT run_systems.run, run_systems.number, run_systems.name, run_systems.completed, run_systems.failed, run_systems.reused, run_systems.sum FROM run_systems WHERE run_systems.run = :run ORDER BY run_systems.number"
+INSERT_SYSTEM = "INSERT INTO run_systems (run, number, name, completed, failed, reused, sum) VALUES (:run, :number, :name, :completed, :failed, :reused, :sum)"
+SET_COUNTERS = "UPDATE run_systems SET completed=:new_completed, failed=:new_failed, reused=:new_reused, sum=:new_sum WHERE run_systems.run = :run AND run_systems.number = :system"
+READ_EVENTS = "SELECT events.run, events.seq, events.kind, events.time, events.system, events.ordinal, events.repeat, events.failed, events.head_sum, events.body_sum, events.head, events.body FROM events WHERE events.run = :run AND events.seq > :after AND events.seq <= :last_seq ORDER BY events.seq"
+READ_HEADS = "SELECT events.run, events.seq, events.kind, events.time, events.system, events.ordinal, events.repeat, events.failed, events.head_sum, events.body_sum, events.head FROM events WHERE events.run = :run AND events.seq > :after AND events.seq <= :last_seq ORDER BY events.seq"
+READ_EVENTS_BUT_ROWS = "SELECT events.run, events.seq, events.kind, events.time, events.system, events.ordinal, events.repeat, events.failed, events.head_sum, events.body_sum, events.head FROM events WHERE events.run = :run AND events.seq > :after AND events.seq <= :last_seq AND events.system IS NULL ORDER BY events.seq"
 READ_COMPLETED = "SELECT events.ordinal, events.repeat FROM events WHERE events.run = :run AND events.system = :system AND events.ordinal >= :start AND events.ordinal < :stop"
 READ_ROWS = {
-    (False, False): "SELECT events.run, events.seq, events.kind, events.time, events.system, events.ordinal, events.repeat, events.failed, events.head_sum, events.body_sum, events.head FROM events WHERE events.run = :run AND events.system = :system AND events.ordinal >= :ordinal AND (events.ordinal > :ordinal OR events.repeat > :repeat) ORDER BY events.ordinal, events.repeat",
-    (False, True): "SELECT events.run, events.seq, events.kind, events.time, events.system, events.ordinal, events.repeat, events.failed, events.head_sum, events.body_sum, events.head, events.body FROM events WHERE events.run = :run AND events.system = :system AND events.ordinal >= :ordinal AND (events.ordinal > :ordinal OR events.repeat > :repeat) ORDER BY events.ordinal, events.repeat",
-    (True, False): "SELECT events.run, events.seq, events.kind, events.time, events.system, events.ordinal, events.repeat, events.failed, events.head_sum, events.body_sum, events.head FROM events WHERE events.run = :run AND events.system = :system AND events.ordinal >= :ordinal AND (events.ordinal > :ordinal OR events.repeat > :repeat) AND events.failed = 1 ORDER BY events.ordinal, events.repeat",
-    (True, True): "SELECT events.run, events.seq, events.kind, events.time, events.system, events.ordinal, events.repeat, events.failed, events.head_sum, events.body_sum, events.head, events.body FROM events WHERE events.run = :run AND events.system = :system AND events.ordinal >= :ordinal AND (events.ordinal > :ordinal OR events.repeat > :repeat) AND events.failed = 1 ORDER BY events.ordinal, events.repeat",
+    (False, False): "SELECT events.run, events.seq, events.kind, events.time, events.system, events.ordinal, events.repeat, events.failed, events.head_sum, events.body_sum, events.head FROM events WHERE events.run = :run AND events.system = :system AND events.ordinal >= :ordinal AND (events.ordinal > :ordinal OR events.repeat > :repeat) AND events.seq <= :last_seq ORDER BY events.ordinal, events.repeat",
+    (False, True): "SELECT events.run, events.seq, events.kind, events.time, events.system, events.ordinal, events.repeat, events.failed, events.head_sum, events.body_sum, events.head, events.body FROM events WHERE events.run = :run AND events.system = :system AND events.ordinal >= :ordinal AND (events.ordinal > :ordinal OR events.repeat > :repeat) AND events.seq <= :last_seq ORDER BY events.ordinal, events.repeat",
+    (True, False): "SELECT events.run, events.seq, events.kind, events.time, events.system, events.ordinal, events.repeat, events.failed, events.head_sum, events.body_sum, events.head FROM events WHERE events.run = :run AND events.system = :system AND events.ordinal >= :ordinal AND (events.ordinal > :ordinal OR events.repeat > :repeat) AND events.seq <= :last_seq AND events.failed = 1 ORDER BY events.ordinal, events.repeat",
+    (True, True): "SELECT events.run, events.seq, events.kind, events.time, events.system, events.ordinal, events.repeat, events.failed, events.head_sum, events.body_sum, events.head, events.body FROM events WHERE events.run = :run AND events.system = :system AND events.ordinal >= :ordinal AND (events.ordinal > :ordinal OR events.repeat > :repeat) AND events.seq <= :last_seq AND events.failed = 1 ORDER BY events.ordinal, events.repeat",
 }
 READ_ROW = "SELECT events.run, events.seq, events.kind, events.time, events.system, events.ordinal, events.repeat, events.failed, events.head_sum, events.body_sum, events.head, events.body FROM events WHERE events.run = :run AND events.system = :system AND events.ordinal = :ordinal AND events.repeat = :repeat"
 READ_EXAMPLES = "SELECT examples.run, examples.ordinal, examples.dataset, examples.idx, examples.digest, examples.tokens, examples.sum, examples.body FROM examples WHERE examples.run = :run AND examples.ordinal >= :start ORDER BY examples.ordinal"
 READ_DIGESTS = "SELECT examples.digest FROM examples WHERE examples.run = :run AND examples.ordinal < :most ORDER BY examples.ordinal"
 INSERT_SHARED = "INSERT INTO shared_examples (run, owner, sum) VALUES (:run, :owner, :sum)"
 FIND_OWNER = "SELECT shared_examples.owner, shared_examples.sum FROM shared_examples WHERE shared_examples.run = :run"
-FIND_RUN_TO_DELETE = "SELECT runs.id FROM runs WHERE runs.run_id = :run_id"
-MARK_DELETED = "UPDATE runs SET request_id=NULL, deleted=1 WHERE runs.id = :run"
+HIDE_RUN = "UPDATE runs SET request_id=NULL, deleted=1, sum=:new_sum WHERE runs.id = :run"
+RUN_SIZES = (
+    "SELECT length(runs.record) AS length_1 FROM runs WHERE runs.id = :run",
+    "SELECT sum(length(events.head) + coalesce(length(events.body), 0)) AS sum_1 FROM events WHERE events.run = :run",
+    "SELECT sum(length(examples.body)) AS sum_1 FROM examples WHERE examples.run = :run",
+)
 EVENT_SIZES = "SELECT events.seq, length(events.head) + coalesce(length(events.body), 0) AS anon_1 FROM events WHERE events.run = :run ORDER BY events.seq"
 EXAMPLE_SIZES = "SELECT examples.ordinal, length(examples.body) AS length_1 FROM examples WHERE examples.run = :run ORDER BY examples.ordinal"
 DELETE_EVENTS = "DELETE FROM events WHERE events.run = :run AND events.seq <= :last"
 DELETE_EXAMPLES = "DELETE FROM examples WHERE examples.run = :run AND examples.ordinal <= :last"
 IS_SHARED = "SELECT EXISTS (SELECT * FROM shared_examples WHERE shared_examples.owner = :run) AS anon_1"
+HAS_EVENTS = "SELECT EXISTS (SELECT * FROM events WHERE events.run = :run) AS anon_1"
 IS_DELETED = "SELECT runs.deleted FROM runs WHERE runs.id = :run"
 DELETE_PARTS = (
     "DELETE FROM run_systems WHERE run_systems.run = :run",
@@ -54,9 +59,9 @@ DELETE_RUN = (
 )
 CREATE = (
     "CREATE TABLE alembic_version ( version_num VARCHAR(32) NOT NULL, CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num) )",
-    "CREATE TABLE runs ( id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, run_id TEXT NOT NULL, request_id TEXT, spec_digest TEXT NOT NULL, state TEXT NOT NULL, create_time FLOAT NOT NULL, end_time FLOAT, last_seq BIGINT NOT NULL, examples BIGINT NOT NULL, spool_complete BOOLEAN NOT NULL, cancel_requested BOOLEAN NOT NULL, deleted BOOLEAN NOT NULL, record_sum BIGINT NOT NULL, record BLOB NOT NULL, UNIQUE (run_id), UNIQUE (request_id) )",
-    'CREATE TABLE run_labels ( run INTEGER NOT NULL, "key" TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (run, "key"), FOREIGN KEY(run) REFERENCES runs (id) )',
-    "CREATE TABLE run_systems ( run INTEGER NOT NULL, number INTEGER NOT NULL, name TEXT NOT NULL, completed BIGINT NOT NULL, failed BIGINT NOT NULL, reused BIGINT NOT NULL, PRIMARY KEY (run, number), FOREIGN KEY(run) REFERENCES runs (id) )",
+    "CREATE TABLE runs ( id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, run_id TEXT NOT NULL, request_id TEXT, spec_digest TEXT NOT NULL, state TEXT NOT NULL, create_time FLOAT NOT NULL, end_time FLOAT, last_seq BIGINT NOT NULL, examples BIGINT NOT NULL, spool_complete BOOLEAN NOT NULL, cancel_requested BOOLEAN NOT NULL, deleted BOOLEAN NOT NULL, pinned BOOLEAN NOT NULL, systems INTEGER NOT NULL, labels INTEGER NOT NULL, record_sum BIGINT NOT NULL, sum BIGINT NOT NULL, record BLOB NOT NULL, UNIQUE (run_id), UNIQUE (request_id) )",
+    'CREATE TABLE run_labels ( run INTEGER NOT NULL, "key" TEXT NOT NULL, value TEXT NOT NULL, sum BIGINT NOT NULL, PRIMARY KEY (run, "key"), FOREIGN KEY(run) REFERENCES runs (id) )',
+    "CREATE TABLE run_systems ( run INTEGER NOT NULL, number INTEGER NOT NULL, name TEXT NOT NULL, completed BIGINT NOT NULL, failed BIGINT NOT NULL, reused BIGINT NOT NULL, sum BIGINT NOT NULL, PRIMARY KEY (run, number), FOREIGN KEY(run) REFERENCES runs (id) )",
     "CREATE TABLE events ( run INTEGER NOT NULL, seq BIGINT NOT NULL, kind INTEGER NOT NULL, time FLOAT NOT NULL, system INTEGER, ordinal BIGINT, repeat INTEGER, failed BOOLEAN NOT NULL, head_sum BIGINT NOT NULL, body_sum BIGINT NOT NULL, head BLOB NOT NULL, body BLOB, PRIMARY KEY (run, seq), FOREIGN KEY(run) REFERENCES runs (id) )",
     "CREATE TABLE examples ( run INTEGER NOT NULL, ordinal BIGINT NOT NULL, dataset TEXT NOT NULL, idx BIGINT NOT NULL, digest TEXT NOT NULL, tokens BLOB NOT NULL, sum BIGINT NOT NULL, body BLOB NOT NULL, PRIMARY KEY (run, ordinal), FOREIGN KEY(run) REFERENCES runs (id) )",
     "CREATE TABLE shared_examples ( run INTEGER NOT NULL, owner INTEGER NOT NULL, sum BIGINT NOT NULL, PRIMARY KEY (run), FOREIGN KEY(run) REFERENCES runs (id), FOREIGN KEY(owner) REFERENCES runs (id) )",
@@ -64,8 +69,24 @@ CREATE = (
     "CREATE INDEX examples_owner ON shared_examples (owner)",
     "CREATE INDEX failed_rows ON events (failed, run, system, ordinal, repeat) WHERE failed",
     "CREATE UNIQUE INDEX row_key ON events (run, system, ordinal, repeat) WHERE system IS NOT NULL",
-    "INSERT INTO alembic_version (version_num) VALUES ('0002')",
+    "INSERT INTO alembic_version (version_num) VALUES ('0003')",
 )
+PLACED_ROWS = {
+    ('events', 'window'): "SELECT events.run, events.seq, events.kind, events.time, events.system, events.ordinal, events.repeat, events.failed, events.head_sum, events.body_sum, events.head, events.body FROM events WHERE events.run = :run AND events.seq >= :start AND events.seq < :stop ORDER BY events.seq",
+    ('events', 'block'): "SELECT events.rowid, events.run, events.seq, events.kind, events.time, events.system, events.ordinal, events.repeat, events.failed, events.head_sum, events.body_sum, events.head, events.body FROM events WHERE events.rowid >= :start AND events.rowid < :stop",
+    ('events', 'by_rowid'): "SELECT events.rowid, events.run, events.seq, events.kind, events.time, events.system, events.ordinal, events.repeat, events.failed, events.head_sum, events.body_sum, events.head, events.body FROM events WHERE events.rowid = :rowid",
+    ('events', 'last_rowid'): "SELECT max(events.rowid) AS max_1 FROM events",
+    ('examples', 'window'): "SELECT examples.run, examples.ordinal, examples.dataset, examples.idx, examples.digest, examples.tokens, examples.sum, examples.body FROM examples WHERE examples.run = :run AND examples.ordinal >= :start AND examples.ordinal < :stop ORDER BY examples.ordinal",
+    ('examples', 'block'): "SELECT examples.rowid, examples.run, examples.ordinal, examples.dataset, examples.idx, examples.digest, examples.tokens, examples.sum, examples.body FROM examples WHERE examples.rowid >= :start AND examples.rowid < :stop",
+    ('examples', 'by_rowid'): "SELECT examples.rowid, examples.run, examples.ordinal, examples.dataset, examples.idx, examples.digest, examples.tokens, examples.sum, examples.body FROM examples WHERE examples.rowid = :rowid",
+    ('examples', 'last_rowid'): "SELECT max(examples.rowid) AS max_1 FROM examples",
+}
+LAST_PLACES = {
+    'events': "SELECT max(events.seq) AS max_1 FROM events WHERE events.run = :run",
+    'examples': "SELECT max(examples.ordinal) AS max_1 FROM examples WHERE examples.run = :run",
+}
+RUN_KEY = "SELECT runs.id FROM runs WHERE runs.run_id = :run_id"
+HEAD_BY_ID = "SELECT runs.id, runs.run_id, runs.request_id, runs.spec_digest, runs.state, runs.create_time, runs.end_time, runs.last_seq, runs.examples, runs.spool_complete, runs.cancel_requested, runs.deleted, runs.pinned, runs.systems, runs.labels, runs.record_sum, runs.sum FROM runs WHERE runs.id = :run"
 INSERT_EVENT_IF_NEW = "INSERT INTO events (run, seq, kind, time, system, ordinal, repeat, failed, head_sum, body_sum, head, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (run, system, ordinal, repeat) WHERE system IS NOT NULL DO NOTHING"
 INSERT_EVENTS = {count: "INSERT INTO events (run, seq, kind, time, system, ordinal, repeat, failed, head_sum, body_sum, head, body) VALUES " + ", ".join(["(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"] * count) + "" for count in (64, 8, 1)}
 INSERT_EXAMPLES = {count: "INSERT INTO examples (run, ordinal, dataset, idx, digest, tokens, sum, body) VALUES " + ", ".join(["(?, ?, ?, ?, ?, ?, ?, ?)"] * count) + " ON CONFLICT DO NOTHING" for count in (64, 8, 1)}

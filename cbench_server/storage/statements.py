@@ -19,6 +19,7 @@ from sqlalchemy import (
     bindparam,
     delete,
     exists,
+    false,
     func,
     insert,
     literal_column,
@@ -32,7 +33,6 @@ from sqlalchemy.engine import Dialect
 from sqlalchemy.schema import CreateIndex, CreateTable
 from sqlalchemy.sql.expression import ClauseElement, ColumnElement
 
-from cbench_server.spec import RunState
 from cbench_server.storage.schema import (
     HEAD_REVISION,
     IS_ROW,
@@ -74,66 +74,48 @@ def _of_run(column: ColumnElement[int]) -> ColumnElement[bool]:
 
 
 _this_run = runs.c.id == bindparam("run")
-_is_visible = runs.c.deleted.is_(False)
 _is_named = runs.c.run_id == bindparam("run_id")
 _run_columns = [column for column in runs.c if column is not runs.c.id]
-_visible_runs = select(
-    runs.c.id,
-    runs.c.run_id,
-    runs.c.record_sum,
-    runs.c.record,
-    runs.c.last_seq,
-    runs.c.examples,
-    runs.c.spool_complete,
-).where(_is_visible)
-_is_final = runs.c.state.in_([literal_column(f"'{state}'") for state in RunState if state.is_final])
-_ended = func.coalesce(runs.c.end_time, runs.c.create_time)
-# A deleted run whose examples others share stays, hidden, with its examples alone.
-_has_sharers = exists().where(shared_examples.c.owner == runs.c.id)
-_has_events = exists().where(events.c.run == runs.c.id)
+_run_head = [column for column in runs.c if column is not runs.c.record]
+# Not among them are those that indexes hold, which are fixed but for a deletion.
+CHANGING = (
+    "state",
+    "end_time",
+    "last_seq",
+    "examples",
+    "spool_complete",
+    "cancel_requested",
+    "pinned",
+    "systems",
+    "record_sum",
+    "sum",
+)
 
 OF_RUNS: Mapping[str, Source] = {
     "INSERT_RUN": insert(runs).values({c.name: bindparam(c.name) for c in _run_columns}),
     "INSERT_LABEL": insert(run_labels),
-    "FIND_RUN": select(runs.c.id, runs.c.last_seq, runs.c.examples).where(_is_named, _is_visible),
-    "FIND_REQUEST": select(runs.c.run_id, runs.c.spec_digest).where(
-        runs.c.request_id == bindparam("request_id"), _is_visible
-    ),
-    # run_list.py adds conditions to it.
-    "VISIBLE_RUNS": _visible_runs,
-    "READ_RUN": _visible_runs.where(_is_named),
-    "READ_FLAGS": select(runs.c.examples, runs.c.spool_complete, runs.c.cancel_requested).where(
-        _is_named, _is_visible
-    ),
-    "EXPIRED_RUNS": select(runs.c.run_id)
-    .where(
-        (runs.c.deleted & (~_has_sharers | _has_events))
-        | (_is_final & (_ended < bindparam("before")) & _is_visible)
-    )
-    .order_by(runs.c.run_id),
-    "SET_RECORD": update(runs)
+    # Whether a run is deleted is read, like all of its head, only where the checksum holds.
+    "FIND_RUN": select(*_run_head).where(_is_named),
+    "FIND_REQUEST": select(*_run_head).where(runs.c.request_id == bindparam("request_id")),
+    "LIST_RUNS": select(*_run_head)
+    .where(runs.c.run_id < bindparam("before"))
+    .order_by(runs.c.run_id.desc()),
+    "LIST_RUN_IDS": select(runs.c.run_id)
+    .where(runs.c.run_id < bindparam("before"))
+    .order_by(runs.c.run_id.desc()),
+    "READ_RECORD": select(runs.c.record).where(_this_run),
+    "RECORD_SIZE": select(func.length(runs.c.record)).where(_this_run),
+    "READ_LABELS": select(*run_labels.c)
+    .where(_of_run(run_labels.c.run))
+    .order_by(run_labels.c.key),
+    "SET_RECORD": update(runs).where(_this_run).values(record=bindparam("new_record")),
+    "SET_HEAD": update(runs)
     .where(_this_run)
-    .values(
-        record=bindparam("new_record"),
-        record_sum=bindparam("new_sum"),
-        state=bindparam("new_state"),
-        end_time=bindparam("new_end_time"),
-    ),
-    "SET_LAST_SEQ": update(runs).where(_this_run).values(last_seq=bindparam("new_last_seq")),
-    "SET_SPOOLED": update(runs)
+    .values({name: bindparam(f"new_{name}") for name in CHANGING}),
+    "SHOW_RUN": update(runs)
     .where(_this_run)
-    .values(
-        examples=bindparam("new_examples"),
-        spool_complete=runs.c.spool_complete | bindparam("complete"),
-    ),
-    "SET_CANCEL": update(runs).where(_this_run).values(cancel_requested=bindparam("requested")),
-    "READ_SYSTEMS": select(
-        run_systems.c.number,
-        run_systems.c.name,
-        run_systems.c.completed,
-        run_systems.c.failed,
-        run_systems.c.reused,
-    )
+    .values(deleted=false(), request_id=bindparam("new_request_id")),
+    "READ_SYSTEMS": select(*run_systems.c)
     .where(_of_run(run_systems.c.run))
     .order_by(run_systems.c.number),
     "INSERT_SYSTEM": insert(run_systems),
@@ -143,11 +125,14 @@ OF_RUNS: Mapping[str, Source] = {
         completed=bindparam("new_completed"),
         failed=bindparam("new_failed"),
         reused=bindparam("new_reused"),
+        sum=bindparam("new_sum"),
     ),
 }
 
 _head = [column for column in events.c if column is not events.c.body]
-_after = (_of_run(events.c.run), events.c.seq > bindparam("after"))
+# What lies beyond a run's last event has strayed there from another run.
+_is_own = events.c.seq <= bindparam("last_seq")
+_after = (_of_run(events.c.run), events.c.seq > bindparam("after"), _is_own)
 _of_system = (_of_run(events.c.run), events.c.system == bindparam("system"))
 # Written as two comparisons, the first of which SQLite can seek by.
 _row_after = (events.c.ordinal >= bindparam("ordinal")) & (
@@ -159,7 +144,7 @@ def _read_rows(*, failed_only: bool, processed: bool) -> ClauseElement:
     """Select one system's rows after a key, in order."""
     statement = (
         select(*(events.c if processed else _head))
-        .where(*_of_system, _row_after)
+        .where(*_of_system, _row_after, _is_own)
         .order_by(events.c.ordinal, events.c.repeat)
     )
     return statement.where(events.c.failed) if failed_only else statement
@@ -201,11 +186,45 @@ OF_EXAMPLES: Mapping[str, Source] = {
     ),
 }
 
+
+def _placed_rows(table: Table, position: ColumnElement[int]) -> dict[Any, ClauseElement]:
+    """Select rows by their place in a run, and without an index by where they lie in the table."""
+    rowid: ColumnElement[int] = literal_column(f"{table.name}.rowid")
+    is_here = (rowid >= bindparam("start"), rowid < bindparam("stop"))
+    by_rowid = select(rowid, *table.c)
+    return {
+        (table.name, "window"): select(*table.c)
+        .where(_of_run(table.c.run), position >= bindparam("start"), position < bindparam("stop"))
+        .order_by(position),
+        (table.name, "block"): by_rowid.where(*is_here),
+        (table.name, "by_rowid"): by_rowid.where(rowid == bindparam("rowid")),
+        (table.name, "last_rowid"): select(func.max(rowid)).select_from(table),
+    }
+
+
+# For salvage, which SQLite alone needs: other databases mend their own files.
+OF_SALVAGE: Mapping[str, Source] = {
+    "PLACED_ROWS": _placed_rows(events, events.c.seq) | _placed_rows(examples, examples.c.ordinal),
+    "LAST_PLACES": {
+        "events": select(func.max(events.c.seq)).where(_of_run(events.c.run)),
+        "examples": select(func.max(examples.c.ordinal)).where(_of_run(examples.c.run)),
+    },
+    # From the index alone.
+    "RUN_KEY": select(runs.c.id).where(_is_named),
+    "HEAD_BY_ID": select(*_run_head).where(_this_run),
+}
+
 _body_size = func.coalesce(func.length(events.c.body), literal_column("0"))
 
 OF_DELETION: Mapping[str, Source] = {
-    "FIND_RUN_TO_DELETE": select(runs.c.id).where(_is_named),
-    "MARK_DELETED": update(runs).where(_this_run).values(deleted=true(), request_id=null()),
+    "HIDE_RUN": update(runs)
+    .where(_this_run)
+    .values(deleted=true(), request_id=null(), sum=bindparam("new_sum")),
+    "RUN_SIZES": (
+        select(func.length(runs.c.record)).where(_this_run),
+        select(func.sum(func.length(events.c.head) + _body_size)).where(_of_run(events.c.run)),
+        select(func.sum(func.length(examples.c.body))).where(_of_run(examples.c.run)),
+    ),
     "EVENT_SIZES": select(events.c.seq, func.length(events.c.head) + _body_size)
     .where(_of_run(events.c.run))
     .order_by(events.c.seq),
@@ -217,6 +236,7 @@ OF_DELETION: Mapping[str, Source] = {
         _of_run(examples.c.run), examples.c.ordinal <= bindparam("last")
     ),
     "IS_SHARED": select(exists().where(shared_examples.c.owner == bindparam("run"))),
+    "HAS_EVENTS": select(exists().where(events.c.run == bindparam("run"))),
     "IS_DELETED": select(runs.c.deleted).where(_this_run),
     "DELETE_PARTS": (
         delete(run_systems).where(_of_run(run_systems.c.run)),
@@ -255,7 +275,8 @@ NAMED = {**OF_RUNS, **OF_EVENTS, **OF_EXAMPLES, **OF_DELETION, **OF_NEW_FILES}
 def named(database: Database) -> dict[str, str | dict[Any, str] | tuple[str, ...]]:
     """Compile the statements with named parameters."""
     compiled: dict[str, str | dict[Any, str] | tuple[str, ...]] = {}
-    for name, source in NAMED.items():
+    sources = {**NAMED, **OF_SALVAGE} if database.named.name == "sqlite" else NAMED
+    for name, source in sources.items():
         if isinstance(source, Mapping):
             compiled[name] = {key: _text(each, database.named) for key, each in source.items()}
         elif isinstance(source, tuple):

@@ -2,47 +2,46 @@
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from cbench_server.errors import AlreadyExists, UnknownRun
+import msgspec
+
+from cbench_server.errors import AlreadyExists, InvalidInput, UnknownRun, WrongState
 from cbench_server.runs.digests import encode_fields, spec_digest
+from cbench_server.runs.lifecycle import check_change
 from cbench_server.runs.store import SpooledExample
-from cbench_server.spec import Run
-from cbench_server.storage import codec
+from cbench_server.spec import Run, RunState
+from cbench_server.storage import codec, sums
 from cbench_server.storage import sqlite_statements as sql
 from cbench_server.storage.codec import EncodedEvent
-from cbench_server.storage.queries import (
-    check_example,
-    checked_record,
-    examples_owner,
-    missing_example,
+from cbench_server.storage.damage import SIGNS
+from cbench_server.storage.queries import check_example, examples_owner, missing_example
+from cbench_server.storage.run_rows import (
+    RunHead,
+    SystemRow,
+    checked_head,
+    find_run,
+    read_record,
+    read_systems,
 )
 
-_DELETE_ROWS, _DELETE_BYTES = 500, 8_000_000
+if TYPE_CHECKING:
+    from cbench_server.storage.run_import import Batch, RunFile
+
 _COPY_BYTES = 8_000_000
 
-_FIXED = {"run_id", "spec", "create_time", "request_id", "progress", "last_seq"}
+_FIXED = {"damage", "run_id", "spec", "create_time", "request_id", "progress", "last_seq"}
 UPDATABLE = {field.name for field in fields(Run)} - _FIXED
 
 
 @dataclass(slots=True)
-class _System:
-    number: int
-    completed: int = 0
-    failed: int = 0
-    reused: int = 0
-    is_changed: bool = False
-
-
-@dataclass(slots=True)
 class _OpenRun:
-    key: int
+    head: RunHead
     stored_seq: int
-    last_seq: int
-    examples: int
-    systems: dict[str, _System]
+    systems: dict[str, SystemRow]
+    is_changed: bool = False
 
 
 class Transaction:
@@ -53,7 +52,7 @@ class Transaction:
     """
 
     def __init__(self, connection: sqlite3.Connection, *, careful: bool) -> None:
-        self._connection = connection
+        self.connection = connection
         self._is_careful = careful
         self._runs: dict[str, _OpenRun] = {}
         self._values: list[Any] = []
@@ -65,35 +64,53 @@ class Transaction:
         digest = spec_digest(run.spec)
         if run.request_id:
             made = self._execute(sql.FIND_REQUEST, request_id=run.request_id).fetchone()
-            if made and made[1] == digest:
-                return str(made[0])
-            if made:
+            theirs = checked_head(made) if made else None
+            if theirs and theirs.spec_digest == digest:
+                return theirs.run_id
+            if theirs:
                 raise AlreadyExists(
-                    f'request id "{run.request_id}" made run "{made[0]}", whose spec is another. '
-                    "Choose a new request id."
+                    f'request id "{run.request_id}" made run "{theirs.run_id}", whose spec is '
+                    "another. Choose a new request id."
                 )
-        if self._execute(sql.FIND_RUN_TO_DELETE, run_id=run.run_id).fetchone():
-            raise AlreadyExists(f'there is a run "{run.run_id}" already. Choose another id.')
-        cursor = self._execute(
-            sql.INSERT_RUN,
+        head = RunHead(
+            id=0,
             run_id=run.run_id,
             request_id=run.request_id or None,
             spec_digest=digest,
             state=str(run.state),
-            create_time=run.create_time,
-            end_time=run.end_time,
+            create_time=float(run.create_time),
+            end_time=None if run.end_time is None else float(run.end_time),
             last_seq=0,
             examples=0,
             spool_complete=False,
             cancel_requested=False,
             deleted=False,
-            record_sum=codec.record_sum(run.run_id, record),
-            record=record,
+            pinned=False,
+            systems=0,
+            labels=len(run.spec.labels),
+            record_sum=sums.record_sum(run.run_id, record),
+            sum=sums.UNKNOWN,
         )
-        for key, value in run.spec.labels.items():
-            self._execute(sql.INSERT_LABEL, run=cursor.lastrowid, key=key, value=value)
+        self.insert_run(head, record, run.spec.labels)
         self.append(run.run_id, [accepted], {}, time)
         return None
+
+    def check_open(self, run_id: str) -> None:
+        """Refuse to add to a run that is over."""
+        state = RunState(self._run(run_id).head.state)
+        if state.is_final:
+            raise WrongState(f'run "{run_id}" is {state}; nothing can be added to it.')
+
+    def insert_run(self, head: RunHead, record: bytes, labels: Mapping[str, str]) -> None:
+        """Insert a run's own row, which gets its id here, and its labels."""
+        if self._execute(sql.FIND_RUN, run_id=head.run_id).fetchone():
+            raise AlreadyExists(f'there is a run "{head.run_id}" already. Choose another id.')
+        columns = msgspec.structs.asdict(head)
+        head.id = self._execute(sql.INSERT_RUN, **columns, record=record).lastrowid or 0
+        for key, value in labels.items():
+            total = sums.row_sum((head.id, key, value))
+            self._execute(sql.INSERT_LABEL, run=head.id, key=key, value=value, sum=total)
+        self._runs[head.run_id] = _OpenRun(head, 0, {}, is_changed=True)
 
     def append(
         self,
@@ -104,52 +121,54 @@ class Transaction:
     ) -> tuple[int, int]:
         """Store events and changes of the run; return its last seq and how many were new."""
         run = self._run(run_id)
-        before = run.last_seq
+        before = run.head.last_seq
         for event in events:
             self._insert(run, event, time)
         if changes:
-            self._change(run_id, run, changes)
-        return run.last_seq, run.last_seq - before
+            if "state" in changes:
+                check_change(run_id, RunState(run.head.state), changes["state"])
+            self._change(run, changes)
+        return run.head.last_seq, run.head.last_seq - before
 
     def _insert(self, run: _OpenRun, event: EncodedEvent, time: float) -> None:
         event.pack_body()
         is_row = event.kind == codec.ROW
         system = self._system(run, event.system) if is_row else None
         key = (system.number, event.ordinal, event.repeat) if system else (None, None, None)
-        seq = run.last_seq + 1
-        body_sum = codec.body_sum(event.body)
-        head_sum = codec.event_sum(
-            run.key, seq, event.kind, time, key, event.failed, body_sum, event.head
+        head = run.head
+        seq = head.last_seq + 1
+        body_sum = sums.body_sum(event.body)
+        head_sum = sums.event_sum(
+            head.id, seq, event.kind, time, key, event.failed, body_sum, event.head
         )
-        columns = (run.key, seq, event.kind, time, *key, event.failed)
+        columns = (head.id, seq, event.kind, time, *key, event.failed)
         values = (*columns, head_sum, body_sum, event.head, event.body)
         if not self._is_careful:
             self._values += values
-        elif self._connection.execute(sql.INSERT_EVENT_IF_NEW, values).rowcount == 0:
+        elif self.connection.execute(sql.INSERT_EVENT_IF_NEW, values).rowcount == 0:
             return
-        run.last_seq = seq
+        head.last_seq = seq
+        run.is_changed = True
         if system:
             system.completed += 1
             system.failed += event.failed
             system.reused += event.reused
             system.is_changed = True
 
-    def _change(self, run_id: str, run: _OpenRun, changes: Mapping[str, Any]) -> None:
-        row = self._execute(sql.READ_RUN, run_id=run_id).fetchone()
-        changed = replace(checked_record(row), **changes)
+    def _change(self, run: _OpenRun, changes: Mapping[str, Any]) -> None:
+        head = run.head
+        before = read_record(self.connection, head)
+        changed = replace(before, **changes)
         record = codec.encode_run(changed)
-        self._execute(
-            sql.SET_RECORD,
-            run=run.key,
-            new_record=record,
-            new_sum=codec.record_sum(run_id, record),
-            new_state=str(changed.state),
-            new_end_time=changed.end_time,
-        )
+        self._execute(sql.SET_RECORD, run=head.id, new_record=record)
+        head.record_sum = sums.record_sum(head.run_id, record)
+        head.state = str(changed.state)
+        head.end_time = None if changed.end_time is None else float(changed.end_time)
         for name in changes.get("systems", ()):
             self._system(run, name)
-        if "state" in changes:
-            self._execute(sql.SET_CANCEL, run=run.key, requested=False)
+        if changed.state.is_final or before.state.is_final:
+            head.cancel_requested = False
+        run.is_changed = True
 
     def add_examples(
         self, run_id: str, examples: Sequence[SpooledExample], *, complete: bool
@@ -171,26 +190,29 @@ class Transaction:
     def share_examples(self, source: str, run_id: str) -> bool:
         """Let a run have the examples of another; False if that has not got them all."""
         origin, run = self._run(source), self._run(run_id)
-        examples, is_complete, _ = self._execute(sql.READ_FLAGS, run_id=source).fetchone()
-        if not is_complete or run.examples:
+        if not origin.head.spool_complete or run.head.examples:
             return False
-        owner = self._owner(source, origin)
-        total = codec.shared_sum(run.key, owner)
-        self._execute(sql.INSERT_SHARED, run=run.key, owner=owner, sum=total)
-        run.examples = examples
-        self._execute(sql.SET_SPOOLED, run=run.key, new_examples=examples, complete=True)
+        owner = self._owner(origin)
+        total = sums.shared_sum(run.head.id, owner)
+        self._execute(sql.INSERT_SHARED, run=run.head.id, owner=owner, sum=total)
+        self._set_spooled(run, origin.head.examples, complete=True)
         return True
 
-    def _owner(self, run_id: str, run: _OpenRun) -> int:
-        return examples_owner(self._connection, run_id, run.key)
+    def _owner(self, run: _OpenRun) -> int:
+        return examples_owner(self.connection, run.head.run_id, run.head.id)
+
+    def _set_spooled(self, run: _OpenRun, examples: int, *, complete: bool) -> None:
+        run.head.examples = examples
+        run.head.spool_complete = bool(run.head.spool_complete or complete)
+        run.is_changed = True
 
     def copy_examples(self, source: str, run_id: str, start: int, limit: int) -> int:
         """Spool some examples of another run, as they are stored; return how many."""
         origin = self._run(source)
-        parameters = {"run": self._owner(source, origin), "start": start}
+        parameters = {"run": self._owner(origin), "start": start}
         columns: list[tuple[Any, ...]] = []
         size = 0
-        with closing(self._connection.execute(sql.READ_EXAMPLES, parameters)) as cursor:
+        with closing(self.connection.execute(sql.READ_EXAMPLES, parameters)) as cursor:
             for row in cursor:
                 check_example(source, row)
                 _, ordinal, dataset, index, digest, tokens, _, body = row
@@ -200,7 +222,7 @@ class Transaction:
                 size += len(body)
                 if len(columns) >= limit or size >= _COPY_BYTES:
                     break
-        if not columns and start < origin.examples:
+        if not columns and start < origin.head.examples:
             raise missing_example(source, start)
         self._insert_examples(self._run(run_id), columns, complete=False)
         return len(columns)
@@ -210,89 +232,97 @@ class Transaction:
     ) -> None:
         values: list[Any] = []
         for ordinal, dataset, index, digest, tokens, body in examples:
-            total = codec.example_sum(run.key, ordinal, dataset, index, digest, tokens, body)
-            values += (run.key, ordinal, dataset, index, digest, tokens, total, body)
-        run.examples += self._insert_many(sql.INSERT_EXAMPLES, sql.EXAMPLE_COLUMNS, values)
-        self._execute(sql.SET_SPOOLED, run=run.key, new_examples=run.examples, complete=complete)
+            total = sums.example_sum(run.head.id, ordinal, dataset, index, digest, tokens, body)
+            values += (run.head.id, ordinal, dataset, index, digest, tokens, total, body)
+        new = self._insert_many(sql.INSERT_EXAMPLES, sql.EXAMPLE_COLUMNS, values)
+        self._set_spooled(run, run.head.examples + new, complete=complete)
+
+    def begin_import(self, file: "RunFile") -> None:
+        """Insert a run that is hidden until `finish_import`."""
+        head = file.head()
+        self.insert_run(head, file.record, file.run.spec.labels)
+        for name in dict.fromkeys(file.frame.systems):
+            if name:
+                self._system(self._runs[head.run_id], name)
+
+    def import_batch(self, run_id: str, batch: "Batch") -> None:
+        """Store examples and events of a hidden run."""
+        run = self._hidden(run_id)
+        self._insert_examples(run, batch.examples, complete=False)
+        for time, event in batch.events:
+            self._insert(run, event, time)
+
+    def finish_import(self, file: "RunFile") -> None:
+        """Show a run, all of which is stored."""
+        run = self._hidden(file.run.run_id)
+        head, frame = run.head, file.frame
+        if (head.last_seq, head.examples) != (file.events, file.examples):
+            raise InvalidInput(f'the file of run "{head.run_id}" holds a row or example twice.')
+        if changes := file.changes():
+            self._change(run, changes)
+        self._set_spooled(run, frame.examples, complete=frame.spool_complete)
+        if (
+            frame.request_id
+            and not self._execute(sql.FIND_REQUEST, request_id=frame.request_id).fetchone()
+        ):
+            head.request_id = frame.request_id
+        head.deleted = False
+        self._execute(sql.SHOW_RUN, run=head.id, new_request_id=head.request_id)
+
+    def _hidden(self, run_id: str) -> _OpenRun:
+        if run_id not in self._runs:
+            row = self._execute(sql.FIND_RUN, run_id=run_id).fetchone()
+            if row is None:
+                raise UnknownRun(run_id)
+            head = checked_head(row)
+            systems = read_systems(self.connection, head)
+            self._runs[run_id] = _OpenRun(head, head.last_seq, systems)
+        return self._runs[run_id]
 
     def request_cancel(self, run_id: str) -> None:
         """Note that the run is to be cancelled."""
-        self._execute(sql.SET_CANCEL, run=self._run(run_id).key, requested=True)
+        run = self._run(run_id)
+        run.head.cancel_requested = run.is_changed = True
+
+    def pin(self, run_id: str, *, pinned: bool) -> None:
+        """Keep retention from deleting the run, or let it."""
+        run = self._run(run_id)
+        run.head.pinned, run.is_changed = pinned, True
 
     def mark_deleted(self, run_id: str) -> int | None:
-        """Hide a run and return its key; None if there is none."""
-        row = self._execute(sql.FIND_RUN_TO_DELETE, run_id=run_id).fetchone()
+        """Hide a run, be it damaged or not, and return its key; None if there is none."""
+        row = self._execute(sql.FIND_RUN, run_id=run_id).fetchone()
         if row is None:
             return None
-        self._execute(sql.MARK_DELETED, run=row[0])
+        head, total = RunHead(*row), sums.UNKNOWN
+        head.deleted, head.request_id = True, None
+        # What is being deleted is nobody's truth any more: it need not be named as damaged.
+        with suppress(*SIGNS):
+            total = head.seal()["new_sum"]
+        self._execute(sql.HIDE_RUN, run=row[0], new_sum=total)
         self._runs.pop(run_id, None)
         return int(row[0])
-
-    def delete_some(self, key: int) -> int | None:
-        """Delete a bounded part of a hidden run; return the run to go on with, None at the end.
-
-        Examples that other runs share stay until the last of those is deleted.
-        """
-        is_shared = self._is_shared(key)
-        parts = [(sql.EVENT_SIZES, sql.DELETE_EVENTS)]
-        if not is_shared:
-            parts.append((sql.EXAMPLE_SIZES, sql.DELETE_EXAMPLES))
-        for sizes, deletion in parts:
-            chosen: list[int] = []
-            total = 0
-            with closing(self._execute(sizes, run=key)) as cursor:
-                for position, size in cursor:
-                    chosen.append(position)
-                    total += size
-                    if len(chosen) >= _DELETE_ROWS or total >= _DELETE_BYTES:
-                        break
-            if chosen:
-                self._execute(deletion, run=key, last=chosen[-1])
-                return key
-        for statement in sql.DELETE_PARTS:
-            self._execute(statement, run=key)
-        if is_shared:
-            return None
-        owner = self._execute(sql.FIND_OWNER, run=key).fetchone()
-        for statement in sql.DELETE_RUN:
-            self._execute(statement, run=key)
-        return owner[0] if owner and self._is_left_over(owner[0]) else None
-
-    def _is_shared(self, key: int) -> bool:
-        return bool(self._execute(sql.IS_SHARED, run=key).fetchone()[0])
-
-    def _is_left_over(self, key: int) -> bool:
-        """Whether a run was kept for the sake of others only, and they are gone."""
-        found = self._execute(sql.IS_DELETED, run=key).fetchone()
-        return bool(found and found[0]) and not self._is_shared(key)
-
-    def vacuum_some(self, pages: int) -> bool:
-        """Give free pages back to the file system; False once none is left."""
-        before = self._free_pages()
-        self._connection.execute(f"PRAGMA incremental_vacuum({pages})").fetchall()
-        return 0 < self._free_pages() < before
-
-    def _free_pages(self) -> int:
-        return int(self._connection.execute("PRAGMA freelist_count").fetchone()[0])
 
     def flush(self) -> dict[str, int]:
         """Store events and counters; return the last seq of each run that has new events."""
         self._insert_many(sql.INSERT_EVENTS, sql.EVENT_COLUMNS, self._values)
         advanced = {}
         for run_id, run in self._runs.items():
-            if run.last_seq > run.stored_seq:
-                self._execute(sql.SET_LAST_SEQ, run=run.key, new_last_seq=run.last_seq)
-                advanced[run_id] = run.last_seq
-            for system in run.systems.values():
+            for name, system in run.systems.items():
                 if system.is_changed:
                     self._execute(
                         sql.SET_COUNTERS,
-                        run=run.key,
+                        run=run.head.id,
                         system=system.number,
                         new_completed=system.completed,
                         new_failed=system.failed,
                         new_reused=system.reused,
+                        new_sum=system.sum_in(run.head.id, name),
                     )
+            if run.is_changed:
+                self._execute(sql.SET_HEAD, **run.head.seal())
+            if run.head.last_seq > run.stored_seq:
+                advanced[run_id] = run.head.last_seq
         return advanced
 
     def _insert_many(self, statements: Mapping[int, str], columns: int, values: list[Any]) -> int:
@@ -301,38 +331,36 @@ class Transaction:
         for count, statement in statements.items():
             width = count * columns
             while start + width <= len(values):
-                new += self._connection.execute(statement, values[start : start + width]).rowcount
+                new += self.connection.execute(statement, values[start : start + width]).rowcount
                 start += width
         return new
 
     def _run(self, run_id: str) -> _OpenRun:
+        """Read a run's row and counters, which are verified before others are written over them."""
         run = self._runs.get(run_id)
         if run is None:
-            row = self._execute(sql.FIND_RUN, run_id=run_id).fetchone()
-            if row is None:
-                raise UnknownRun(run_id)
-            key, last_seq, examples = row
-            systems = {
-                name: _System(number, *counters)
-                for number, name, *counters in self._execute(sql.READ_SYSTEMS, run=key)
-            }
-            run = self._runs[run_id] = _OpenRun(key, last_seq, last_seq, examples, systems)
+            head = find_run(self.connection, run_id)
+            systems = read_systems(self.connection, head)
+            run = self._runs[run_id] = _OpenRun(head, head.last_seq, systems)
         return run
 
-    def _system(self, run: _OpenRun, name: str) -> _System:
+    def _system(self, run: _OpenRun, name: str) -> SystemRow:
         system = run.systems.get(name)
         if system is None:
-            system = run.systems[name] = _System(len(run.systems))
+            system = run.systems[name] = SystemRow(len(run.systems))
             self._execute(
                 sql.INSERT_SYSTEM,
-                run=run.key,
+                run=run.head.id,
                 number=system.number,
                 name=name,
                 completed=0,
                 failed=0,
                 reused=0,
+                sum=system.sum_in(run.head.id, name),
             )
+            run.head.systems += 1
+            run.is_changed = True
         return system
 
     def _execute(self, statement: str, **parameters: Any) -> sqlite3.Cursor:
-        return self._connection.execute(statement, parameters)
+        return self.connection.execute(statement, parameters)

@@ -8,47 +8,81 @@ import hashlib
 import os
 import re
 import struct
-import tempfile
 import time
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO
 
-from cbench_server.errors import NotFound, StoreCorrupt, StoreError
+from cbench_server.errors import LimitReached, NotFound, StoreCorrupt, StoreError
+from cbench_server.runs import failpoints
 from cbench_server.runs.digests import canonical_digest, encode_fields
 from cbench_server.storage import codec
 from cbench_server.storage.database import explained
+from cbench_server.storage.leftovers import new_part
 from cbench_server.types import Example
 
 _MARK = b"cbench-examples-1\n"
 _FRAME = struct.Struct("<II")
 _COUNT = struct.Struct("<Q")
 _MAX_FRAME = 256_000_000
-_STALE_SECONDS = 86_400.0
+STALE_SECONDS = 86_400.0
 _DIGEST = re.compile("[0-9a-f]{64}")
 
 
 class UploadStore:
     """The uploads under `<home>/uploads`. All its methods block on the disk."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, max_upload_bytes: int = 0, max_total_bytes: int = 0) -> None:
+        """Limits of 0 are none."""
         self._directory = home / "uploads"
+        self._max_upload = max_upload_bytes
+        self._max_total = max_total_bytes
 
     def writer(self) -> "UploadWriter":
         """Start a new upload."""
         with explained(self._directory):
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._remove_stale()
-            return UploadWriter(self._directory)
+            return UploadWriter(self._directory, self._quotas())
 
-    def _remove_stale(self) -> None:
-        """Remove what processes that were killed have left behind."""
-        for part in self._directory.glob("*.part"):
-            if time.time() - part.stat().st_mtime > _STALE_SECONDS:
-                part.unlink(missing_ok=True)
+    def _quotas(self) -> list[tuple[int, str]]:
+        """Return how many bytes an upload may have, and what to say of more."""
+        quotas = []
+        if self._max_upload:
+            quotas.append(
+                (
+                    self._max_upload,
+                    f"the upload is larger than {_mb(self._max_upload)}, the max_upload_mb of this "
+                    "daemon. Send fewer examples, or raise max_upload_mb.",
+                )
+            )
+        if self._max_total:
+            used = sum(path.stat().st_size for path in self._directory.glob("*.examples"))
+            quotas.append(
+                (
+                    self._max_total - used,
+                    f"uploads take {_mb(used)} already, and with this one more than "
+                    f"{_mb(self._max_total)}, the max_uploads_mb of this daemon. Delete runs whose "
+                    "uploads are not needed, or raise max_uploads_mb.",
+                )
+            )
+        return quotas
+
+    def unused(self) -> list[str]:
+        """Return the digests of uploads that nobody has asked for in a day."""
+        return [path.stem for path in self._directory.glob("*.examples") if _is_stale(path)]
+
+    def remove(self, digests: Iterable[str]) -> list[str]:
+        """Remove uploads, unless they are asked for again; return the names of the files."""
+        removed = []
+        for digest in sorted(digests):
+            path = self._directory / f"{digest}.examples"
+            if path.exists() and _is_stale(path):
+                path.unlink(missing_ok=True)
+                removed.append(f"uploads/{path.name}")
+        return removed
 
     def iterate(self, digest: str) -> Iterator[Example]:
         """Yield the examples of an upload, or raise `NotFound`."""
@@ -74,19 +108,22 @@ class UploadStore:
         path = self._directory / f"{digest}.examples"
         if not _DIGEST.fullmatch(digest) or not path.is_file():
             raise NotFound(f'no upload "{digest[:80]}". Upload the examples again.')
+        with suppress(OSError):
+            os.utime(path)
         return path
 
 
 class UploadWriter:
     """One upload on its way. Leaving the context without `finish` discards it."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, quotas: Sequence[tuple[int, str]] = ()) -> None:
         self._directory = directory
-        descriptor, name = tempfile.mkstemp(".part", dir=directory)
-        self._path = Path(name)
+        self._quotas = quotas
+        descriptor, self._path = new_part(directory, suffix=".part")
         self._file = os.fdopen(descriptor, "wb")
         self._digest = hashlib.sha256()
         self.count = 0
+        self._size = len(_MARK) + _FRAME.size + _COUNT.size
         self._file.write(_MARK)
 
     def __enter__(self) -> "UploadWriter":
@@ -108,6 +145,10 @@ class UploadWriter:
         """Write one example, or raise `Unencodable` naming its field."""
         self._digest.update(bytes.fromhex(canonical_digest(example)))
         packed = codec.pack(encode_fields(example))
+        self._size += _FRAME.size + len(packed)
+        for most, refusal in self._quotas:
+            if self._size > most:
+                raise LimitReached(refusal)
         with self._writing():
             self._file.write(_FRAME.pack(len(packed), zlib.crc32(packed)))
             self._file.write(packed)
@@ -120,7 +161,9 @@ class UploadWriter:
             self._file.write(_FRAME.pack(0, 0) + _COUNT.pack(self.count))
             self._file.flush()
             os.fsync(self._file.fileno())
+            failpoints.hit("upload.written")
             self._path.rename(self._directory / f"{digest}.examples")
+            failpoints.hit("upload.placed")
             directory = os.open(self._directory, os.O_RDONLY)
             try:
                 os.fsync(directory)
@@ -158,6 +201,17 @@ def _count_at_end(file: BinaryIO, path: Path) -> int:
     if len(data) < _COUNT.size or file.read(1):
         raise _damaged(path, "it ends early")
     return int(_COUNT.unpack(data)[0])
+
+
+def _is_stale(path: Path) -> bool:
+    try:
+        return time.time() - path.stat().st_mtime > STALE_SECONDS
+    except FileNotFoundError:
+        return False
+
+
+def _mb(size: int) -> str:
+    return f"{size / (1 << 20):,.1f} MB"
 
 
 def _damaged(path: Path, what: str) -> StoreCorrupt:

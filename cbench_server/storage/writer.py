@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from cbench_server.errors import StoreError
-from cbench_server.storage.database import connect, explain
+from cbench_server.runs import failpoints
+from cbench_server.storage.database import connect, explain, is_damage, over_quota, used_bytes
 from cbench_server.storage.transaction import Transaction
 
 T = TypeVar("T")
@@ -37,14 +38,19 @@ class _Job:
     future: "asyncio.Future[Any]"
     rows: int
     size: int
+    grows: bool
     queued: float = field(default_factory=time.monotonic)
 
 
 class Writer:
     """Carries out writes in groups. `on_commit` gets the runs that have new events."""
 
-    def __init__(self, path: Path, on_commit: Callable[[dict[str, int]], None]) -> None:
+    def __init__(
+        self, path: Path, on_commit: Callable[[dict[str, int]], None], max_bytes: int = 0
+    ) -> None:
+        """`max_bytes` is the size at which the file takes nothing more that grows it; 0 is none."""
         self._path = path
+        self._max_bytes = max_bytes
         self._on_commit = on_commit
         self._connection = connect(path)
         self._wake = threading.Condition()
@@ -61,8 +67,17 @@ class Writer:
         self._thread = threading.Thread(target=self._run, name="cbench-write", daemon=True)
         self._thread.start()
 
-    async def write(self, work: Callable[[Transaction], T], *, rows: int = 0, size: int = 0) -> T:
+    async def write(
+        self,
+        work: Callable[[Transaction], T],
+        *,
+        rows: int = 0,
+        size: int = 0,
+        grows: bool = False,
+    ) -> T:
         """Do `work` in a transaction and return its result once that is on disk.
+
+        What `grows` the file is refused with `StoreFull` once the quota is used up.
 
         `work` may run again if another of its group fails. Waits while too
         many bytes are queued. Cancelling the caller does not undo the write.
@@ -73,7 +88,7 @@ class Writer:
             while self.unfinished_size and self.unfinished_size + size > QUEUE_BYTES:
                 self._space = loop.create_future()
                 await self._space
-        job = _Job(work, loop.create_future(), rows, size)
+        job = _Job(work, loop.create_future(), rows, size, grows)
         self._enqueue(job)
         self.unfinished_size += size
         result: T = await job.future
@@ -126,22 +141,34 @@ class Writer:
             return group
 
     def _write(self, group: Sequence[_Job]) -> None:
+        if self._max_bytes and any(job.grows for job in group) and self._is_over():
+            refused = [job for job in group if job.grows]
+            self._deliver(refused, [over_quota(self._path, self._max_bytes)] * len(refused), {})
+            group = [job for job in group if not job.grows]
+            if not group:
+                return
         try:
             try:
                 results, advanced = self._commit(group)
             except sqlite3.IntegrityError:
                 results, advanced = self._commit(group, careful=True)
-        except sqlite3.Error as error:
-            self._deliver(group, [explain(error, self._path)] * len(group), {})
         except Exception as error:
-            if len(group) == 1:
-                self._deliver(group, [error], {})
+            is_away = isinstance(error, sqlite3.Error) and not is_damage(error)
+            if is_away or len(group) == 1:
+                known = explain(error, self._path) if isinstance(error, sqlite3.Error) else error
+                self._deliver(group, [known] * len(group), {})
             else:
                 # One of them is at fault; the others must not suffer for it.
                 for job in group:
                     self._write([job])
         else:
             self._deliver(group, results, advanced)
+
+    def _is_over(self) -> bool:
+        try:
+            return used_bytes(self._connection) >= self._max_bytes
+        except sqlite3.Error:
+            return False  # The write itself will say what is wrong.
 
     def _commit(
         self, group: Iterable[_Job], *, careful: bool = False
@@ -151,7 +178,9 @@ class Writer:
             transaction = Transaction(self._connection, careful=careful)
             results = [job.work(transaction) for job in group]
             advanced = transaction.flush()
+            failpoints.hit("commit.before")
             self._connection.execute("COMMIT")
+            failpoints.hit("commit.after")
         except BaseException:
             # On a full disk SQLite has rolled back by itself already.
             if self._connection.in_transaction:

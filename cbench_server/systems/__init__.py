@@ -9,10 +9,13 @@ _find = names_of(
     __name__,
     {
         "Identity": "controls",
+        "NoContext": "controls",
         "TruncateHead": "controls",
         "TruncateTail": "controls",
         "RandomDrop": "controls",
+        "Lead": "lead",
         "FullHistory": "memories",
+        "NoMemory": "memories",
         "LastN": "memories",
         "Bm25": "memories",
     },
@@ -22,9 +25,11 @@ BUILTINS: Mapping[str, Callable[..., System]] = LazyMapping(
     _find,
     {
         "identity": "Identity",
+        "no-context": "NoContext",
         "truncate-head": "TruncateHead",
         "truncate-tail": "TruncateTail",
         "random-drop": "RandomDrop",
+        "lead": "Lead",
     },
 )
 """Factories by name; a spec's options are their keyword arguments."""
@@ -33,6 +38,7 @@ MEMORY_BUILTINS: Mapping[str, Callable[..., MemorySystem]] = LazyMapping(
     _find,
     {
         "full-history": "FullHistory",
+        "no-context": "NoMemory",
         "last-n": "LastN",
         "bm25": "Bm25",
     },

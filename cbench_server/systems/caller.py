@@ -11,6 +11,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from cbench_server.datasets.prompts.prompt import BARE, Asking
 from cbench_server.errors import CallFailed
+from cbench_server.models.account import Account
 from cbench_server.types import Example
 
 Turn = dict[str, Any]
@@ -93,6 +94,8 @@ class Call:
 
     call_id: str
     work: Work
+    account: Account | None = field(default=None, kw_only=True)
+    """Pays for what models charge, in a run where they do."""
 
 
 @dataclass(slots=True)

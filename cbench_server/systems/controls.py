@@ -43,6 +43,17 @@ class Identity:
         return _with_context(example, _context_of(example))
 
 
+class NoContext:
+    """Takes the context away: what a reader answers then, it knew or guessed."""
+
+    name = "no-context"
+    version = "1"
+    description = "Leaves nothing of the context: what is answered then was known or guessed."
+
+    def process(self, example: Example) -> Example:
+        return _with_context(example, "")
+
+
 class TruncateHead:
     """Drops the head of the context and keeps its end."""
 

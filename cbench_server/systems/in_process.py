@@ -15,8 +15,8 @@ from typing import Any
 
 from cbench_server.contract import info_of
 from cbench_server.errors import CallFailed
+from cbench_server.limits import LONG_TEXT
 from cbench_server.results import Failure
-from cbench_server.sizes import LONG_TEXT
 from cbench_server.systems.caller import (
     Answer,
     Answered,
@@ -317,7 +317,7 @@ def exceptions_as_failures() -> Iterator[None]:
         yield
     except CallFailed:
         raise
-    except (Exception, SystemExit) as error:
+    except (Exception, SystemExit, KeyboardInterrupt) as error:
         trace = "".join(traceback.format_exception(error))[-_MAX_TRACE:]
         failure = Failure("system", "EXCEPTION", _described(error), stack_trace=_valid(trace))
         raise CallFailed(failure) from error

@@ -192,13 +192,19 @@ def _answered(call: Call, owner: Any, returned: Any, seconds: float) -> Answer:
     for text in (response, context):
         if text is not None and not isinstance(text, str):
             _refuse(returned)
-    if response is None and context is None:
+    metadata = _plain_dict(_part(said, "metadata")) or {}
+    if (ranked := _part(said, "retrieved")) is not None:
+        metadata["retrieved"] = ranked
+    retrieved = taken_passages(metadata)
+    if response is None and context is None and retrieved is None:
         _refuse(returned)
     retrieval = _part(said, "retrieval_seconds")
     return Answer(
         call,
         # A retriever over the wire says nothing, which arrives as an empty text.
-        query_output(None if response == "" and context is not None else response, context),
+        query_output(
+            None if response == "" and context is not None else response, context, retrieved
+        ),
         seconds,
         _plain_dict(_part(said, "usage") or _part(said, "api_usage")),
         handler_seconds=seconds,
@@ -206,15 +212,31 @@ def _answered(call: Call, owner: Any, returned: Any, seconds: float) -> Answer:
             stored_bytes=_count(_part(said, "stored_bytes")),
             context_tokens=_count(_part(said, "context_tokens")),
             retrieval_time=float(retrieval) if isinstance(retrieval, int | float) else None,
-            metadata=_plain_dict(_part(said, "metadata")) or {},
+            metadata=metadata,
         ),
     )
 
 
-def query_output(response: str | None, context: str | None) -> dict[str, Any]:
-    """Give what a memory system answered with, without what it left to others."""
-    said = {"response": response, "context": context}
-    return {name: text for name, text in said.items() if text is not None}
+def query_output(
+    response: str | None, context: str | None, retrieved: list[str] | None = None
+) -> dict[str, Any]:
+    """Give what a memory system answered with, without what it left to others.
+
+    Passages alone are its context.
+    """
+    if retrieved is not None and context is None:
+        context = "\n\n".join(retrieved)
+    said = {"response": response, "context": context, "retrieved": retrieved}
+    return {name: value for name, value in said.items() if value is not None}
+
+
+def taken_passages(metadata: dict[str, Any]) -> list[str] | None:
+    """Take out the passages that a system names in `retrieved`, the best first."""
+    passages = metadata.get("retrieved")
+    if not isinstance(passages, list | tuple) or not all(isinstance(p, str) for p in passages):
+        return None
+    del metadata["retrieved"]
+    return list(passages)
 
 
 def _refuse(returned: Any) -> NoReturn:

@@ -72,6 +72,17 @@ class FullHistory(_Notes):
         return reversed(range(len(self._lines)))
 
 
+class NoMemory(_Notes):
+    """Returns nothing of the conversation."""
+
+    name = "no-context"
+    version = "1"
+    description = "Remembers nothing: what is answered then was known or guessed."
+
+    def _ranked(self, question: str) -> Iterable[int]:
+        return ()
+
+
 class LastN(_Notes):
     """Returns the last `n` turns."""
 

@@ -1,16 +1,19 @@
 """A model behind an OpenAI-compatible endpoint, as a system under test."""
 
+import copy
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
-from typing import Any
+from typing import Any, Self
 
 from cbench_server.datasets.prompts.prompt import turn_message, turn_messages
 from cbench_server.models.blocking import run_blocking
 from cbench_server.models.chat import ChatClient
 from cbench_server.models.chat_answer import add_usage
 from cbench_server.models.messages import Message, opening
+from cbench_server.models.price import checked_price
+from cbench_server.spec import PriceRef
 from cbench_server.types import Example
 
 
@@ -29,6 +32,8 @@ class OpenAIProxy:
         extra_body: Further keys of the request, which may override all others.
         max_retries: Attempts after the first.
         retry_base_delay: Seconds; doubled with every attempt, then jittered.
+        price: US dollars for a million tokens of prompt and of answer, and of prompt that the
+            model had in its cache (as much as other prompt, if left out); rows say what they cost.
     """
 
     description = "Asks a model behind an OpenAI-compatible endpoint."
@@ -45,7 +50,9 @@ class OpenAIProxy:
         extra_body: Mapping[str, Any] | None = None,
         max_retries: int = 3,
         retry_base_delay: float = 1.0,
+        price: tuple[float, float] | tuple[float, float, float] | None = None,
     ) -> None:
+        self.price = None if price is None else checked_price(PriceRef(*price), "a proxy")
         self.client = ChatClient(
             base_url,
             model,
@@ -56,8 +63,20 @@ class OpenAIProxy:
             retry_base_delay=retry_base_delay,
         )
         self.name = name or f"openai_proxy_{self.client.host}"
-        self._system_prompt = system_prompt
+        self.system_prompt = system_prompt
         self._build_messages = build_messages
+
+    @property
+    def builds_messages(self) -> bool:
+        """Whether it sends what its user's function makes of an example."""
+        return self._build_messages is not None
+
+    def with_body(self, name: str, **extra: Any) -> Self:
+        """Return the same under another name, with further keys of the request."""
+        twin = copy.copy(self)
+        twin.name = name
+        twin.client = self.client.with_body(extra)
+        return twin
 
     @property
     def version(self) -> str:
@@ -65,7 +84,7 @@ class OpenAIProxy:
         if self._build_messages is not None:
             return ""
         client = self.client
-        settings = [client.endpoint, client.model, self._system_prompt, client.extra_body]
+        settings = [client.endpoint, client.model, self.system_prompt, client.extra_body]
         text = json.dumps(settings, sort_keys=True, default=repr)
         return blake2b(text.encode(), digest_size=8).hexdigest()
 
@@ -78,7 +97,7 @@ class OpenAIProxy:
         if self._build_messages is not None:
             messages = self._build_messages(example)
         else:
-            messages = messages_for(example, self._system_prompt)
+            messages = messages_for(example, self.system_prompt)
         reply = await self.client.complete(messages)
         processed = {**example, "response": reply.content}
         if reply.usage:
@@ -94,7 +113,7 @@ class OpenAIProxy:
 
     async def aprocess_conversation(self, turns: Sequence[Message]) -> list[Message]:
         """Do what `process_conversation` does, without blocking."""
-        history = opening(self._system_prompt)
+        history = opening(self.system_prompt)
         replies: list[Message] = []
         usage: dict[str, Any] = {}
         for turn in turns:

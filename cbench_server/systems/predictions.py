@@ -9,10 +9,13 @@ import msgspec
 
 from cbench_server.errors import CallFailed, InvalidInput
 from cbench_server.results import Failure
+from cbench_server.systems.in_process import InProcessCaller
 from cbench_server.types import Example
 
 OUTPUTS = ("response", "context", "responses")
 """The fields of which a prediction has at least one."""
+
+LOCATION = "predictions"
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder().decode
@@ -28,7 +31,7 @@ class Predictions:
 
     description = "Outputs from a file; nothing is called."
 
-    def __init__(self, name: str, version: str, outputs: Iterable[Example]) -> None:
+    def __init__(self, name: str, outputs: Iterable[Example], version: str = "") -> None:
         self.name = name
         self.version = version
         self._file = TemporaryFile()  # noqa: SIM115 - it lives as long as the system
@@ -74,6 +77,19 @@ class Predictions:
         kept = {name: value for name, value in example.items() if name != "context"}
         return {**kept, **own}
 
-    async def close_connections(self) -> None:
-        """Remove the file; called when the run lets go of its systems."""
+    def close(self) -> None:
+        """Remove the file; it goes with the object at the latest."""
         self._file.close()
+
+
+class PredictionsCaller(InProcessCaller):
+    """Calls predictions that belong to one run, and end with it."""
+
+    def __init__(self, predictions: Predictions) -> None:
+        super().__init__(predictions, inline=True, location=LOCATION)
+        self._predictions = predictions
+
+    async def close(self) -> None:
+        """See Caller."""
+        await super().close()
+        self._predictions.close()

@@ -1,10 +1,13 @@
 """A proxy under test, as a run calls it: each example is one request with the dataset's prompt."""
 
 import asyncio
+import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from cbench_server.errors import CallFailed
+from cbench_server.models.chat import ModelAway
 from cbench_server.models.chat_answer import add_usage
 from cbench_server.models.messages import Message
 from cbench_server.models.model import Model, is_cut
@@ -22,6 +25,8 @@ from cbench_server.systems.caller import (
 from cbench_server.systems.openai_proxy import OpenAIProxy
 from cbench_server.tokens import count_tokens
 from cbench_server.types import Example
+
+_ASK_AGAIN_S = 0.2
 
 
 class ProxyCaller:
@@ -53,7 +58,7 @@ class ProxyCaller:
             max_concurrency=max_concurrency,
             location=location,
         )
-        self._model = model
+        self.model = self._model = model
         self._timeout = timeout
         self._tasks = CallTasks()
         self._requests: dict[str, list[int]] = {}
@@ -73,7 +78,7 @@ class ProxyCaller:
         prompt = work.asking.prompt
         settings = self._model.settings(prompt.max_tokens, prompt.stop)
         history = await asyncio.to_thread(work.asking.messages, visible)
-        said = _Saying()
+        said = Saying()
         if visible.get("multi_turn") and isinstance(visible.get("turns"), list):
             await self._converse(call, history, settings, timeout, said)
         else:
@@ -104,7 +109,7 @@ class ProxyCaller:
         turns: Sequence[Message],
         settings: Mapping[str, Any],
         timeout: float,
-        said: "_Saying",
+        said: "Saying",
     ) -> None:
         """Answer the user's turns one after another, each knowing what came before."""
         history: list[Message] = []
@@ -120,14 +125,17 @@ class ProxyCaller:
         messages: Sequence[Message],
         settings: Mapping[str, Any],
         timeout: float,
-        said: "_Saying",
+        said: "Saying",
     ) -> None:
         counts = self._requests.setdefault(call.call_id, [0, 0])
         counts[0] += 1
         try:
-            reply, seconds = await self._model.ask(messages, settings, timeout)
+            reply, seconds = await self._model.ask(messages, settings, timeout, call.account)
         except CallFailed as error:
             counts[1] += error.failure.reason == "DEADLINE_EXCEEDED"
+            if isinstance(error, ModelAway):
+                # It is waited for, as any system is.
+                raise CallFailed(replace(error.failure, origin="transport")) from error
             raise
         said.replies.append(reply.content)
         said.seconds += seconds
@@ -149,8 +157,17 @@ class ProxyCaller:
         self._tasks.give_up(call)
 
     async def wait_connected(self, timeout: float) -> bool:
-        """Return True: each request opens the connection it needs."""
-        return True
+        """Wait until a server is there."""
+        deadline = time.monotonic() + timeout
+        while True:
+            try:
+                async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
+                    await self._model.client.probe()
+                return True
+            except TimeoutError:
+                return False
+            except CallFailed:
+                await asyncio.sleep(min(_ASK_AGAIN_S, max(0.0, deadline - time.monotonic())))
 
     async def close(self) -> None:
         """Close the connections."""
@@ -158,7 +175,7 @@ class ProxyCaller:
         await self._model.close()
 
 
-class _Saying:
+class Saying:
     """What a model has said so far in one call."""
 
     def __init__(self) -> None:

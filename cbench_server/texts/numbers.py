@@ -58,10 +58,27 @@ def seconds(value: float | None) -> str:
     return f"{minutes // 60} h {minutes % 60:02d} min"
 
 
+def usd(value: float | None) -> str:
+    """An amount of money with three digits that say something: `$12.30`, `$0.0151`."""
+    if value is None or is_missing(value):
+        return MISSING
+    if value == 0 or abs(value) >= 1:
+        return f"${value:,.2f}"
+    digits = 2 - math.floor(math.log10(abs(value)))
+    return f"${value:.{digits}f}".rstrip("0")
+
+
+def dollars(value: float | None) -> str:
+    """The same without the sign, for a column that has it: `0.0151`."""
+    return usd(value).removeprefix("$")
+
+
 def of_metric(key: str, value: float | None) -> str:
-    """A value of a metric: a count without decimals, anything else with four."""
+    """A value of a metric: a count without decimals, money as such, anything else with four."""
     if key.startswith("num_") or key == "pareto_rank":
         return count(value)
+    if key.endswith("_usd"):
+        return usd(value)
     return MISSING if value is None or is_missing(value) else f"{value:.4f}"
 
 

@@ -2,8 +2,8 @@
 
 Only the words count, not how they are set: case, punctuation, line breaks,
 quotes, markup, JSON escapes and Unicode forms may differ. A phrase is found at
-whole words ("no" is not in "know"), numbers as numbers ("35" is not in "3.5",
-and "1,000" is 1000), and scripts without spaces by characters.
+whole words ("no" is not in "know"), numbers as numbers ("35" is not in "3.5" or
+"35 million", "1,000" is 1000, and "seven" is 7), and scripts without spaces by characters.
 
 A text becomes one string of tokens with a mark between every two of them, so
 that looking for a phrase is one search.
@@ -16,6 +16,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
+
+from cbench_server.texts.number_words import with_digits
 
 # Marks between tokens: a gap, a joint of the answer, and nothing at all ("35mm").
 _GAP, _JOINT, _GLUE = " ", "\x1e", "\x1f"
@@ -49,10 +52,24 @@ _GAPS = re.compile("  +")
 _ARTICLES = ("a", "an", "the")
 
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|([nrtbf])|([^\w\s]))")
-_TAG = re.compile(r"<[^<>]{1,200}>")
+_TAG = re.compile(r"<[^<>]{1,200}>[ ]*+")
 
 # Answers that are a judgement about the text and not a part of it.
 _VERDICTS = frozenset({"yes", "no", "true", "false", "noanswer", "no answer", "unanswerable"})
+
+
+class Reading(NamedTuple):
+    """How a text is read, which depends on what is looked for in it."""
+
+    joints: str = ""
+    """Characters that join its parts, as the hyphen of "Jean-Luc" does: no edges of words."""
+    has_acronym: bool = False
+    """Whether a part is two letters with points, which must not be found in a plain "us"."""
+    has_number: bool = False
+    """Whether a part is a number, which a text may have in words."""
+
+
+_AS_IT_STANDS = Reading()
 
 
 @dataclass(frozen=True)
@@ -60,10 +77,7 @@ class Phrase:
     """An answer to look for."""
 
     tokens: tuple[str, ...]
-    joints: str
-    """Characters that join its parts, as the hyphen of "Jean-Luc" does: no edges of words."""
-    has_acronym: bool
-    """Whether a part is two letters with points, which must not be found in a plain "us"."""
+    reading: Reading = _AS_IT_STANDS
     cells: tuple[str, ...] = ()
     """What else it may look like: the digits of "1,000" as cells of a table."""
 
@@ -80,11 +94,13 @@ def phrase_of(answer: str) -> Phrase | None:
 
     Those are answers without words, single letters, and verdicts such as "yes".
     """
-    joints = "".join(sorted(set(_INNER.findall(answer))))
+    numbered = with_digits(answer.casefold())
+    joints = "".join(sorted(set(_INNER.findall(numbered))))
     has_acronym = any(len(found[0].replace(".", "")) == 2 for found in _DOTTED.finditer(answer))
     is_number = _WHOLE_NUMBER.fullmatch(answer.strip()) is not None
+    reading = Reading(joints, has_acronym, has_number=_DIGITS.search(numbered) is not None)
     # Spaces around it, for a number that fills a line is taken for cells of a table.
-    tokens = _tokens(_canonical(f" {answer} ", joints, has_acronym=has_acronym))
+    tokens = _tokens(_canonical(f" {answer} ", reading))
     while tokens and tokens[0] in _ARTICLES:
         del tokens[0]
     words = " ".join(tokens)
@@ -92,7 +108,7 @@ def phrase_of(answer: str) -> Phrase | None:
     if not tokens or is_letter or words in _VERDICTS:
         return None
     cells = tuple(_DIGITS.findall(answer)) if is_number and "," in answer else ()
-    return Phrase(tuple(tokens), joints, has_acronym, cells)
+    return Phrase(tuple(tokens), reading, cells)
 
 
 def passage_of(text: str) -> Phrase | None:
@@ -100,8 +116,8 @@ def passage_of(text: str) -> Phrase | None:
 
     Unlike an answer it has no joints of its own, so that many are looked for in one form of a text.
     """
-    tokens = _tokens(_canonical(f" {text} ", "", has_acronym=False))
-    return Phrase(tuple(tokens), "", has_acronym=False) if tokens else None
+    tokens = _tokens(_canonical(f" {text} ", _AS_IT_STANDS))
+    return Phrase(tuple(tokens)) if tokens else None
 
 
 class SearchedText:
@@ -109,7 +125,7 @@ class SearchedText:
 
     def __init__(self, text: str) -> None:
         self._text = _MARKS.sub(" ", text)
-        self._forms: dict[tuple[str, bool, bool], str] = {}
+        self._forms: dict[tuple[Reading, bool], str] = {}
 
     def contains(self, phrase: Phrase) -> bool:
         """Whether the phrase is in the text as it stands, or as its escapes and tags mean it."""
@@ -126,13 +142,13 @@ class SearchedText:
         return most / len(phrase.tokens)
 
     def _views(self, phrase: Phrase) -> Iterator[str]:
-        yield self._form(self._text, (phrase.joints, phrase.has_acronym, False))
+        yield self._form(self._text, (phrase.reading, False))
         if self._meant is not None:
-            yield self._form(self._meant, (phrase.joints, phrase.has_acronym, True))
+            yield self._form(self._meant, (phrase.reading, True))
 
-    def _form(self, text: str, key: tuple[str, bool, bool]) -> str:
+    def _form(self, text: str, key: tuple[Reading, bool]) -> str:
         if key not in self._forms:
-            self._forms[key] = _canonical(text, key[0], has_acronym=key[1])
+            self._forms[key] = _canonical(text, key[0])
         return self._forms[key]
 
     @cached_property
@@ -146,7 +162,7 @@ class SearchedText:
         if "&" in meant:
             meant = html.unescape(meant)
         if "<" in meant:
-            meant = _TAG.sub(" ", meant)
+            meant = _TAG.sub(_without_tag, meant)
         return None if meant == self._text else _MARKS.sub(" ", meant)
 
 
@@ -174,14 +190,17 @@ def _is_in(tokens: Sequence[str], canonical: str) -> bool:
     return re.search(f"(?<= ){written}(?= )", canonical) is not None
 
 
-def _canonical(text: str, joints: str, *, has_acronym: bool) -> str:
+def _canonical(text: str, reading: Reading) -> str:
     """Return the tokens of a text with marks between them."""
+    joints, has_acronym, has_number = reading
     text = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
     if has_acronym:
         text = _CAPITALS.sub(lambda found: _ACRONYM + found[0], text)
     if "." in text:
         text = _DOTTED.sub(_acronym(has_acronym), text)
     text = text.casefold()
+    if has_number:
+        text = with_digits(text)
     text = _NUMBER.sub(_number, text)
     text = _NEGATIVE.sub(_MINUS, text)
     if joints:
@@ -228,6 +247,11 @@ def _is_in_list(found: re.Match[str]) -> bool:
     is_row = before == "\n" and after in "\r\n"
     is_cell = before == "," or (after == "," and further != "" and not further.isspace())
     return is_row or is_cell or before in "[(" or after in "])"
+
+
+def _without_tag(found: re.Match[str]) -> str:
+    """Leave the space of "seven <b>million</b>" as it is."""
+    return "" if found.string[max(found.start() - 1, 0) : found.start()] == " " else " "
 
 
 def _unescaped(found: re.Match[str]) -> str:

@@ -59,7 +59,7 @@ func NewAttachment(daemon string, options ...AttachOption) (*Attachment, error) 
 		return nil, err
 	}
 	if s.maxInFlight < 0 {
-		return nil, fmt.Errorf("WithMaxInFlight got %d; it must be at least 1", s.maxInFlight)
+		return nil, notServable("WithMaxInFlight got %d; it must be at least 1", s.maxInFlight)
 	}
 	// Never more than run and wait here, or the daemon would be refused.
 	most := min(host.totalLimit(), math.MaxInt32/(1+queueFactor)) * (1 + queueFactor)

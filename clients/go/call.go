@@ -1,6 +1,10 @@
 package cbench
 
-import "context"
+import (
+	"context"
+
+	"google.golang.org/grpc/metadata"
+)
 
 // Call is what user code may know about the call it answers, besides its context.
 type Call struct {
@@ -11,6 +15,9 @@ type Call struct {
 	// Instruction is what the dataset asks of whoever answers: the task, its labels and the
 	// form of an answer. It may be empty, and counts in no token ratio.
 	Instruction string
+	// Traceparent is the W3C trace context of the call, for the spans that user code
+	// makes. Empty means that nobody traces it.
+	Traceparent string
 }
 
 type callKey struct{}
@@ -22,5 +29,24 @@ func CallOf(ctx context.Context) Call {
 }
 
 func withCall(ctx context.Context, call Call) context.Context {
+	call.Traceparent = traceparentOf(ctx)
 	return context.WithValue(ctx, callKey{}, call)
+}
+
+type traceKey struct{}
+
+// withTraceparent notes the trace context of one call of a stream, whose
+// metadata all calls share.
+func withTraceparent(ctx context.Context, traceparent string) context.Context {
+	return context.WithValue(ctx, traceKey{}, traceparent)
+}
+
+func traceparentOf(ctx context.Context) string {
+	if traceparent, isStreamed := ctx.Value(traceKey{}).(string); isStreamed {
+		return traceparent
+	}
+	if told := metadata.ValueFromIncomingContext(ctx, "traceparent"); len(told) > 0 {
+		return told[0]
+	}
+	return ""
 }

@@ -3,6 +3,7 @@ package cbench
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"iter"
 	"sync/atomic"
 	"time"
@@ -21,10 +22,13 @@ const uploadBytes = 1 << 20
 // Runs, rows and events are the protocol's own messages. It may be shared by
 // goroutines.
 //
-// Errors are a [*RefusedError] for what the daemon declines and an
-// [*UnreachableError] if it cannot be reached.
+// Errors are a [*RefusedError] for what the daemon declines, a wrong token included, an
+// [*UnreachableError] if it cannot be reached or does not answer in time, and
+// [context.Canceled] if the caller's context was cancelled. [errors.Is] finds
+// [context.DeadlineExceeded], [status.Code] the gRPC code, [Reason] the reason.
 type Client struct {
 	target      string
+	hasToken    bool
 	timeout     time.Duration
 	connection  *grpc.ClientConn
 	bench       pb.BenchClient
@@ -44,7 +48,7 @@ func NewClient(target string, options ...ClientOption) (*Client, error) {
 		return nil, err
 	}
 	return &Client{
-		target: target, timeout: s.timeout, connection: connection,
+		target: target, hasToken: s.token != "", timeout: s.timeout, connection: connection,
 		bench: pb.NewBenchClient(connection), evaluator: pb.NewEvaluatorClient(connection),
 	}, nil
 }
@@ -56,24 +60,25 @@ func (c *Client) Close() error { return c.connection.Close() }
 //
 // A lost connection is resumed where it broke, until ctx ends: every
 // stored event comes once and in order. Leaving the loop does not stop the run.
-func (c *Client) Evaluate(ctx context.Context, spec *pb.RunSpec, options ...FollowOption) iter.Seq2[*pb.RunEvent, error] {
-	f := newFollower(c, options)
-	f.spec = spec
-	if f.requestID == "" {
-		f.requestID = rand.Text()
+func (c *Client) Evaluate(ctx context.Context, spec *pb.RunSpec, options ...EvaluateOption) iter.Seq2[*pb.RunEvent, error] {
+	f := &follower{client: c, spec: spec, requestID: rand.Text()}
+	for _, option := range options {
+		option.applyToEvaluate(f)
 	}
 	return f.events(ctx)
 }
 
 // Watch follows a run to its end; otherwise as [Client.Evaluate].
-func (c *Client) Watch(ctx context.Context, runID string, options ...FollowOption) iter.Seq2[*pb.RunEvent, error] {
-	f := newFollower(c, options)
-	f.runID = runID
+func (c *Client) Watch(ctx context.Context, runID string, options ...WatchOption) iter.Seq2[*pb.RunEvent, error] {
+	f := &follower{client: c, runID: runID}
+	for _, option := range options {
+		option.applyToWatch(f)
+	}
 	return f.events(ctx)
 }
 
 // Start starts a run, and returns its id without following it.
-func (c *Client) Start(ctx context.Context, spec *pb.RunSpec, options ...FollowOption) (string, error) {
+func (c *Client) Start(ctx context.Context, spec *pb.RunSpec, options ...EvaluateOption) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	for event, err := range c.Evaluate(ctx, spec, append(options, OmitRows())...) {
@@ -148,6 +153,13 @@ func (c *Client) Cancel(ctx context.Context, runID string) (*pb.Run, error) {
 // Resume resumes a cancelled or failed run where it stopped.
 func (c *Client) Resume(ctx context.Context, runID string) (*pb.Run, error) {
 	response, err := request(ctx, c, c.bench.ResumeRun, &pb.ResumeRunRequest{RunId: runID})
+	return response.GetRun(), err
+}
+
+// ResumeWithBudget resumes a run that may now cost so many US dollars in all, in the place of the
+// budget it had.
+func (c *Client) ResumeWithBudget(ctx context.Context, runID string, usd float64) (*pb.Run, error) {
+	response, err := request(ctx, c, c.bench.ResumeRun, &pb.ResumeRunRequest{RunId: runID, BudgetUsd: &usd})
 	return response.GetRun(), err
 }
 
@@ -230,11 +242,14 @@ func (c *Client) Components(ctx context.Context) (*pb.ListComponentsResponse, er
 func request[Q, P any](
 	ctx context.Context, c *Client, method func(context.Context, Q, ...grpc.CallOption) (P, error), message Q,
 ) (P, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	bounded, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	var trailer metadata.MD
-	response, err := method(ctx, message, grpc.Trailer(&trailer))
+	response, err := method(bounded, message, grpc.Trailer(&trailer))
 	if err != nil {
+		if errors.Is(ctx.Err(), context.Canceled) {
+			return response, ctx.Err()
+		}
 		return response, c.explained(err, trailer)
 	}
 	c.hasAnswered.Store(true)

@@ -138,6 +138,32 @@ func TestARefusalHasTheDaemonsReason(t *testing.T) {
 	}
 }
 
+// locked is a daemon that lets nobody in.
+type locked struct{ pb.UnimplementedBenchServer }
+
+func (locked) GetRun(context.Context, *pb.GetRunRequest) (*pb.GetRunResponse, error) {
+	return nil, status.Error(codes.Unauthenticated, "a bearer token is needed. Pass --token")
+}
+
+func TestATokenThatDoesNotDoIsARefusal(t *testing.T) {
+	client := clientOf(t, locked{})
+	for hasToken, told := range map[bool]string{false: "none was given. Pass WithToken.", true: "refused the token"} {
+		client.hasToken = hasToken
+		var refused *RefusedError
+		_, err := client.Get(within(t), "r")
+		if !errors.As(err, &refused) || refused.Reason != "UNAUTHENTICATED" || !strings.Contains(err.Error(), told) {
+			t.Errorf("got %v", err)
+		}
+		if status.Code(err) != codes.Unauthenticated {
+			t.Errorf("got %v", status.Code(err))
+		}
+	}
+	var insecure *InsecureTokenError
+	if _, err := NewClient("bench.example.org:50051", WithToken("secret")); !errors.As(err, &insecure) {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestADaemonThatIsNotThereIsNotWaitedFor(t *testing.T) {
 	address := heldAddress(t)
 	client, err := NewClient(address)

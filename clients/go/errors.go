@@ -1,6 +1,7 @@
 package cbench
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -22,6 +23,50 @@ type RefusedError struct {
 
 func (e *RefusedError) Error() string { return e.Message }
 
+// GRPCStatus is what [status.FromError] and [status.Code] find.
+func (e *RefusedError) GRPCStatus() *status.Status { return status.New(e.Code, e.Message) }
+
+// NotServableError says what a component lacks to be served.
+type NotServableError struct {
+	// Message is for a person.
+	Message string
+}
+
+func (e *NotServableError) Error() string { return e.Message }
+
+// notServable makes a [*NotServableError] in a sentence.
+func notServable(format string, arguments ...any) error {
+	return &NotServableError{fmt.Sprintf(format, arguments...)}
+}
+
+// CannotServeError says why an address cannot be served on, or not with that certificate and key.
+type CannotServeError struct {
+	// Message is for a person.
+	Message string
+	cause   error
+}
+
+func (e *CannotServeError) Error() string { return e.Message }
+
+// Unwrap returns the error of the operating system, if there is one.
+func (e *CannotServeError) Unwrap() error { return e.cause }
+
+// cannotServe makes a [*CannotServeError] in a sentence, with the error it may wrap by %w.
+func cannotServe(format string, arguments ...any) error {
+	told := fmt.Errorf(format, arguments...)
+	return &CannotServeError{told.Error(), errors.Unwrap(told)}
+}
+
+// InsecureTokenError says that a token would travel in the clear.
+type InsecureTokenError struct {
+	// Target is the address to dial.
+	Target string
+}
+
+func (e *InsecureTokenError) Error() string {
+	return fmt.Sprintf("a token for %s would travel unencrypted over the network; pass WithTLS", e.Target)
+}
+
 // UnreachableError says that no daemon answers at an address, or not in our protocol.
 type UnreachableError struct {
 	// Target is the address dialled.
@@ -36,6 +81,46 @@ func (e *UnreachableError) Error() string {
 
 // Unwrap returns the gRPC error.
 func (e *UnreachableError) Unwrap() error { return e.cause }
+
+// Is lets [errors.Is] find [context.DeadlineExceeded] where time ran out: the
+// caller's, or that of [WithTimeout].
+func (e *UnreachableError) Is(target error) bool {
+	return target == context.DeadlineExceeded && status.Code(e.cause) == codes.DeadlineExceeded
+}
+
+// GRPCStatus is what [status.FromError] and [status.Code] find.
+func (e *UnreachableError) GRPCStatus() *status.Status { return status.Convert(e.cause) }
+
+// Reason returns the stable UPPER_SNAKE_CASE identifier of an error of this
+// package, the same in every SDK; "" for any other error.
+func Reason(err error) string {
+	var (
+		refused     *RefusedError
+		failure     *Failure
+		unreachable *UnreachableError
+		unencodable *UnencodableError
+		notServable *NotServableError
+		cannotServe *CannotServeError
+		insecure    *InsecureTokenError
+	)
+	switch {
+	case errors.As(err, &refused):
+		return refused.Reason
+	case errors.As(err, &failure):
+		return failure.Reason
+	case errors.As(err, &unreachable):
+		return "UNREACHABLE"
+	case errors.As(err, &unencodable):
+		return "UNENCODABLE_VALUE"
+	case errors.As(err, &notServable):
+		return "NOT_SERVABLE"
+	case errors.As(err, &cannotServe):
+		return "CANNOT_SERVE"
+	case errors.As(err, &insecure):
+		return "INSECURE_TOKEN"
+	}
+	return ""
+}
 
 // explained reads the status of a request to a daemon.
 func (c *Client) explained(err error, trailer metadata.MD) error {
@@ -53,13 +138,16 @@ func (c *Client) explained(err error, trailer metadata.MD) error {
 	reason := codeName(told.Code())
 	if named := trailer.Get("cbench-reason"); len(named) > 0 {
 		reason = named[0]
+	} else if told.Code() == codes.Unimplemented {
+		// A gRPC server, and no daemon.
+		return &UnreachableError{Target: c.target, cause: err}
 	}
 	message := told.Message()
-	switch told.Code() {
-	case codes.Unauthenticated:
-		message = fmt.Sprintf("%s wants a token, and the one given does not do: %s. Pass WithToken.", c.target, message)
-	case codes.Unimplemented:
-		message = fmt.Sprintf("%s does not offer this; is it a cbench-server? %s", c.target, message)
+	if told.Code() == codes.Unauthenticated {
+		message = c.target + " wants a token and none was given. Pass WithToken."
+		if c.hasToken {
+			message = c.target + " refused the token it was given. Check the token."
+		}
 	}
 	return &RefusedError{Code: told.Code(), Reason: reason, Message: message}
 }

@@ -30,8 +30,18 @@ type Evaluator struct {
 	Scores []ScoreInfo
 	// RequiredFields are those read from the original example.
 	RequiredFields []string
-	// TakesOptions says that Score reads [Call].Options. Without it a call with
-	// options is refused.
+	// Options declares the options taken, by a struct whose values are the
+	// defaults: Settings{Ratio: 0.5}, with
+	//
+	//	Ratio float64 `help:"The share to keep." min:"0" max:"1"`
+	//
+	// They are checked before a run, shown by `cbench evaluators`, and read with
+	// [OptionsOf]. Further tags are option:"name", enum:"low,high" and
+	// required:"true"; option:"*" is a map for any others. Nil means that it takes
+	// none, unless TakesOptions is set.
+	Options any
+	// TakesOptions says that Score reads [Call].Options, whatever they are. Without it and
+	// without Options a call with options is refused.
 	TakesOptions bool
 	// MaxConcurrency is how many calls may run at once. Zero means that the
 	// daemon decides, up to 256.
@@ -63,24 +73,36 @@ type Assessment struct {
 
 func (e Evaluator) addTo(host *host) error {
 	if !evaluatorName.MatchString(e.Name) {
-		return fmt.Errorf("an evaluator has the name %q; a name is made of lowercase letters, digits and dashes", e.Name)
+		return notServable("an evaluator has the name %q; a name is made of lowercase letters, digits and dashes", e.Name)
 	}
 	if err := checkConcurrency(e.Name, e.MaxConcurrency); err != nil {
 		return err
 	}
 	if e.Score == nil {
-		return fmt.Errorf("evaluator %q has no Score", e.Name)
+		return notServable("evaluator %q has no Score", e.Name)
 	}
 	info := &pb.EvaluatorInfo{
 		Name: e.Name, Version: e.Version, Description: e.Description, RequiredFields: e.RequiredFields,
 		MaxConcurrency: stated(e.MaxConcurrency),
 	}
 	for _, score := range e.Scores {
+		direction := pb.ScoreDirection_SCORE_DIRECTION_HIGHER_IS_BETTER
+		if score.LowerIsBetter {
+			direction = pb.ScoreDirection_SCORE_DIRECTION_LOWER_IS_BETTER
+		}
 		info.Scores = append(info.Scores, &pb.ScoreInfo{
-			Name: score.Name, Description: score.Description, HigherIsBetter: !score.LowerIsBetter,
+			Name: score.Name, Description: score.Description, HigherIsBetter: !score.LowerIsBetter, Direction: direction,
 		})
 	}
-	served := &servedEvaluator{newOffer(e.Name, OriginEvaluator, e.MaxConcurrency), e, info}
+	if e.Options == nil && !e.TakesOptions {
+		e.Options = struct{}{}
+	}
+	declared, err := declare(e.Name, e.Options)
+	if err != nil {
+		return err
+	}
+	info.DeclaredOptions = declared.announced()
+	served := &servedEvaluator{newOffer(e.Name, OriginEvaluator, e.MaxConcurrency), e, info, declared}
 	return host.evaluators.add("evaluator", e.Name, served)
 }
 
@@ -88,6 +110,7 @@ type servedEvaluator struct {
 	*offer
 	evaluator Evaluator
 	info      *pb.EvaluatorInfo
+	declared  *declared
 }
 
 func (e *servedEvaluator) score(ctx context.Context, callID string, request *pb.ScoreRequest) (proto.Message, error) {
@@ -103,9 +126,12 @@ func (e *servedEvaluator) score(ctx context.Context, callID string, request *pb.
 	if err != nil {
 		return nil, invalid(err, OriginEvaluator)
 	}
-	if len(options) > 0 && !e.evaluator.TakesOptions {
+	if len(options) > 0 && e.declared.takesNone() {
 		names := strings.Join(slices.Sorted(maps.Keys(options)), ", ")
 		return nil, invalid(fmt.Errorf("evaluator %q takes no options, and got: %s", e.evaluator.Name, names), OriginEvaluator)
+	}
+	if ctx, err = e.declared.into(ctx, options); err != nil {
+		return nil, invalid(err, OriginEvaluator)
 	}
 	assessment, err := e.evaluator.Score(withCall(ctx, Call{ID: callID, Options: options}), original, processed)
 	if err != nil {

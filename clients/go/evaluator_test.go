@@ -63,7 +63,8 @@ func TestAnEvaluatorAnnouncesItsScores(t *testing.T) {
 	limit := int32(3)
 	want := &pb.EvaluatorInfo{
 		Name: "length", Version: "2", Description: "Compares lengths.", MaxConcurrency: &limit,
-		Scores: []*pb.ScoreInfo{{Name: "difference", HigherIsBetter: false}}, RequiredFields: []string{"answer"},
+		Scores:         []*pb.ScoreInfo{{Name: "difference", Direction: pb.ScoreDirection_SCORE_DIRECTION_LOWER_IS_BETTER}},
+		RequiredFields: []string{"answer"}, DeclaredOptions: &pb.DeclaredOptions{},
 	}
 	if !proto.Equal(response.GetEvaluators()[0], want) || response.GetSdk() != "cbench-go/0.1.0" {
 		t.Errorf("got %v", response)

@@ -17,12 +17,29 @@ const (
 	followDelayMax = 2 * time.Second
 )
 
-// FollowOption configures how a run is followed.
+// EvaluateOption configures [Client.Evaluate] and [Client.Start].
+type EvaluateOption interface{ applyToEvaluate(*follower) }
+
+// WatchOption configures [Client.Watch].
+type WatchOption interface{ applyToWatch(*follower) }
+
+// FollowOption configures all three.
 type FollowOption func(*follower)
 
-// After skips events up to and including a sequence. Only for [Client.Watch].
-func After(sequence int64) FollowOption {
-	return func(f *follower) { f.last = sequence }
+func (o FollowOption) applyToEvaluate(f *follower) { o(f) }
+func (o FollowOption) applyToWatch(f *follower)    { o(f) }
+
+type watchOption func(*follower)
+
+func (o watchOption) applyToWatch(f *follower) { o(f) }
+
+type evaluateOption func(*follower)
+
+func (o evaluateOption) applyToEvaluate(f *follower) { o(f) }
+
+// After skips events up to and including a sequence.
+func After(sequence int64) WatchOption {
+	return watchOption(func(f *follower) { f.last = sequence })
 }
 
 // OmitRows leaves rows out of the events.
@@ -30,15 +47,15 @@ func OmitRows() FollowOption {
 	return func(f *follower) { f.omitRows = true }
 }
 
-// IncludeProcessed lets rows carry what the system returned. Only for [Client.Watch].
-func IncludeProcessed() FollowOption {
-	return func(f *follower) { f.includeProcessed = true }
+// IncludeProcessed lets rows carry what the system returned.
+func IncludeProcessed() WatchOption {
+	return watchOption(func(f *follower) { f.includeProcessed = true })
 }
 
 // RequestID makes starting safe to repeat: the same id and spec give the same
 // run. The default is a random one.
-func RequestID(id string) FollowOption {
-	return func(f *follower) { f.requestID = id }
+func RequestID(id string) EvaluateOption {
+	return evaluateOption(func(f *follower) { f.requestID = id })
 }
 
 // ReconnectFor bounds how long the daemon may be away. By default there is no limit.
@@ -57,14 +74,6 @@ type follower struct {
 	includeProcessed bool
 	reconnectFor     time.Duration
 	hasFinished      bool
-}
-
-func newFollower(client *Client, options []FollowOption) *follower {
-	f := &follower{client: client}
-	for _, option := range options {
-		option(f)
-	}
-	return f
 }
 
 // eventStream is a stream of either method, message by message.
@@ -134,6 +143,10 @@ func (f *follower) stream(ctx context.Context, take func(*pb.RunEvent) bool) err
 			return f.client.explained(err, stream.trailer())
 		}
 		for _, event := range events {
+			// What arrived before the reader gave up is not wanted any more.
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
 			if f.isNew(event) && !take(event) {
 				return errLeft
 			}

@@ -2,7 +2,6 @@ package cbench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -39,7 +38,7 @@ type named[T any] struct {
 
 func (n *named[T]) add(kind, name string, component T) error {
 	if _, taken := n.byName[name]; taken {
-		return fmt.Errorf("two %ss are called %q; names must differ", kind, name)
+		return notServable("two %ss are called %q; names must differ", kind, name)
 	}
 	if n.byName == nil {
 		n.byName = map[string]T{}
@@ -86,7 +85,7 @@ func newHost(components []Component) (*host, error) {
 		}
 	}
 	if len(host.offers()) == 0 {
-		return nil, errors.New("there is nothing to serve; pass at least one System, MemorySystem or Evaluator")
+		return nil, notServable("there is nothing to serve; pass at least one System, MemorySystem or Evaluator")
 	}
 	return host, nil
 }
@@ -223,14 +222,14 @@ func (h *host) run(ctx context.Context, callID string, request proto.Message) (p
 func checkSystem(name string, maxConcurrency int) error {
 	length := utf8.RuneCountInString(name)
 	if length == 0 || length > 200 || strings.Contains(name, "/") || !utf8.ValidString(name) {
-		return fmt.Errorf("a system has the name %q; a name is 1 to 200 characters without '/'", name)
+		return notServable("a system has the name %q; a name is 1 to 200 characters without '/'", name)
 	}
 	return checkConcurrency(name, maxConcurrency)
 }
 
 func checkConcurrency(name string, maxConcurrency int) error {
 	if maxConcurrency < 0 || maxConcurrency > math.MaxInt32 {
-		return fmt.Errorf("%q has MaxConcurrency %d; it must be at least 1, or 0 for no statement", name, maxConcurrency)
+		return notServable("%q has MaxConcurrency %d; it must be at least 1, or 0 for no statement", name, maxConcurrency)
 	}
 	return nil
 }

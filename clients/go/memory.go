@@ -2,7 +2,6 @@ package cbench
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
@@ -28,6 +27,16 @@ type MemorySystem struct {
 	// MaxConcurrency is how many calls may run at once. Zero means that the
 	// daemon decides, up to 256.
 	MaxConcurrency int
+	// Options declares the options taken, by a struct whose values are the
+	// defaults: Settings{Ratio: 0.5}, with
+	//
+	//	Ratio float64 `help:"The share to keep." min:"0" max:"1"`
+	//
+	// They are checked before a run, shown by `cbench systems`, and read with
+	// [OptionsOf]. Further tags are option:"name", enum:"low,high" and
+	// required:"true"; option:"*" is a map for any others. Nil means that it takes
+	// none.
+	Options any
 	// New makes the memory of one scope, when the scope is first used and after
 	// it was reset. Scopes do not see each other.
 	New func(ctx context.Context, scope string) (Memory, error)
@@ -66,7 +75,7 @@ type Query struct {
 type Answer struct {
 	// Response is the answer; empty where the system only retrieves.
 	Response string
-	// Context is what was retrieved to answer from; nil if the system does not say.
+	// Context is what was retrieved to answer from, see [Text]; nil if the system does not say.
 	Context *string
 	// ContextTokens counts the tokens of that context.
 	ContextTokens *int64
@@ -85,21 +94,29 @@ func (m MemorySystem) addTo(host *host) error {
 		return err
 	}
 	if m.New == nil {
-		return fmt.Errorf("memory system %q has no New", m.Name)
+		return notServable("memory system %q has no New", m.Name)
 	}
+	declared, err := declare(m.Name, m.Options)
+	if err != nil {
+		return err
+	}
+	info := systemInfo(m.Name, m.Version, m.Description, m.MaxConcurrency)
+	info.DeclaredOptions = declared.announced()
 	served := &servedMemory{
-		offer:  newOffer(m.Name, OriginSystem, m.MaxConcurrency),
-		system: m,
-		info:   systemInfo(m.Name, m.Version, m.Description, m.MaxConcurrency),
-		scopes: map[string]*scope{},
+		offer:    newOffer(m.Name, OriginSystem, m.MaxConcurrency),
+		system:   m,
+		info:     info,
+		declared: declared,
+		scopes:   map[string]*scope{},
 	}
 	return host.memories.add("memory system", m.Name, served)
 }
 
 type servedMemory struct {
 	*offer
-	system MemorySystem
-	info   *pb.SystemInfo
+	system   MemorySystem
+	info     *pb.SystemInfo
+	declared *declared
 
 	mu     sync.Mutex
 	scopes map[string]*scope
@@ -166,7 +183,7 @@ func (m *servedMemory) reset(ctx context.Context, request *pb.ResetRequest) (pro
 		return nil, err
 	}
 	defer leave()
-	ctx = withCall(ctx, Call{})
+	ctx = withCall(m.declared.byDefault(ctx), Call{})
 	memory, err := m.memoryOf(ctx, request.GetScope(), entered)
 	if err != nil {
 		return nil, err
@@ -193,7 +210,11 @@ func (m *servedMemory) ingest(ctx context.Context, request *pb.IngestRequest) (p
 	if earlier := entered.ingested[id]; earlier != nil {
 		return earlier, nil
 	}
-	ctx = withCall(ctx, Call{ID: id})
+	ctx, options, err := m.optionsOf(ctx, request.GetOptions())
+	if err != nil {
+		return nil, err
+	}
+	ctx = withCall(ctx, Call{ID: id, Options: options})
 	memory, err := m.memoryOf(ctx, request.GetScope(), entered)
 	if err != nil {
 		return nil, err
@@ -213,13 +234,30 @@ func (m *servedMemory) ingest(ctx context.Context, request *pb.IngestRequest) (p
 	return response, nil
 }
 
+func (m *servedMemory) optionsOf(
+	ctx context.Context, given map[string]*pb.Value,
+) (context.Context, map[string]any, error) {
+	options, err := decodeFields(given, "options.", 0)
+	if err == nil {
+		ctx, err = m.declared.into(ctx, options)
+	}
+	if err != nil {
+		return ctx, nil, invalid(err, OriginSystem)
+	}
+	return ctx, options, nil
+}
+
 func (m *servedMemory) query(ctx context.Context, request *pb.QueryRequest) (proto.Message, error) {
 	entered, leave, err := m.enter(ctx, request.GetScope(), 1)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	ctx = withCall(ctx, Call{ID: request.GetCallId(), Instruction: request.GetInstruction()})
+	ctx, options, err := m.optionsOf(ctx, request.GetOptions())
+	if err != nil {
+		return nil, err
+	}
+	ctx = withCall(ctx, Call{ID: request.GetCallId(), Options: options, Instruction: request.GetInstruction()})
 	memory, err := m.memoryOf(ctx, request.GetScope(), entered)
 	if err != nil {
 		return nil, err

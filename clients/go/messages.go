@@ -42,8 +42,11 @@ type Usage struct {
 	ComputeTime time.Duration
 }
 
-// Tokens returns a pointer to a count, for [Usage].
+// Tokens returns a pointer to a count, for [Usage] and [Answer].
 func Tokens(count int64) *int64 { return &count }
+
+// Text returns a pointer to a text, for [Answer].Context.
+func Text(text string) *string { return &text }
 
 // Dollars returns a pointer to an amount, for [Usage].
 func Dollars(amount float64) *float64 { return &amount }

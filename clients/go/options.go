@@ -61,18 +61,16 @@ func WithUnsafe() ServeOption {
 	return serveOption(func(s *settings) { s.isUnsafe = true })
 }
 
-type drainOption func(*settings)
+// DrainOption configures the end of [Serve], [NewServer], [Attach] and [NewAttachment].
+type DrainOption func(*settings)
 
-func (o drainOption) applyToServe(s *settings)  { o(s) }
-func (o drainOption) applyToAttach(s *settings) { o(s) }
+func (o DrainOption) applyToServe(s *settings)  { o(s) }
+func (o DrainOption) applyToAttach(s *settings) { o(s) }
 
 // WithGrace is how long calls in progress may take to finish at the end. The
 // default is 20 seconds.
-func WithGrace(grace time.Duration) interface {
-	ServeOption
-	AttachOption
-} {
-	return drainOption(func(s *settings) { s.grace = grace })
+func WithGrace(grace time.Duration) DrainOption {
+	return func(s *settings) { s.grace = grace }
 }
 
 type attachOption func(*settings)

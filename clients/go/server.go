@@ -97,8 +97,8 @@ func (s *Server) Shutdown(ctx context.Context) error {
 // calls in progress and returns nil. A second signal ends the process at once.
 //
 // On port 0, or with CBENCH_HANDSHAKE=1 in the environment, one line on stdout
-// says where: `cbench|1|tcp|127.0.0.1:40123`. From then on os.Stdout is
-// os.Stderr, because stdout may no longer be read.
+// says where: `cbench|1|tcp|127.0.0.1:40123`. Until Serve
+// returns, os.Stdout then is os.Stderr, because stdout may no longer be read.
 func Serve(ctx context.Context, options ...ServeOption) error {
 	ctx, stop := endingOnSignals(ctx)
 	defer stop()
@@ -106,7 +106,7 @@ func Serve(ctx context.Context, options ...ServeOption) error {
 	if err != nil {
 		return err
 	}
-	handshake(server.settings.address, server.Address())
+	defer handshake(server.settings.address, server.Address())()
 	fmt.Fprintf(os.Stderr, "serving %s on %s\n", strings.Join(server.Names(), ", "), server.Address())
 	server.Start()
 	select {
@@ -123,9 +123,9 @@ func Serve(ctx context.Context, options ...ServeOption) error {
 }
 
 // Main is [Serve] for a main function: where serving is impossible, it says so
-// and ends the process.
-func Main(options ...ServeOption) {
-	if err := Serve(context.Background(), options...); err != nil {
+// and ends the process. More components may stand among the options.
+func Main(component Component, options ...ServeOption) {
+	if err := Serve(context.Background(), append([]ServeOption{component}, options...)...); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

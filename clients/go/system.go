@@ -25,6 +25,16 @@ type System struct {
 	// MaxConcurrency is how many calls may run at once. Zero means that the
 	// daemon decides, up to 256.
 	MaxConcurrency int
+	// Options declares the options taken, by a struct whose values are the
+	// defaults: Settings{Ratio: 0.5}, with
+	//
+	//	Ratio float64 `help:"The share to keep." min:"0" max:"1"`
+	//
+	// They are checked before a run, shown by `cbench systems`, and read with
+	// [OptionsOf]. Further tags are option:"name", enum:"low,high" and
+	// required:"true"; option:"*" is a map for any others. Nil means that nothing
+	// is said: whatever the run sets is in [Call].Options.
+	Options any
 	// Process transforms one example. What it returns is scored and counted,
 	// whole: a changed "context", a "response", or both.
 	Process func(ctx context.Context, example Example) (Example, error)
@@ -38,21 +48,27 @@ func (s System) addTo(host *host) error {
 		return err
 	}
 	if s.Process == nil {
-		return fmt.Errorf("system %q has no Process", s.Name)
+		return notServable("system %q has no Process", s.Name)
 	}
 	info := systemInfo(s.Name, s.Version, s.Description, s.MaxConcurrency)
 	info.Capabilities = []pb.Capability{pb.Capability_CAPABILITY_STREAM}
 	if s.ProcessConversation != nil {
 		info.Capabilities = append(info.Capabilities, pb.Capability_CAPABILITY_CONVERSATION)
 	}
-	served := &servedSystem{newOffer(s.Name, OriginSystem, s.MaxConcurrency), s, info}
+	declared, err := declare(s.Name, s.Options)
+	if err != nil {
+		return err
+	}
+	info.DeclaredOptions = declared.announced()
+	served := &servedSystem{newOffer(s.Name, OriginSystem, s.MaxConcurrency), s, info, declared}
 	return host.systems.add("system", s.Name, served)
 }
 
 type servedSystem struct {
 	*offer
-	system System
-	info   *pb.SystemInfo
+	system   System
+	info     *pb.SystemInfo
+	declared *declared
 }
 
 func (s *servedSystem) process(ctx context.Context, request *pb.ProcessRequest) (proto.Message, error) {
@@ -62,6 +78,9 @@ func (s *servedSystem) process(ctx context.Context, request *pb.ProcessRequest) 
 	}
 	options, err := decodeFields(request.GetOptions(), "options.", 0)
 	if err != nil {
+		return nil, invalid(err, OriginSystem)
+	}
+	if ctx, err = s.declared.into(ctx, options); err != nil {
 		return nil, invalid(err, OriginSystem)
 	}
 	call := Call{ID: request.GetCallId(), Options: options, Instruction: request.GetInstruction()}
@@ -98,6 +117,9 @@ func (s *servedSystem) converse(ctx context.Context, request *pb.ProcessConversa
 	}
 	options, err := decodeFields(request.GetOptions(), "options.", 0)
 	if err != nil {
+		return nil, invalid(err, OriginSystem)
+	}
+	if ctx, err = s.declared.into(ctx, options); err != nil {
 		return nil, invalid(err, OriginSystem)
 	}
 	call := Call{ID: request.GetCallId(), Options: options, Instruction: request.GetInstruction()}

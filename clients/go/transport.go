@@ -19,16 +19,17 @@ import (
 
 // ServerTLS reads a certificate and its key from PEM files, for [WithTLS].
 // Unless clientCAFile is empty, callers must have a certificate signed by it.
+// The error is a [*CannotServeError].
 func ServerTLS(certFile, keyFile, clientCAFile string) (*tls.Config, error) {
 	certificate, err := tls.LoadX509KeyPair(certFile, keyFile)
 	if err != nil {
-		return nil, fmt.Errorf("cannot use the certificate %s with the key %s: %w", certFile, keyFile, err)
+		return nil, cannotServe("cannot use the certificate %s with the key %s: %w", certFile, keyFile, err)
 	}
 	config := &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
 	if clientCAFile != "" {
 		authorities, err := readAuthorities(clientCAFile)
 		if err != nil {
-			return nil, err
+			return nil, cannotServe("%w", err)
 		}
 		config.ClientCAs, config.ClientAuth = authorities, tls.RequireAndVerifyClientCert
 	}
@@ -72,7 +73,7 @@ func readAuthorities(file string) (*x509.CertPool, error) {
 // dial opens a connection to target; nothing is sent before the first call.
 func dial(target string, s *settings) (*grpc.ClientConn, error) {
 	if s.token != "" && s.tls == nil && !isLoopback(target) {
-		return nil, fmt.Errorf("a token for %s would travel unencrypted over the network; pass WithTLS", target)
+		return nil, &InsecureTokenError{Target: target}
 	}
 	secure := insecure.NewCredentials()
 	if s.tls != nil {

@@ -26,7 +26,9 @@ class RulesOfThumb:
 
 def respond(example: dict[str, Any]) -> str:
     """Choose the rule by the fields of the example and the words of its question."""
-    context, question = example["context"], example.get("question", "")
+    context = example["context"]
+    # Where the context is the question, there is no other.
+    question = example.get("question", context)
     if choices := example.get("choices"):
         return f"The answer is {pick(choices, context + question)}."
     if function := re.search(r"(?:def|function) (\w+)\(", question):

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from cbench_server.registry import load_dataset
+from cbench_server.tokens import count_tokens
 from tests.cli.conftest import Cbench, Serve, complaint, strict
 
 _FILLER = "Nothing else was noted on that day in the harbour, and the clerk went home early. "
@@ -83,3 +85,45 @@ def test_a_memory_run_has_no_such_controls(cbench: Cbench) -> None:
     )
     assert finished.returncode == 2
     assert "--controls" in complaint(finished)
+
+
+def test_summaries_are_held_against_the_beginning_of_the_text(
+    cbench: Cbench, tmp_path: Path
+) -> None:
+    answers = tmp_path / "answers.jsonl"
+    examples = list(load_dataset("mini-summaries"))[:12]
+    # As good as can be, and one missing.
+    lines = [{"id": each["id"], "response": each["answer"]} for each in examples[1:]]
+    answers.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    finished = cbench(
+        *("run", "--predictions", answers, "--name", "written", "--controls", "matched"),
+        *("--dataset", "mini-summaries", "--dataset", "mini-qa", "-n", 12, "--output", "json"),
+    )
+    assert finished.returncode == 0, finished.stderr
+    run = strict(finished.stdout)
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for row in run["rows"]:
+        rows.setdefault(row["system"], []).append(row)
+    assert {name: len(found) for name, found in rows.items()} == {
+        "written": 24,
+        "lead@written": 12,
+        "lead-3": 12,
+    }
+    for row in rows["lead@written"][1:]:
+        assert row["dataset"] == "mini-summaries"
+        example = examples[row["index"]]
+        wanted = count_tokens(example["answer"])
+        assert wanted - 6 <= row["output_tokens"] - count_tokens(example["id"]) <= wanted
+    (note,) = _notes(run)
+    assert note["text"] == (
+        "written is better than the beginning of the text, also at the same length."
+    )
+
+
+def test_the_beginning_of_a_text_is_a_baseline_of_summaries(cbench: Cbench) -> None:
+    finished = cbench(
+        *("run", "--builtin", "lead", "--option", "lead.n=2", "--dataset", "mini-summaries"),
+        *("-n", 5, "--output", "json"),
+    )
+    run = strict(finished.stdout)
+    assert all(row["scores"]["rouge_l_f1"] > 0 for row in run["rows"])

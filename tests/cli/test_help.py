@@ -61,8 +61,20 @@ def test_every_command_leads_somewhere(words: list[str]) -> None:
         "delete": ["x"],
         "show": ["x"],
         "score": ["--evaluator", "x", "a", "b"],
+        "tokens": ["list"],
     }
-    alone = {"runs", "list", "run", "datasets", "evaluators", "metrics", "systems", "doctor"}
+    alone = {
+        "runs",
+        "prune",
+        "list",
+        "run",
+        "try",
+        "datasets",
+        "evaluators",
+        "metrics",
+        "systems",
+        "doctor",
+    }
     last = words[-1]
     rest = filled.get(last, [] if last in alone else ["x"])
     args = parser.parse_args([*words, *(_JUDGE if words == ["judge", "check"] else rest)])

@@ -114,6 +114,18 @@ def test_a_launched_system_that_dies_is_heard_and_started_again(
     assert list(log.parent.iterdir()) == [log]
 
 
+def test_how_a_launched_system_ended_is_kept_with_the_run(cbench: Cbench, tmp_path: Path) -> None:
+    words = shlex.join([sys.executable, str(SYSTEM), "mayfly", str(tmp_path / "spent")])
+    cbench("run", "--dataset", "mini-qa", "-n", "4", "--launch", words, "--wait", "2s")
+    run = strict(cbench("show", "last", "--output", "json").stdout)
+    assert (run["state"], run["failure"]["reason"]) == ("failed", "SYSTEM_GONE")
+    [ended] = [note["text"] for note in run["notes"] if note["code"] == "SYSTEM_ENDED"]
+    assert run["failure"]["message"].endswith(ended)
+    assert re.search(r"system ended with exit code [34].*Its last lines: .*(so short|spent)", ended)
+    # A person reads it once.
+    assert cbench("show", "last").stdout.count(ended) == 1
+
+
 def test_a_resumed_run_launches_its_system_again(
     cbench: Cbench, tmp_path: Path, environment: dict[str, str]
 ) -> None:

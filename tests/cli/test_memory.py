@@ -67,7 +67,7 @@ def test_a_reader_answers_from_the_context_and_is_told_the_date(
     server.say("It was Oslo.", prompt_tokens=7, completion_tokens=3)
     finished = cbench(
         "memory", "run", "--builtin", "bm25", "--reader", server.url, "--dataset", given,
-        "--output", "json", NO_PROXY="*",
+        "--no-anchors", "--output", "json", NO_PROXY="*",
     )  # fmt: skip
     assert finished.returncode == 0, finished.stderr
     rows = {row["example_id"]: row for row in strict(finished.stdout)["rows"]}
@@ -111,11 +111,15 @@ def test_what_a_process_under_launch_remembers_is_asked(cbench: Cbench, given: P
         (["--builtin", "bm26"], 'no memory system "bm26"; did you mean "bm25"?'),
         (["--builtin", "bm25", "--budget", "0"], '"0" is not a whole number of at least 1'),
         (["--builtin", "bm25", "--qa-types", ","], "is not a list of names"),
+        (
+            ["--builtin", "bm25", "--qa-types", "single_hop,nonsense", "-n", "1"],
+            "has no questions of type nonsense; it has: ",
+        ),
         (["--proxy", "http://x"], 'unknown flag "--proxy"'),
         (["--builtin", "bm25", "--option", "k=0"], "k is 0; it is how many turns to return"),
         ([], "--attached or --launch. For example: --builtin bm25"),
     ],
-    ids=["name", "budget", "types", "proxy", "option", "none"],
+    ids=["name", "budget", "types", "type", "proxy", "option", "none"],
 )
 def test_a_mistake_is_one_line_with_the_way_out(
     cbench: Cbench, given: Path, words: list[str], expected: str
@@ -154,4 +158,6 @@ def test_a_key_is_not_sent_through_a_daemon(cbench: Cbench) -> None:
 def test_a_memory_system_of_another_project_is_no_name_here(cbench: Cbench) -> None:
     finished = cbench("memory", "--system", "mem0", "--dataset", "mini-memory")
     assert finished.returncode == 2
-    assert 'no memory system "mem0". Known: bm25, full-history, last-n.' in complaint(finished)
+    assert 'no memory system "mem0". Known: bm25, full-history, last-n, no-context.' in complaint(
+        finished
+    )

@@ -31,7 +31,9 @@ def asked(server: ModelServer) -> list[str]:
 
 
 def read_run(cbench: Cbench, server: ModelServer, *flags: object) -> dict[str, Any]:
-    done = cbench("run", "--reader", server.url, "--model", "m", "--output", "json", *flags)
+    done = cbench(
+        *("run", "--reader", server.url, "--no-anchors", "--model", "m", "--output", "json"), *flags
+    )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

@@ -101,3 +101,22 @@ def test_a_score_won_by_saying_everything_is_said_to_be(
     exported = cbench("export", "last", "--format", "jsonl").stdout
     marks = [strict(line).get("marks", []) for line in exported.splitlines()]
     assert marks == [[]] * 4, "f1 counts there, by which it did not pay"
+
+
+def test_a_score_won_by_keeping_every_name_is_said_to_be(cbench: Cbench, tmp_path: Path) -> None:
+    text = (
+        "Last winter Anna Berg moved from Oslo to Porto with Carl Lund, where they built wooden "
+        "clocks for Maria Sousa and her sisters, who sold them in small shops near the harbour."
+    )
+    names = "Anna Berg, Oslo, Porto, Carl Lund, Maria Sousa"
+    told = [{"id": 1, "context": text, "question": "Who came along?", "answer": "Carl Lund"}]
+    dataset = write(tmp_path / "moves.jsonl", told)
+    words = ["--dataset", dataset]
+    for name, context in (("names", names), ("first-words", text[:90])):
+        words += [
+            "--predictions",
+            write(tmp_path / f"{name}.jsonl", [{"id": 1, "context": context}]),
+        ]
+    finished = cbench("run", *words)
+    said = [line for line in finished.stdout.splitlines() if "contexts are names" in line]
+    assert [line.partition(":")[0] for line in said] == ["names"]

@@ -215,3 +215,36 @@ def test_an_imported_module_brings_evaluators_and_metrics(cbench: Cbench) -> Non
     )
     assert finished.returncode == 0, finished.stderr
     assert finished.stdout.splitlines()[0].split() == ["System", "longest", "Failed"]
+
+
+def test_a_file_without_references_is_said_to_be_before_the_first_call(
+    cbench: Cbench, tmp_path: Path
+) -> None:
+    given = tmp_path / "bare.jsonl"
+    given.write_text('{"id": 1, "context": "Paris is nice"}\n')
+    finished = cbench("run", "--builtin", "truncate-tail", "--dataset", given, "--output", "json")
+    [note] = [note for note in strict(finished.stdout)["notes"] if note["code"] == "NO_REFERENCES"]
+    assert note["dataset"] == "bare"
+    assert note["text"].startswith('No headline score: no example of "bare" has what f1')
+    told = finished.stderr.splitlines()
+    assert told.index(f"note: {note['text']}") < told.index("truncate-tail 1/1")
+    # It is as true of the answers when they are scored again, until references come.
+    again = strict(cbench("rescore", "last", "--output", "json").stdout)
+    assert note in again["notes"]
+    references = tmp_path / "references.jsonl"
+    references.write_text('{"id": 1, "answer": "Paris"}\n')
+    words = ["rescore", "last", "--references", references, "--output", "json"]
+    assert note not in strict(cbench(*words).stdout)["notes"]
+
+
+def test_what_gave_nothing_though_it_was_asked_for_is_said(cbench: Cbench) -> None:
+    """An evaluator that had nothing to score, and a metric whose values are none."""
+    words = ["--builtin", "identity", "--dataset", "mini-qa", "-n", "2", "--import", "registers"]
+    asked = ["--evaluator", "multiple-choice", "--metric", "mean-score", "--metric", "careless"]
+    finished = cbench("run", *words, *asked, PYTHONPATH=str(PROGRAMS))
+    assert finished.returncode == 0, finished.stderr
+    assert "multiple-choice scored no row: there was nothing to score" in finished.stdout
+    [said] = [line for line in finished.stdout.splitlines() if line.startswith("Metric")]
+    assert said.startswith('Metric "careless" lacks values: ')
+    assert 'as "verdict"' in said
+    assert 'as "rows"' in said

@@ -56,7 +56,9 @@ def test_a_pair_that_cannot_be_scored_is_bad_input(
     ],
 )
 def test_components_are_listed(cbench: Cbench, command: str, name: str) -> None:
-    assert name in {line.split(" ")[0] for line in cbench(command).stdout.splitlines()}
+    lines = cbench(command).stdout.splitlines()
+    assert name in {line.split(" ")[0] for line in lines}
+    assert max(map(len, lines)) <= 180
     document = strict(cbench(command, "--output", "json").stdout)
     [entry] = [entry for entry in document if entry["name"] == name]
     assert entry["description"]

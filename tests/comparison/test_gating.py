@@ -4,6 +4,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from cbench_server.comparison.gate import Check, check, to_junit
 from cbench_server.comparison.policies import parse_policy, read_policies
@@ -105,7 +106,27 @@ def test_the_intervals_end_decides_about_a_score(make_rows: MakeRows) -> None:
     )
     assert [each.verdict for each in found] == ["passed", "not shown", "failed", "passed"]
     assert "the interval's lower end must be at least 0.600" in found[1].explanation
-    assert "Too few examples" in found[1].explanation
+    assert found[1].explanation.endswith("Too few examples to tell: take more.")
+
+
+def test_what_is_not_shown_comes_with_the_policy_that_would_pass(make_rows: MakeRows) -> None:
+    scores = np.random.default_rng(1).normal(0.6, 0.1, 100)
+    rows = make_rows("a", scores)
+    timed = [replace(row, latency=0.001 * place, alone=True) for place, row in enumerate(rows)]
+    for given, policy, way_out in (
+        (rows, "f1 at least 0.59", "Too few examples to tell: take more"),
+        (
+            timed[:30],
+            "p95 latency at most 1s",
+            "So few rows leave the interval open; it takes 110: run with --timed-rows 110 on as "
+            "many examples",
+        ),
+    ):
+        [found] = verdicts(Measures(given), policy)
+        assert found.verdict == "not shown"
+        rest = f', or let the value itself decide: "{policy} as measured".'
+        assert found.explanation.endswith(way_out + rest)
+        assert verdicts(Measures(given), f"{policy} as measured")[0].verdict == "passed"
 
 
 def test_not_worse_needs_an_interval_above_the_margin(make_rows: MakeRows) -> None:
@@ -151,7 +172,7 @@ def test_no_failure_among_few_rows_does_not_show_that_there_are_none(make_rows: 
     measures = Measures(make_rows("a", [0.5] * 50))
     bound, value = verdicts(measures, "failures at most 1%", "failures at most 1% as measured")
     assert (bound.verdict, value.verdict) == ("not shown", "passed")
-    assert 'end the policy with "as measured"' in bound.explanation
+    assert '"failures at most 1% as measured"' in bound.explanation
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from fnmatch import fnmatchcase
 
 TABLE: dict[str, tuple[str, ...]] = {
+    "garbage-is-deadly": ("system/bare/survives-*",),
     "nobody-looks-at-the-clock": (
         "system/*/call/handler-time",
         "system/*/conversation/handler-time",
@@ -48,9 +49,16 @@ TABLE: dict[str, tuple[str, ...]] = {
         "system/*/determinism",
     ),
     "descriptions-change": ("system/describe/repeatable",),
-    "descriptions-lie": ("system/describe/*", "memory/describe/*", "evaluator/describe/*"),
+    "declarations-lie": ("*/describe/options", "evaluator/describe/directions"),
+    "descriptions-lie": (
+        "system/describe/*",
+        "memory/describe/*",
+        "evaluator/describe/*",
+        "*/bare/describes",
+    ),
     "any-name-will-do": (
         "*/names/unknown",
+        "*/bare/unknown-name",
         "*/names/unknown-lists-what-is-served",
         "*/names/empty-of-several",
     ),
@@ -103,10 +111,14 @@ TABLE: dict[str, tuple[str, ...]] = {
         "memory/*/query/side-by-side",
         "attach/calls/every-kind-at-once",
     ),
-    "half-close-drops-calls": ("*/half-close/answers-first", "*/half-close/waits-for-user-code"),
+    "half-close-drops-calls": (
+        "*/half-close/answers-first",
+        "*/half-close/waits-for-user-code",
+        "*/bare/stream-answers",
+    ),
     "half-close-is-ignored": ("*/half-close/nothing-sent",),
     "cancelled-calls-are-answered": ("*/half-close/cancelled-call-has-no-outcome",),
-    "unknown-cancellations-break": ("*/cancel/unknown-id",),
+    "unknown-cancellations-break": ("*/cancel/unknown-id", "*/bare/stream-unknown-cancel"),
     "replies-travel-in-one-message": ("*/batch/large-replies-are-split",),
     "only-the-first-of-a-message": ("*/batch/many-calls-in-one-message",),
     "a-bad-call-ends-the-stream": ("*/batch/one-bad-call",),
@@ -132,10 +144,11 @@ TABLE: dict[str, tuple[str, ...]] = {
         "server/health/memory",
         "server/health/evaluator",
         "server/health/own",
+        "server/bare/health",
     ),
     "health-is-always-good": ("server/health/*",),
     "no-reflection": ("server/reflection/*",),
-    "any-method-is-answered": ("server/method/unknown",),
+    "any-method-is-answered": ("server/method/unknown", "server/bare/unknown-method"),
     "talks-on-stdout": ("server/handshake/*", "attach/hello/silent-on-stdout"),
     "addresses-are-shared": ("server/address/taken",),
     "the-network-is-trusted": ("server/address/network-needs-tls-and-token",),
@@ -158,6 +171,7 @@ TABLE: dict[str, tuple[str, ...]] = {
     "signals-are-ignored": (
         "server/drain/*",
         "server/restart/own",
+        "server/bare/handshake-and-end",
         "attach/drain/idle",
         "attach/drain/while-not-attached",
     ),

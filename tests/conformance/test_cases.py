@@ -39,10 +39,19 @@ _STEP = '[[case.step]]\ndo = "health"\n'
         ('[[case]]\nname = "a/b"\nsays = "S."\nneed = []\n' + _STEP, "unknown keys need"),
         ('[[case]]\nname = "a/b"\nsays = "S."\nneeds = ["luck"]\n' + _STEP, "unknown luck"),
         ('[[case]]\nname = "a/b"\nsays = "S."\nover = ["air"]\n' + _STEP, "unknown air"),
+        ('[[case]]\nname = "a/b"\nsays = "S."\nprofile = "bear"\n' + _STEP, "unknown bear"),
         (f'[[case]]\nname = "a/b"\nsays = "S."\n{_STEP}' * 2, "two cases are called a/b"),
         ("[[case", "broken.toml"),
     ],
-    ids=["no-sentence", "unknown-key", "unknown-need", "unknown-way", "twice", "not-toml"],
+    ids=[
+        "no-sentence",
+        "unknown-key",
+        "unknown-need",
+        "unknown-way",
+        "unknown-profile",
+        "twice",
+        "not-toml",
+    ],
 )
 def test_a_file_that_means_nothing_is_refused(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "broken.toml").write_text(text)

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from cbench_server.conformance.cases import load_cases
+from cbench_server.conformance.cases import asked_of, load_cases
 from tests.conformance.conftest import FAULTY, LEAST, PROGRAM, Conformance, Finished
 from tests.conftest import Start
 
@@ -40,7 +40,7 @@ def test_the_python_sdk_passes_every_case(conformance_here: Conformance, tmp_pat
     bad = {case["name"]: case["why"] for case in document["cases"] if case["status"] != "passed"}
     assert (bad, finished.returncode) == ({}, 0)
     assert document["sdk"] == "cbench-python/0.1.0"
-    assert statuses(finished).keys() == {case.name for case in load_cases()}
+    assert statuses(finished).keys() == {case.name for case in asked_of("sdk", load_cases())}
     suite = ElementTree.parse(tmp_path / "junit.xml").getroot()
     assert suite.get("tests") == str(len(document["cases"]))
     assert suite.get("failures") == suite.get("skipped") == "0"
@@ -162,11 +162,16 @@ def test_cases_are_listed_without_anything_to_check(conformance: Conformance) ->
     [
         ((), "nothing to check. Pass --system HOST:PORT", 2),
         (("--system", "127.0.0.1:1", "--", "true"), "not both", 2),
-        (("--only", "system/nothing"), 'no case matches "system/nothing"', 2),
+        (("--only", "system/nothing"), 'of the profile sdk matches "system/nothing"', 2),
+        (("--profile", "bear"), 'no --profile "bear". Did you mean "bare"?', 2),
         (("--known-failing", "list.txt", "--", "true"), "Did you mean", 2),
         (("--known-failing", "absent.txt", "--", "true"), "absent.txt", 2),
         (("--", "no-such-program"), "cannot start no-such-program", 1),
-        (("--", PYTHON, "-c", "print('hello')"), 'said "hello" before the line cbench|1|tcp', 1),
+        (
+            ("--", PYTHON, "-c", "print('hello')"),
+            'said "hello" and ended before the line',
+            1,
+        ),
         (("--", PYTHON, "-c", "raise SystemExit('broken')"), "broken", 1),
         (("--system", "127.0.0.1:1"), "127.0.0.1:1 serves no system", 1),
     ],
@@ -174,6 +179,7 @@ def test_cases_are_listed_without_anything_to_check(conformance: Conformance) ->
         "nothing",
         "both",
         "pattern",
+        "unknown-profile",
         "unknown-case",
         "no-list",
         "no-program",

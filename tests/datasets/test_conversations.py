@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from cbench_server import evaluate_memory
+from cbench_server.datasets.catalog import memory
 from cbench_server.evaluators import Abstention, AnswerQuality, ContextRetention
 from cbench_server.registry import load_dataset, registry
 from cbench_server.results import EvalRow
@@ -89,3 +90,14 @@ def test_the_real_conversations_run_through(name: str) -> None:
     _, rows = run(name, HUB, max_examples=2)
     assert rows
     assert not [row for row in rows if row.failure]
+
+
+def test_a_colon_in_what_somebody_says_makes_no_speaker() -> None:
+    said = "Anna: I have a plan:\nStep one: rehearse\nAnna: And you?\nBob: I: none.\nBob: Bye."
+    turns = memory._locomo_turns([f"1:56 pm on 8 May, 2023\n{said}"])
+    assert [(turn["speaker"], turn["content"]) for turn in turns] == [
+        ("Anna", "I have a plan:\nStep one: rehearse"),
+        ("Anna", "And you?"),
+        ("Bob", "I: none."),
+        ("Bob", "Bye."),
+    ]

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from cbench_server.datasets import RECORDS, DatasetRecord, IdLedger, check_example
-from cbench_server.errors import NotFound
+from cbench_server.datasets.config_sizes import CONFIG_SIZES
+from cbench_server.errors import BadDataset, NotFound
 from cbench_server.evaluators import EVALUATORS
 from cbench_server.evaluators.longbench.metrics import JIEBA_TASKS
 from cbench_server.registry import registry
@@ -72,6 +73,7 @@ NAMES = {
 _WIRED = {
     "hotpotqa evidence-recall": "hotpotqa",
     "evidence-recall": "musique qasper",
+    "helm-f1 rouge": "narrativeqa",
     "triviaqa": "triviaqa",
     "truthfulqa": "truthfulqa",
     "drop": "drop",
@@ -166,7 +168,10 @@ def test_a_system_sees_what_the_protocol_shows_and_never_an_outcome(name: str) -
     for position, example in enumerate(record.examples(config, data_dir=FIXTURES)):
         check_example(example, position, record.name, ledger)
         seen = set(example) - set(record.reference_fields) - {"id"}
-        assert seen == set(protocol.shown)
+        # Where a row has no page to read, its question is the context.
+        rest = {"question"} if name == "triviaqa" else set()
+        assert seen == set(protocol.shown) or seen | rest == set(protocol.shown)
+        assert example["context"].strip() != str(example.get("question")).strip()
         assert set(example) - seen - {"id"} <= set(protocol.withheld)
 
 
@@ -214,3 +219,23 @@ def test_the_configs_are_those_of_the_sources() -> None:
     assert len(_BY_NAME["bbh"].configs) == 27
     assert len(_BY_NAME["longbench"].configs) == 21 + 13
     assert len(_BY_NAME["infinitebench"].configs) == 12
+
+
+def test_the_oracle_setting_of_frames_says_where_its_articles_go(tmp_path: Path) -> None:
+    rows = tmp_path / "google/frames-benchmark/default/test.jsonl"
+    rows.parent.mkdir(parents=True)
+    rows.write_bytes((FIXTURES / rows.relative_to(tmp_path)).read_bytes())
+    frames = _BY_NAME["frames"]
+    assert [*frames.examples(data_dir=tmp_path)] == GOLDEN["frames"]
+    with pytest.raises(BadDataset, match=r"put them at DIR/google/frames-benchmark/pages\.jsonl"):
+        [*frames.examples("oracle", data_dir=tmp_path)]
+
+
+def test_sizes_of_configs_are_of_configs_and_add_up_to_what_is_published() -> None:
+    by_name = {record.name: record for record in RECORDS}
+    for name, sizes in CONFIG_SIZES.items():
+        assert {*sizes} <= {*by_name[name].configs}
+        assert all(by_name[name].size_of(config) for config in sizes)
+    sums = {name: sum(CONFIG_SIZES[name].values()) for name in ("mmlu", "bbh", "longbench")}
+    assert sums == {"mmlu": by_name["mmlu"].size, "bbh": 6_511, "longbench": 4_750}
+    assert sum(CONFIG_SIZES["math"].values()) - 500 == by_name["math"].size

@@ -67,10 +67,20 @@ def test_every_dataset_runs_with_exactly_its_evaluators(client: BenchClient) -> 
 
 
 def test_a_run_says_on_which_axes_it_is_not_the_official_one(client: BenchClient) -> None:
-    run, _ = _run(client, {"name": "hotpotqa"}, {"name": "gsm8k", "max_examples": 1})
-    whole, part = value_from_proto(run.config["datasets"])
+    run, _ = _run(
+        client,
+        {"name": "hotpotqa"},
+        {"name": "gsm8k", "max_examples": 1},
+        {"name": "hotpotqa", "config": "fullwiki"},
+    )
+    some, part, whole = value_from_proto(run.config["datasets"])
+    # The fixtures hold a few examples of each.
+    assert some["protocol"]["axes"]["data"] == {
+        "status": "differs",
+        "why": f"Of 7,405 examples {_count('hotpotqa')} were there.",
+    }
     assert {name: axis["status"] for name, axis in whole["protocol"]["axes"].items()} == {
-        "data": "same",
+        "data": "differs",
         "prompt": "differs",
         "metric": "same",
         "aggregation": "same",
@@ -86,6 +96,53 @@ def test_another_score_is_not_the_official_metric(client: BenchClient) -> None:
     assert not described["is_official_metric"]
     said = described["protocol"]["axes"]["metric"]["why"]
     assert said == "The run counts contains instead of hotpotqa_f1."
+
+
+@pytest.mark.parametrize(
+    ("asked", "spec", "axis", "said"),
+    [
+        ({"mapping": {"answer": "question"}}, {}, "data", "The run made answer from other fields."),
+        ({"where": {"level": "hard"}}, {}, "data", "those with level hard"),
+        ({}, {"expose_reference_fields": True}, "data", "Systems were shown answer"),
+        (
+            {},
+            {"evaluators": [{"name": "hotpotqa", "options": {"strip_thinking": False}}]},
+            "metric",
+            "",
+        ),
+    ],
+    ids=["mapping", "where", "exposed", "thinking"],
+)
+def test_what_a_run_does_otherwise_is_on_its_axis(
+    client: BenchClient, asked: dict[str, Any], spec: dict[str, Any], axis: str, said: str
+) -> None:
+    run, _ = _run(client, {"name": "hotpotqa", **asked}, **spec)
+    (described,) = value_from_proto(run.config["datasets"])
+    found = described["protocol"]["axes"][axis]
+    assert found["status"] == ("differs" if said else "same")
+    assert said in found["why"]
+
+
+@pytest.mark.parametrize(
+    ("name", "config", "published"),
+    [("hotpotqa", "fullwiki", 7_405), ("longbench", "passage_count", 200)],
+)
+def test_a_mirror_with_a_part_of_any_config_is_told(
+    client: BenchClient, name: str, config: str, published: int
+) -> None:
+    run, ids = _run(client, {"name": name, "config": config})
+    (described,) = value_from_proto(run.config["datasets"])
+    said = described["protocol"]["axes"]["data"]
+    assert said["status"] == "differs"
+    assert f"Of {published:,} examples {len(ids)} were there." in said["why"]
+
+
+def test_another_setting_of_the_evaluator_is_not_the_official_metric(client: BenchClient) -> None:
+    own = [{"name": "multiple-choice", "options": {"extraction": "mmlu-pro"}}]
+    run, _ = _run(client, {"name": "gpqa"}, evaluators=own, replace_evaluators=True)
+    (described,) = value_from_proto(run.config["datasets"])
+    assert not described["is_official_metric"]
+    assert described["protocol"]["axes"]["metric"]["why"] == "multiple-choice had other settings."
 
 
 def test_an_evaluator_that_is_added_does_not_cost_the_headline(client: BenchClient) -> None:
@@ -243,10 +300,18 @@ def test_a_card_says_what_is_measured_what_differs_and_what_is_really_here(
     assert "Prompt:       differs. Models are told the task in words of our own." in shown
     assert "Metric:       same." in shown
     assert "Told:         " in shown
+    assert "Compressed:   context\n" in shown
     listed = cbench("datasets", *there).stdout
     (line,) = [each for each in listed.splitlines() if each.startswith("hotpotqa ")]
     assert line.endswith("here, only train")
     run = cbench("run", "--builtin", "identity", "--dataset", "hotpotqa", *there).stdout
     assert "hotpotqa is not run as its authors do: data differs (The split train was read" in run
+    task = cbench("datasets", "show", "gsm8k", "--data-dir", FIXTURES).stdout
+    assert "Compressed:   context (no question beside it)" in task
     config = cbench("datasets", "show", "longbench:lcc", "--data-dir", FIXTURES).stdout
     assert "longbench (task=lcc)" in config
+    absent = cbench("datasets", "show", "mmlu:anatomy")
+    assert absent.returncode == 0
+    assert "Follows:      EleutherAI/lm-evaluation-harness, mmlu_generative" in absent.stdout
+    assert "No example can be shown" in absent.stdout
+    assert 'has no config "anatomyy"' in cbench("datasets", "show", "mmlu:anatomyy").stderr

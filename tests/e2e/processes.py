@@ -67,11 +67,14 @@ class Process:
 class DaemonProcess(Process):
     """`cbench-server`; restarted at the same place where it is given a held port."""
 
-    def __init__(self, home: Path, *flags: str, port: int = 0) -> None:
+    def __init__(
+        self, home: Path, *flags: str, port: int = 0, env: dict[str, str] | None = None
+    ) -> None:
         self.home = home
         program = "import sys; from cbench_server.daemon import main; sys.exit(main())"
         command = [sys.executable, "-c", program, "--address", f"127.0.0.1:{port}"]
-        super().__init__([*command, "--home", str(home), *flags], {"CBENCH_HANDSHAKE": "1"})
+        environment = {"CBENCH_HANDSHAKE": "1", **(env or {})}
+        super().__init__([*command, "--home", str(home), *flags], environment)
 
 
 def start_system(behaviour: str, *arguments: str, port: int = 0) -> Process:

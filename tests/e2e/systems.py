@@ -29,7 +29,9 @@ class Echo:
         self._log = os.open(log, os.O_CREAT | os.O_WRONLY | os.O_APPEND) if log else None
         self._delay = float(delay)
 
-    async def process(self, example: dict[str, Any]) -> dict[str, Any]:
+    async def process(
+        self, example: dict[str, Any], options: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
         if self._log is not None:
             os.write(self._log, f"{example['id']}\n".encode())
         if self._delay:
@@ -44,6 +46,15 @@ class Charges(Echo):
 
     async def process(self, example: dict[str, Any]) -> dict[str, Any]:
         return {**await super().process(example), "api_usage": {"total_tokens": 1}}
+
+
+class Quotes:
+    """Answers with the context in brackets, so that the answer is none of the fields given."""
+
+    name = "quotes"
+
+    def process(self, example: dict[str, Any]) -> dict[str, Any]:
+        return {**example, "response": f"<{example['context']}>"}
 
 
 class Shortener:
@@ -245,7 +256,18 @@ RAW: dict[str, Callable[[], Callable[[list[system_pb2.ProcessCall]], list[bytes]
 }
 SERVED: dict[str, Callable[..., Any]] = {
     kind.name: kind
-    for kind in (Echo, Charges, Shortener, SlowFirst, Spy, Unreliable, Poison, Full, WordCount)
+    for kind in (
+        Echo,
+        Charges,
+        Quotes,
+        Shortener,
+        SlowFirst,
+        Spy,
+        Unreliable,
+        Poison,
+        Full,
+        WordCount,
+    )
 }
 
 if __name__ == "__main__":

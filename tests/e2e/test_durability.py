@@ -32,6 +32,7 @@ def _spec(client: BenchClient, system: Process, count: int) -> dict[str, object]
     return {
         "systems": [{"target": system.address}],
         "datasets": [{"name": "given", "upload": digest}],
+        "asked_again": 0,
     }
 
 
@@ -139,6 +140,37 @@ def test_a_system_that_stays_away_fails_the_run_which_can_be_resumed(client: Ben
         client.resume(run_id)
         seen = follow(client.watch(run_id))
     assert sorted(seen.keys) == [("echo", ordinal, 0) for ordinal in range(300)]
+
+
+def test_a_system_that_stays_away_while_no_row_is_in_flight_fails_the_run_with_what_is_known(
+    client: BenchClient,
+) -> None:
+    """Its only call has failed for good, so that nothing waits for it but the run itself."""
+    port, told = held_port(), "poison ended with exit code 9. Its last lines: no more"
+    with start_system("poison", port=port) as first:
+        run_id = client.start({**_spec(client, first, 40), "wait_timeout": 5.0})
+        first.process.wait(30)
+    wait_until(lambda: client.get(run_id).state == 6)
+    with start_system("poison", port=port) as second:
+        second.process.wait(30)
+    # Before the run has seen that it is away, and after.
+    for reason in ("too early to tell", told):
+        assert client.explain_wait(run_id, reason).state != 4
+        waiting = wait_until(
+            lambda reason=reason: (
+                (run := client.get(run_id)).waiting_reason.endswith(reason) and run
+            )
+        )
+    assert waiting.state == 6
+    assert 'system "poison" is away: ' in waiting.waiting_reason
+    assert [(note.code, note.text) for note in waiting.notes] == [("SYSTEM_ENDED", told)]
+    failed = wait_until(lambda: (run := client.get(run_id)).state == 4 and run)
+    assert failed.failure.reason == "SYSTEM_GONE"
+    assert failed.failure.message.endswith(told)
+    assert told in [note.text for note in failed.notes]
+    # Nothing is resumed by it, and what is over is left as it is.
+    late = client.explain_wait(run_id, "much too late")
+    assert (late.state, late.notes) == (failed.state, failed.notes)
 
 
 def test_sigterm_hands_the_run_back_and_a_new_daemon_takes_it_up(tmp_path: Path) -> None:

@@ -264,7 +264,7 @@ def test_a_system_that_restarts_between_two_questions_is_fed_again(
         model.before_answering = restart_once
         try:
             spec = spec_for(client, {"target": systems[0].address}, conversations(1, 3))
-            spec["reader"] = {"base_url": model.url}
+            spec |= {"reader": {"base_url": model.url}, "anchors": False}
             spec["timed_rows"] = 0
             seen = follow(client.evaluate(spec))
         finally:
@@ -292,7 +292,7 @@ def test_a_resumed_run_frees_a_system_with_one_state_that_was_fed_again(tmp_path
         model.before_answering = go_wrong
         try:
             spec = spec_for(client, {"target": systems[0].address}, conversations(2, 3))
-            run_id = client.start({**spec, "reader": {"base_url": model.url}})
+            run_id = client.start({**spec, "reader": {"base_url": model.url}, "anchors": False})
             wait_until(lambda: daemons[0].process.poll() is not None)
             daemons.append(DaemonProcess(tmp_path / "home", port=daemon_port))
             seen = follow(client.watch(run_id))
@@ -336,10 +336,10 @@ def test_what_cannot_be_meant_is_refused_in_one_sentence(
         client.start({**spec, **change})
 
 
-def test_options_for_a_remote_memory_are_refused(client: BenchClient) -> None:
+def test_options_that_a_remote_memory_does_not_declare_are_refused(client: BenchClient) -> None:
     with start("notes") as system:
         ref = {"target": system.address, "options": {"k": 3}}
-        with pytest.raises(Refused, match="takes no options over the wire"):
+        with pytest.raises(Refused, match="It takes none"):
             client.start(spec_for(client, ref, conversations(1)))
 
 

@@ -103,6 +103,7 @@ def test_a_reader_answers_for_compressors_and_its_cost_is_kept_apart(
                 {"builtin": "identity"},
             ],
             "reader": {"base_url": model.url, "model": "reader-1"},
+            "anchors": False,
         }
         seen = run(client, spec, examples(10))
     by_system = {
@@ -130,7 +131,7 @@ def test_a_reader_that_gives_no_answers_is_the_readers_failure(
     assert {row.failure.origin for row in seen.rows} == {6}
 
 
-@pytest.mark.parametrize(
+WHO_ASKS = pytest.mark.parametrize(
     ("what", "spec"),
     [
         ("proxy", {"systems": [{"proxy": {"base_url": "URL"}}]}),
@@ -145,6 +146,9 @@ def test_a_reader_that_gives_no_answers_is_the_readers_failure(
     ],
     ids=["proxy", "reader", "judge"],
 )
+
+
+@WHO_ASKS
 def test_a_model_that_is_not_there_is_found_before_the_first_row(
     client: BenchClient, what: str, spec: dict[str, Any]
 ) -> None:
@@ -156,4 +160,38 @@ def test_a_model_that_is_not_there_is_found_before_the_first_row(
     assert str(caught.value) == (
         f"the {what} at {url}/models cannot be reached: Connection refused. Check its URL."
     )
+    assert list(client.list()) == []
+
+
+@WHO_ASKS
+def test_a_server_without_models_is_found_before_the_first_row(
+    client: BenchClient, what: str, spec: dict[str, Any]
+) -> None:
+    """An address where something else answers 404, or a web site's page, to everything."""
+
+    class Site(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_error(404)
+
+        def do_POST(self) -> None:
+            self.send_error(404)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Site) as site:
+        thread = threading.Thread(target=site.serve_forever, args=(0.01,))
+        thread.start()
+        url = f"http://127.0.0.1:{site.server_address[1]}"
+        spec = json.loads(json.dumps(spec).replace("URL", url))
+        try:
+            with pytest.raises(Refused) as caught:
+                run(client, spec, examples(2))
+        finally:
+            site.shutdown()
+            thread.join()
+    assert caught.value.reason == "SYSTEM_UNREACHABLE"
+    told = str(caught.value)
+    assert told.startswith(f"the {what} at {url}/v1/chat/completions answered 404 Not Found")
+    assert told.endswith("Check its URL and model.")
     assert list(client.list()) == []

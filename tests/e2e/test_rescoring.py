@@ -167,7 +167,7 @@ def test_scoring_anew_goes_on_where_a_killed_daemon_left_it(tmp_path: Path) -> N
 def test_reuse_asks_only_what_was_not_answered_before(client: BenchClient, tmp_path: Path) -> None:
     log = tmp_path / "calls"
     with start_system("echo", str(log)) as system:
-        spec = {"systems": [{"target": system.address}], "reuse": True}
+        spec = {"systems": [{"target": system.address}], "reuse": True, "asked_again": 0}
         first = run(client, spec, examples(20))
         # Other places, other neighbours: the content decides.
         second = run(client, spec, [*reversed(examples(30))])

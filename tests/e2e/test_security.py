@@ -1,6 +1,8 @@
 """Who may reach a daemon, and what a person is told when something is in the way."""
 
+import os
 import socket
+import stat
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -49,9 +51,10 @@ def test_mutual_tls_and_a_token_open_the_door(mutual: DaemonProcess, certificate
     for token in ("third-token", None):
         with (
             BenchClient(mutual.address, tls=tls, token=token) as client,
-            pytest.raises(Unreachable, match="token"),
+            pytest.raises(Refused, match="token") as refused,
         ):
             client.components()
+        assert refused.value.reason == "UNAUTHENTICATED"
 
 
 def test_a_client_without_certificate_or_without_tls_stays_outside(
@@ -85,6 +88,17 @@ def test_an_open_address_needs_tls_and_a_token(tmp_path: Path) -> None:
     assert "can be reached from other machines" in said
     assert "--tls-cert" in said
     assert "--unsafe-allow-remote" in said
+
+
+def test_a_socket_is_its_owners_only(tmp_path: Path) -> None:
+    from cbench_server.daemon.embedded import embedded
+
+    before = os.umask(0)
+    try:
+        with embedded(home=str(tmp_path)) as target:
+            assert stat.S_IMODE(os.stat(target.removeprefix("unix:")).st_mode) == 0o600
+    finally:
+        os.umask(before)
 
 
 def test_a_taken_port_is_named(tmp_path: Path) -> None:
@@ -182,3 +196,45 @@ def test_a_client_cannot_weaken_the_daemons_sandbox(tmp_path: Path) -> None:
             client.score("code-execution", original, processed, {"sandbox": "off"})
         scored = client.score("code-execution", original, processed)
     assert scored.scores == {"pass_at_1": 1.0}
+
+
+def test_a_file_in_the_current_folder_is_not_imported_unless_asked(tmp_path: Path) -> None:
+    """A cloned repository or a downloads folder is enough to start a daemon in."""
+    folder = tmp_path / "downloads"
+    folder.mkdir()
+    for name in ("statistics", "rouge_score", "httpx", "sqlalchemy", "grpc", "msgspec"):
+        (folder / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w').write('')\n")
+    (folder / "mine.py").write_text(f"open({str(tmp_path / 'mine')!r}, 'w').write('')\n")
+    command = [Path(sys.executable).with_name("cbench-server"), "--address", "127.0.0.1:0"]
+    # Not forked from a process that has imported all: the imports are what is tested.
+    with subprocess.Popen(
+        [*command, "--home", str(tmp_path / "home"), "--import", "mine"],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        try:
+            address = process.stdout.readline().strip().rpartition("|")[2]
+            with BenchClient(address) as client:
+                spec = {**SPEC, "evaluators": [{"name": "rouge"}, {"name": "math-equivalence"}]}
+                assert follow(client.evaluate(spec)).state == "SUCCEEDED"
+        finally:
+            process.kill()
+    assert (tmp_path / "mine").exists()
+    assert not (tmp_path / "ran").exists()
+
+
+def test_an_operator_says_what_is_dialled(tmp_path: Path) -> None:
+    flags = ["--dial-allow", "10.0.0.0/8,127.0.0.1", "--dial-deny", "10.9.0.0/16"]
+    with (
+        DaemonProcess(tmp_path / "home", *flags) as daemon,
+        BenchClient(daemon.address) as client,
+    ):
+        for target, said in (("192.0.2.1:80", "dial_allow"), ("10.9.1.1:80", "dial_deny")):
+            with pytest.raises(Refused, match=said):
+                client.start({**SPEC, "systems": [{"target": target}]})
+            options = {"base_url": f"http://{target}", "model": "m"}
+            with pytest.raises(Refused, match=said):
+                client.score("llm-judge", {"answer": "a"}, {"response": "b"}, options)

@@ -39,6 +39,7 @@ def test_rows_say_how_they_were_timed_and_the_run_what_to_know_of_it(client: Ben
     assert all(row.HasField("handler_time") for row in seen.rows)
     assert {row.calls_in_flight for row in seen.rows if row.alone} == {1}
     run = client.get(seen.finished.run_id)
-    assert [note.code for note in run.notes] == ["SHARED_MACHINE"]
+    codes = [note.code for note in run.notes]
+    assert codes == ["SHARED_MACHINE", "COMPRESSION_UNKNOWN", "COMPRESSION_UNKNOWN"]
     assert run.notes[0].text.endswith("share the daemon's machine: echo, charges.")
     assert run.summaries[0].metrics["num_timed_alone"] == 12

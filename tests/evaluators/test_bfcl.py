@@ -199,7 +199,7 @@ def test_irrelevance_wants_no_call_and_relevance_any(response: object, is_call: 
     assert _score(response, []) == float(not is_call)
 
 
-@pytest.mark.parametrize("category", ["simple_java", "javascript", "multi_turn_base", "rest"])
+@pytest.mark.parametrize("category", ["multi_turn_base", "exec_simple", "rest"])
 def test_a_category_beyond_it_is_refused_by_name(category: str) -> None:
     with pytest.raises(EvaluatorBroken, match=f'does not score the category "{category}"'):
         _score("[]", TRUTH, category)

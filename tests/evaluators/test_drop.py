@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from cbench_server.evaluators import Drop
 from cbench_server.evaluators.drop.alignment import best_alignment
+from cbench_server.limits import text_size
 
 
 @pytest.mark.parametrize(
@@ -68,3 +69,9 @@ def test_a_flood_of_spans_is_worth_what_it_rounds_to(others: int, f1: float) -> 
     response = ["right", *(f"wrong{number}" for number in range(others))]
     scores = Drop().score({"answer_spans": [["right"]]}, {"response": response})
     assert scores == {"drop_f1": f1, "drop_em": 0.0}
+
+
+def test_a_response_of_thousands_of_spans_is_not_compared_on_the_event_loop() -> None:
+    spans = {"response": [str(number) for number in range(6_000)]}
+    assert text_size(spans) > Drop.inline_limit
+    assert text_size({"response": ["12", "Peyton Manning"]}) < Drop.inline_limit

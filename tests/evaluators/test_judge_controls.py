@@ -120,7 +120,7 @@ async def test_without_references_no_judge_qualifies_and_none_is_asked(server: M
 async def test_a_judge_that_cannot_be_asked_is_broken_not_unqualified(server: ModelServer) -> None:
     server.answer(401, "bad key")
     judge = MemoryJudge(server.url, "m", "", 20.0)
-    with pytest.raises(EvaluatorBroken, match="bad key"):
+    with pytest.raises(EvaluatorBroken, match="401 Unauthorized"):
         await judge.qualify(EXAMPLES, 40, 0)
     await judge.close_connections()
 

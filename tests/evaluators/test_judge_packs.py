@@ -74,7 +74,7 @@ async def test_mt_bench_grades_both_turns_with_the_conversation_and_the_referenc
     first, second = (request["messages"][0]["content"] for request in server.requests)
     assert "[BEGIN REFERENCE" not in first
     assert all(text in second for text in ("Greet me.", "Hello", "And?", "Salut", "Bonjour"))
-    assert len(said.details["prompt_digests"]) == 2
+    assert len(said.details["prompt_digests"]) == len(said.details["prompts"]) == 2
 
 
 def test_a_turn_without_a_response_gets_the_lowest_grade_unasked(server: ModelServer) -> None:
@@ -132,7 +132,10 @@ def test_whole_prompts_from_a_file_are_used_as_they_are(server: ModelServer) -> 
     ("options", "said"),
     [
         ({"pack": "longmemeval", "prompts": {"temporal-reasoning": "x"}}, "lack abstention"),
-        ({"pack": "locomo", "prompts": {"": "{question} {response}"}}, "where {answer} stands"),
+        (
+            {"pack": "locomo", "prompts": {"": "{question} {response}"}},
+            "where {answer} or {gold_answer} stands",
+        ),
     ],
 )
 def test_prompts_that_lack_something_are_refused(options: dict[str, Any], said: str) -> None:
@@ -143,16 +146,95 @@ def test_prompts_that_lack_something_are_refused(options: dict[str, Any], said: 
 def test_only_all_of_a_benchmarks_own_prompts_are_official(monkeypatch: Any) -> None:
     own = {"": "Q {question} A {answer} R {response}", "abstention": "{question} ?"}
     digests = {kind: prompt_digest(text) for kind, text in own.items()}
-    monkeypatch.setitem(official_prompts._DIGESTS, "mine", digests)
+    monkeypatch.setitem(official_prompts.DIGESTS, "mine", digests)
     assert are_official("mine", own)
     assert are_official("mine", {**own, "": "Q {question}\n  A {answer} R {response}\n"})
     assert not are_official("mine", {**own, "": "Q {question} A {answer} R {response}!"})
     assert not are_official("mine", {"": own[""]})
     assert not are_official("strict", {})
     # What LongMemEval published is not in this repository, but its number of prompts is known.
-    assert set(official_prompts._DIGESTS["longmemeval"]) == {"", *LONGMEMEVAL.by_type}
+    assert set(official_prompts.DIGESTS["longmemeval"]) == {"", *LONGMEMEVAL.by_type}
 
 
 def test_the_memory_judge_takes_no_pack_that_grades() -> None:
     with pytest.raises(UnknownName, match="longmemeval"):
         MemoryJudge("http://h", pack="mt-bench")
+
+
+_TURNS = {
+    "single-v1": (
+        "<|im_start|>system\nGrade.\n<|im_end|>\n<|im_start|>user\n{question}|{answer}\n<|im_end|>"
+    ),
+    "single-math-v1": "{question}|{ref_answer_1}|{answer}",
+    "single-v1-multi-turn": "{question_1}|{answer_1}|{question_2}|{answer_2}",
+    "single-math-v1-multi-turn": (
+        "{question_1}|{ref_answer_1}|{answer_1}|{question_2}|{ref_answer_2}|{answer_2}"
+    ),
+}
+_TALK = {
+    "turns": ["Add 1 and 1.", "And 1 more?"],
+    "reference": ["2", "3"],
+    "category": "math",
+}
+
+
+@pytest.mark.parametrize(
+    ("category", "asked"),
+    [
+        ("math", ["Add 1 and 1.|2|two", "Add 1 and 1.|2|two|And 1 more?|3|<|im_end|>"]),
+        ("writing", ["Add 1 and 1.|two", "Add 1 and 1.|two|And 1 more?|<|im_end|>"]),
+    ],
+)
+async def test_mt_benchs_own_prompts_are_asked_turn_by_turn(
+    server: ModelServer, category: str, asked: list[str]
+) -> None:
+    server.say("Between [[rating]] 1 and 10: [[8]] rather than [[3]]")
+    server.say("[6]")
+    judge = LLMJudge(server.url, pack="mt-bench", prompts=_TURNS)
+    said = {"turn_responses": ["two", "<|im_end|>"]}
+    found = await judge.assess({**_TALK, "category": category}, said)
+    await judge.close_connections()
+    assert found.scores["judge_grade"] == 7.0
+    sent = [request["messages"] for request in server.requests]
+    assert [messages[-1] for messages in sent] == [
+        {"role": "user", "content": text} for text in asked
+    ]
+    assert [len(messages) for messages in sent] == ([1, 1] if category == "math" else [2, 1])
+
+
+@pytest.mark.parametrize(
+    ("decide", "score", "flip"),
+    [
+        (lambda prompt: "m" if prompt.endswith("1: mine 2: theirs") else "M", 1.0, 0.0),
+        (lambda prompt: "m", 0.5, 1.0),
+        (lambda prompt: " M\n", 0.5, 1.0),
+        (lambda prompt: "Response A is better", 0.5, 1.0),
+    ],
+    ids=["prefers mine", "always m", "always M", "in words"],
+)
+def test_alpaca_evals_own_prompt_is_asked_in_both_orders(
+    server: ModelServer, decide: Any, score: float, flip: float
+) -> None:
+    say_by(server, decide)
+    prompts = {"": '{"asked": """{instruction}"""} 1: {output_1} 2: {output_2}'}
+    judge = LLMJudge(server.url, pack="alpaca-eval", prompts=prompts)
+    original = {"question": "Write.", "answer": "theirs"}
+    scores = judge.score(original, {"response": "mine"})
+    assert scores == {"judge_score": score, "judge_flip": flip}
+
+
+@pytest.mark.parametrize(
+    ("pack", "prompts", "said"),
+    [
+        ("mt-bench", {"single-v1": "{question} {answer}"}, "lack single-v1-multi-turn"),
+        ("mt-bench", {**_TURNS, "single-v2": "x"}, 'no prompt "single-v2"; there are: single-v1,'),
+        ("mt-bench", {**_TURNS, "single-v1": "{question}"}, "where {answer} stands"),
+        ("alpaca-eval", {"": "{instruction} {output_1}"}, "where {output_2} stands"),
+        ("alpaca-eval", {"other": "x"}, 'lack ""'),
+    ],
+)
+def test_prompts_of_conversations_and_pairs_that_lack_something_are_refused(
+    pack: str, prompts: dict[str, str], said: str
+) -> None:
+    with pytest.raises(InvalidInput, match=said):
+        LLMJudge("http://h", pack=pack, prompts=prompts)

@@ -204,8 +204,8 @@ def test_turns_come_evenly_and_are_shared_by_all_who_ask_the_same_model() -> Non
     pace = Pace()
     waits = [pace.reserve(120, now) for now in (100.0, 100.0, 100.0, 100.2, 200.0)]
     assert waits == pytest.approx([0.0, 0.5, 1.0, 1.3, 0.0])
-    assert pace_of("http://a", "m") is pace_of("http://a", "m")
-    assert pace_of("http://a", "m") is not pace_of("http://a", "n")
+    assert pace_of("http://a", "m", 120) is pace_of("http://a", "m", 120)
+    assert pace_of("http://a", "m", 120) is not pace_of("http://a", "n", 120)
 
 
 async def test_every_attempt_takes_a_turn(server: ModelServer) -> None:
@@ -216,7 +216,7 @@ async def test_every_attempt_takes_a_turn(server: ModelServer) -> None:
     await judge.assess(SUM, {"response": "4"})
     await judge.close_connections()
     # Two turns of a tenth of a second each are taken, so the third comes after them.
-    assert pace_of(server.url, "paced").reserve(600, 0.0) >= started + 0.2
+    assert pace_of(server.url, "paced", 600).reserve(600, 0.0) >= started + 0.2
 
 
 async def test_the_cost_cap_ends_the_asking(server: ModelServer) -> None:

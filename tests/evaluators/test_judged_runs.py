@@ -99,7 +99,7 @@ def test_a_judge_that_passes_is_not_marked_and_its_controls_are_cached(
     assert "accepted of its controls: right 100%" in done.stdout
     assert "decide little" in done.stdout
     first = len(server.requests)
-    assert cbench(*judge(server, "--pack", "strict")).returncode == 0
+    assert cbench(*judge(server, "--pack", "strict", "--ask-again", "0")).returncode == 0
     # Twenty answers, twenty verdicts, and no controls.
     assert len(server.requests) - first == 40
 
@@ -179,10 +179,17 @@ def test_labels_of_people_give_an_estimate_that_may_be_gated(
     assert "the true rate behind judge_score is estimated at 0.950" in done.stdout
     gate = cbench("gate", "last", "--policy", "labelled rate at least 0.5", judged=False)
     assert gate.returncode == 0, gate.stdout + gate.stderr
-    labels.write_text(json.dumps({"example_id": "nowhere", "verdict": 1}))
-    done = cbench(*judge(server, "--pack", "strict"), "--labels", str(labels))
-    assert done.returncode == 1
-    assert 'labels are about no row, such as "nowhere"' in done.stdout + done.stderr
+    asked = len(server.requests)
+    for line, said in (
+        ({"example_id": "nowhere", "verdict": 1}, 'about no row, such as "nowhere"'),
+        ({"example_id": "q1", "verdict": 1, "system": "other"}, '"q1" of system "other"'),
+    ):
+        labels.write_text(json.dumps(line))
+        done = cbench(*judge(server, "--pack", "strict"), "--labels", str(labels))
+        assert done.returncode == 1
+        assert said in done.stdout + done.stderr
+    # Neither the judge nor the system was asked for that.
+    assert len(server.requests) == asked
 
 
 def test_errata_show_both_scores_the_ceiling_and_what_is_above_it(
@@ -256,3 +263,55 @@ def test_evaluate_marks_what_an_unqualified_judge_says(server: ModelServer) -> N
     assert "JUDGE_UNQUALIFIED" in [note["code"] for note in result.config["notes"]]
     table = "".join(map(str, to_table(report_of(result).run, RowFacts())))
     assert "† Judge judge with pack memory-qa did not pass" in table
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "pack", "prompts"),
+    [
+        (
+            "judge_prompts.jsonl",
+            "\n".join(
+                json.dumps(
+                    {"name": name, "type": kind, "system_prompt": "S", "prompt_template": said}
+                )
+                for name, kind, said in (
+                    ("single-v1", "single", "Rate {question} {answer}"),
+                    (
+                        "single-v1-multi-turn",
+                        "single",
+                        "{question_1}{answer_1}{question_2}{answer_2}",
+                    ),
+                    ("pair-v2", "pairwise", "x"),
+                )
+            ),
+            "mt-bench",
+            ["single-v1", "single-v1-multi-turn"],
+        ),
+        ("clf.txt", "{instruction} {output_1} {output_2}", "alpaca-eval", [""]),
+    ],
+)
+def test_a_file_with_a_benchmarks_prompts_is_a_pack(
+    cbench: Cbench,
+    server: ModelServer,
+    tmp_path: Path,
+    name: str,
+    text: str,
+    pack: str,
+    prompts: list[str],
+) -> None:
+    file = tmp_path / name
+    file.write_text(text)
+    scripted.script(server, scripted.always("[[5]]"), answers=ANSWERS)
+    done = cbench(*judge(server, "--pack", str(file), "--judge-unqualified"), "-n", "2")
+    assert done.returncode == 0, done.stderr
+    shown = json.loads(cbench("export", "last", "--format", "json", judged=False).stdout)
+    (record,) = shown["config"]["judges"]
+    assert (record["pack"], record["prompts"]) == (pack, "from a file")
+    used = shown["config"]["datasets"][0]["evaluators"]
+    (asked,) = [each for each in used if each["name"] == "llm-judge"]
+    assert sorted(asked["options"]["prompts"]) == prompts
+    file.write_text("{}")
+    if file.suffix == ".jsonl":
+        assert (
+            "does not hold MT-Bench's prompts" in cbench(*judge(server, "--pack", str(file))).stderr
+        )

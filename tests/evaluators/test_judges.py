@@ -117,6 +117,8 @@ async def test_details_tell_verdict_reply_model_pack_and_usage(server: ModelServ
     digest = assessment.details.pop("pack_digest")
     assert assessment.details.pop("seconds") > 0
     assert len(assessment.details.pop("prompt_digest")) == 16
+    (asked,) = [message["content"] for message in server.requests[0]["messages"]]
+    assert assessment.details.pop("prompt") == asked
     assert assessment.details == {
         "verdict": 2.0,
         "reply": "Rating: 2",

@@ -95,7 +95,7 @@ def test_a_run_keeps_verdicts_apart_from_outages_and_the_pack_in_its_config(
     def answer(handler: Handler) -> None:
         judged = sections_of(handler.request_body["messages"][0]["content"])["RESPONSE"]
         if judged == "Paris 1":
-            handler.reply(401, "no credit")
+            handler.reply(401, '{"error": "no credit"}')
         else:
             handler.reply(200, json.dumps({"choices": [{"message": {"content": "5"}}]}))
 
@@ -164,7 +164,7 @@ def test_the_command_line_adds_a_judge_with_the_users_own_key(
         (["--judge-model", "m"], "--judge-model needs --judge-url"),
         (["--judge-price", "1,2"], "--judge-price needs --judge-url"),
         (["--judge-url", "http://h", "--max-cost", "1"], "--max-cost needs --judge-price"),
-        (["--judge-url", "http://h", "--judge-price", "1"], "is not two prices"),
+        (["--judge-url", "http://h", "--judge-price", "1"], "is not a price"),
     ],
 )
 def test_judge_flags_that_do_not_fit_together_are_refused(

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,8 @@ def children() -> set[int]:
         pytest.skip("needs /proc")
     found: set[int] = set()
     for task in tasks.iterdir():
-        found |= {int(pid) for pid in (task / "children").read_text().split()}
+        with suppress(FileNotFoundError):  # A thread that has ended meanwhile.
+            found |= {int(pid) for pid in (task / "children").read_text().split()}
     return found
 
 

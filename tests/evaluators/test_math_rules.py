@@ -209,6 +209,19 @@ def test_equality_goes_both_ways_and_holds_for_the_same(one: str, other: str) ->
     assert is_equivalent(one, other) == is_equivalent(other, one)
 
 
+@pytest.mark.parametrize(
+    ("gold", "given"),
+    [
+        ("x^2 + 10x=5", "x^2+10x=5"),
+        (r"\dfrac{3}{4}k = 7", r"\frac{3}{4}k=7"),
+        ("x = 5", "5"),
+    ],
+)
+def test_what_only_spaces_and_styles_tell_apart_is_equal(gold: str, given: str) -> None:
+    assert is_equivalent(gold, given)
+    assert is_equivalent(given, gold)
+
+
 @pytest.mark.parametrize("rule", ["hendrycks", "gsm8k"])
 @pytest.mark.parametrize("piece", ["#### ", "9", r"\frac", r"\boxed{", "$", "1.", "1 ", "-"])
 def test_a_long_text_of_one_kind_is_scored(rule: str, piece: str) -> None:

@@ -11,10 +11,14 @@ import pytest
 
 from cbench_server.evaluators import (
     Drop,
+    HelmF1,
     HotpotQA,
     InfiniteBench,
     LoCoMo,
     LongBench,
+    MathEquivalence,
+    MultipleChoiceAccuracy,
+    Rouge,
     StringMatch,
     SubspanExactMatch,
     TriviaQA,
@@ -58,6 +62,54 @@ def test_string_match_by_ruler() -> None:
             "part": round(100 * StringMatch(mode="part").score(*pair)["string_match"], 2),
         }
         assert found == expected, (response, answers)
+
+
+def test_letters_by_lm_eval_and_zero_scrolls() -> None:
+    options = ["east", "west", "north", "south"]
+    for rule, response, letter, expected in vectors("letters"):
+        evaluator = MultipleChoiceAccuracy(extraction=rule)
+        row = {"correct_letter": letter, "choices": options}
+        found = evaluator.score(row, {"response": response})
+        assert found == {"mc_accuracy": expected}, (rule, response, letter)
+
+
+def test_numbers_by_lm_eval_for_mgsm() -> None:
+    for response, answer, expected in vectors("mgsm"):
+        found = MathEquivalence(rule="mgsm").score({"answer": answer}, {"response": response})
+        assert found["mgsm_flexible"] == expected, (response, answer)
+
+
+def test_names_by_nolima() -> None:
+    contains = StringMatch(mode="part", case_sensitive=True)
+    for response, answers, expected in vectors("nolima"):
+        found = contains.score({"answers": answers}, {"response": response})
+        assert found == {"string_match": expected}, (response, answers)
+
+
+def test_f1_by_helm() -> None:
+    for response, answers, expected in vectors("helm_f1"):
+        found = HelmF1().score({"answers": answers}, {"response": response})
+        assert found == pytest.approx({"helm_f1": expected}, abs=1e-12), (response, answers)
+
+
+def test_answers_about_meetings_by_llmlingua() -> None:
+    evaluator = SubspanExactMatch(skip_empty=True)
+    for response, answers, expected in vectors("lingua_qa"):
+        found = evaluator.score({"answers": answers}, {"response": response})
+        assert found == {"subspan_em": expected}, (response, answers)
+
+
+_ROUGE = {
+    "stem": Rouge(use_stemmer=True),
+    "mean": Rouge(use_stemmer=True, reference="mean"),
+    "line": Rouge(first_line=True),
+}
+
+
+def test_rouge_by_pegasus_dialogsum_and_llmlingua() -> None:
+    for settings, response, answers, expected in vectors("rouge_settings"):
+        found = _ROUGE[settings].score({"answers": answers}, {"response": response})
+        assert found == pytest.approx(expected, abs=1e-12), (settings, response, answers)
 
 
 def test_locomo() -> None:

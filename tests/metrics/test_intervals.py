@@ -7,7 +7,12 @@ import pytest
 import scipy
 from numpy.typing import NDArray
 
-from cbench_server.metrics.stats.intervals import mean_of, percentile_of, t95
+from cbench_server.metrics.stats.intervals import (
+    least_for_percentile,
+    mean_of,
+    percentile_of,
+    t95,
+)
 
 Floats = NDArray[np.float64]
 
@@ -163,3 +168,11 @@ def test_intervals_of_a_percentile_cover_the_truth(percent: int) -> None:
 def test_a_percentile_beyond_the_values_has_no_upper_end() -> None:
     found = percentile_of(np.arange(20.0), 99)
     assert (found.value, found.high) == (19.0, None)
+
+
+@pytest.mark.parametrize("percent", [50, 95, 99])
+def test_an_interval_of_a_percentile_has_two_ends_from_so_many_values_on(percent: int) -> None:
+    least = least_for_percentile(percent)
+    whole, open_ = (percentile_of(np.arange(float(n)), percent) for n in (least, least - 1))
+    assert None not in (whole.low, whole.high)
+    assert None in (open_.low, open_.high)

@@ -198,6 +198,9 @@ def test_compression_is_measured_on_the_context_and_on_all_strings() -> None:
     ]
     assert values_of(CompressionRatio().compute(rows)) == {
         "context_compression": 0.7,
+        "mean_context_tokens_in": 50.0,
+        "mean_context_tokens_out": 15.0,
+        "mean_reader_prompt_tokens": None,
         "compression_ratio": 0.25,
         "mean_input_tokens": 400 / 3,
         "mean_output_tokens": 100.0,
@@ -386,16 +389,45 @@ def test_a_metric_with_only_compute_is_given_all_rows_of_its_system() -> None:
 
 
 # Keys that stand for others, as they read for the rows below.
-_PLACEHOLDERS = {"<score>": "f1", "<tag>": "b", "<k>": "1", "<type>": "unknown"}
+_PLACEHOLDERS = {
+    "<score>": "f1",
+    "<tag>": "b",
+    "<k>": "1",
+    "<type>": "unknown",
+    "<field>": "dataset",
+    "<value>": "b",
+    "<label>": "all",
+    "<category>": "both",
+}
+_SETTINGS: dict[str, dict[str, Any]] = {
+    "suites": {
+        "suites": [
+            {"label": "all", "kind": "categories", "parts": {"b": "both"}, "bucket": "dataset"}
+        ]
+    }
+}
 
 
 @pytest.mark.parametrize("name", METRICS)
 def test_every_metric_gives_the_keys_it_announces(name: str) -> None:
-    rows = [row(0.9, dataset="b", usage={"cost_usd": 1.0}, repeat=1)]
+    used = {"prompt_tokens": 3, "completion_tokens": 1}
+    rows = [
+        row(
+            0.9,
+            dataset="b",
+            usage={"cost_usd": 1.0},
+            repeat=1,
+            groups={"dataset": "b"},
+            cost_usd={"llm-judge": 0.25, "reader": 0.5, "system": 1.0},
+            reader_usage=used,
+            details={"llm-judge": {"usage": used}},
+        )
+    ]
     announced = METRICS[name].keys
     for mark, text in _PLACEHOLDERS.items():
         announced = [key.replace(mark, text) for key in announced]
-    assert [*summarize(rows, [METRICS[name]()])["a"]] == [*announced]
+    metric = METRICS[name](**_SETTINGS.get(name, {}))
+    assert [*summarize(rows, [metric])["a"]] == [*announced]
 
 
 def tries(passes: Sequence[int], ordinal: int) -> list[EvalRow]:

@@ -9,11 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cbench_server.metrics import (
     METRICS,
     MeanScore,
     PassAtK,
+    PassRate,
     Summarizer,
     TokenEfficiency,
     summarize,
@@ -147,3 +150,33 @@ def test_no_metric_overwrites_the_values_of_another() -> None:
 def test_huge_finite_scores_have_a_mean() -> None:
     values = MeanScore().compute([row(1.7e308, 0), row(1.7e308, 1)])
     assert values["mean_score"] == pytest.approx(1.7e308)
+
+
+@given(st.lists(st.tuples(st.sampled_from([0.0, 0.5]), st.sampled_from([0.0, 0.5])), min_size=1))
+def test_names_of_values_do_not_depend_on_the_rows(scores: list[tuple[float, float]]) -> None:
+    """Also where a later score has the same mean as the first."""
+    rows = [
+        EvalRow("s", n, {"f1": f1, "em": em}, 1, 1, ordinal=n, primary_score="f1")
+        for n, (f1, em) in enumerate(scores)
+    ]
+    metrics = [MeanScore("f1"), MeanScore("em"), PassRate(), PassRate(score_field="em")]
+    values = summarize(rows, metrics)
+    assert values["s"]["mean_score"] == pytest.approx(sum(f1 for f1, _ in scores) / len(scores))
+    assert values["s"]["mean_score:em"] == pytest.approx(sum(em for _, em in scores) / len(scores))
+    assert {"num_scored:em", "mean_score_with_failures:em", "pass_rate", "pass_rate:em"} <= {
+        *values["s"]
+    }
+
+
+def test_everything_that_a_metric_gave_wrongly_is_named() -> None:
+    class Careless:
+        name = "careless"
+
+        def compute(self, rows: Any) -> dict[str, Any]:
+            return {"text": "x", "list": [1], "nan": math.nan, "good": True}
+
+    summarizer = Summarizer([Careless()], ["a", "b"])
+    found = summarizer.result()
+    assert found.summary["a"] == {"nan": None, "good": 1.0}
+    why = found.failures["careless"]
+    assert all(why.count(f'as "{key}"') == 1 for key in ("text", "list", "nan"))

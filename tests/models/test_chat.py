@@ -1,6 +1,7 @@
 """The chat client against a server that is slow, overloaded, rude or wrong."""
 
 import asyncio
+import json
 import logging
 from email.utils import formatdate
 from typing import Any
@@ -60,7 +61,42 @@ async def test_a_server_that_answers_anything_is_there(server: Any, status: int)
     await client.probe()
     await client.close_connections()
     assert server.paths == ["/v1/models"]
+    assert server.requests == []
     assert server.headers[0]["authorization"] == f"Bearer {KEY}"
+
+
+@pytest.mark.parametrize(
+    ("status", "answer", "said"),
+    [
+        (404, '{"error": "nothing here"}', 'answered 404 Not Found: "nothing here"'),
+        (405, "", "answered 405 Method Not Allowed"),
+        (501, "", "answered 501 Not Implemented"),
+        (301, "", "answered 301 Moved Permanently"),
+        (401, "{}", "answered 401 Unauthorized"),
+        (200, "<html>Welcome</html>", "answered with something that is not JSON: "),
+    ],
+)
+@pytest.mark.parametrize("listing", [404, 405, 308])
+async def test_a_server_that_is_no_model_s_is_found_by_asking_nothing(
+    server: Any, listing: int, status: int, answer: str, said: str
+) -> None:
+    server.listing, server.refuses_nothing_asked = listing, False
+    server.answer(status, answer)
+    client = ChatClient(server.url, "m")
+    with pytest.raises(ChatFailed) as caught:
+        await client.probe()
+    await client.close_connections()
+    assert f"{server.url}/v1/chat/completions {said}" in caught.value.failure.message
+    assert server.requests == [{"model": "m"}]
+
+
+async def test_a_web_site_is_no_list_of_models(server: Any) -> None:
+    server.listing, server.listed, server.refuses_nothing_asked = 200, "<html>", False
+    server.answer(200, "<html>")
+    client = ChatClient(server.url, "m")
+    with pytest.raises(ChatFailed, match="not JSON"):
+        await client.probe()
+    await client.close_connections()
 
 
 async def test_a_probe_tells_who_does_not_listen_and_who_wants_a_key(server: Any) -> None:
@@ -118,25 +154,25 @@ async def test_a_connection_that_fails_is_retried(server: Any, trouble: str) -> 
 
 
 async def test_retries_end_and_the_failure_says_how_many_there_were(server: Any) -> None:
-    server.answer(503, "still   busy")
+    server.answer(429, '{"error": {"message": "still   busy"}}')
     error = await failure_of(client_for(server, max_retries=2))
     assert len(server.requests) == 3
-    assert (error.failure.reason, error.failure.attempts) == ("UNAVAILABLE", 3)
+    assert (error.failure.reason, error.failure.attempts) == ("RESOURCE_EXHAUSTED", 3)
     assert error.failure.retryable
     assert str(error) == (
         f"{server.url}/v1/chat/completions, asked 3 times, "
-        'answered 503 Service Unavailable: "still busy"'
+        'answered 429 Too Many Requests: "still busy"'
     )
 
 
 @pytest.mark.parametrize("status", [307, 400, 401, 403, 404, 422])
 async def test_a_status_that_will_not_pass_fails_at_once(server: Any, status: int) -> None:
-    server.answer(status, "no such model", location="/elsewhere")
+    server.answer(status, '{"error": "no such model"}', location="/elsewhere")
     error = await failure_of(client_for(server))
     assert len(server.requests) == 1
     assert not error.failure.retryable
     assert str(status) in str(error)
-    assert "no such model" in str(error)
+    assert ("no such model" in str(error)) == (status >= 400)
 
 
 async def test_nonsense_fails_at_once(server: Any) -> None:
@@ -196,7 +232,7 @@ async def test_nobody_listening_is_unavailable() -> None:
     url = f"http://127.0.0.1:{held_port()}"
     error = await failure_of(ChatClient(url, "m", max_retries=1, retry_base_delay=0.001))
     assert (error.failure.reason, error.failure.attempts) == ("UNAVAILABLE", 2)
-    assert "ConnectError" in str(error)
+    assert "cannot be reached: Connection refused" in str(error)
 
 
 async def test_an_answer_without_end_is_cut_short(
@@ -233,7 +269,8 @@ async def test_the_key_is_in_no_message_repr_or_log(
     server: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    server.answer(401, f"Incorrect API key provided: {KEY}. Header: Bearer {KEY}")
+    said = f"Incorrect API key provided: {KEY}. Header: Bearer {KEY}"
+    server.answer(401, json.dumps({"error": {"message": said}}))
     client = client_for(server, api_key=KEY)
     error = await failure_of(client)
     assert server.headers[0]["authorization"] == f"Bearer {KEY}"
@@ -257,7 +294,16 @@ def test_what_is_no_base_url_is_refused(url: str) -> None:
         ChatClient(url, "m")
 
 
-@pytest.mark.parametrize("url", ["http://u:hidden@h", "http://h?key=hidden", "http://h#hidden"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://u:hidden@h",
+        "http://h?key=hidden",
+        "http://h#hidden",
+        "http://h/hidden#",
+        "http://h/hidden?",
+    ],
+)
 def test_a_secret_in_the_url_is_refused_and_not_quoted(url: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         ChatClient(url, "m")

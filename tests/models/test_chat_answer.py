@@ -89,10 +89,10 @@ def test_nonsense_is_a_bad_response_that_is_not_asked_for_again(answer: bytes) -
 def test_a_status_says_whether_asking_again_may_help(
     status: int, reason: str, retryable: bool
 ) -> None:
-    trouble = refusal(status, None, b"why", now=NOON)
+    trouble = refusal(status, None, b'{"error": "why"}', now=NOON)
     assert (trouble.reason, trouble.retryable) == (reason, retryable)
     assert str(status) in str(trouble)
-    assert "why" in str(trouble)
+    assert ("why" in str(trouble)) == (status < 500)
 
 
 def test_usage_adds_up_number_by_number() -> None:

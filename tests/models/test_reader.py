@@ -304,7 +304,8 @@ async def test_a_prompt_that_was_refused_as_too_long_is_the_readers_failure_and_
 
 
 async def test_a_setting_that_a_model_refuses_can_be_left_out(server: Any) -> None:
-    server.answer(400, "Unsupported value: 'temperature' does not support 0.")
+    said = "Unsupported value: 'temperature' does not support 0."
+    server.answer(400, json.dumps({"error": {"message": said}}))
     client = ChatClient(server.url, "r", max_retries=0)
     row = await read(BUILTINS["identity"](), client)
     assert row.failure is not None

@@ -15,6 +15,7 @@ _SECTIONS = [
     "Quality against cost",
     "Every score",
     "By dataset",
+    "By group",
     "Scores",
     "Time",
     "Failures",

@@ -2,10 +2,12 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cbench_client import Server
+from cbench_server.datasets.readers.harness_report import harness_report
 from cbench_server.reports.swebench import patch_of
 from tests.datasets.test_records import FIXTURES
 from tests.datasets.test_runs import cbench
@@ -54,7 +56,54 @@ def test_patches_go_to_the_harness_and_its_report_comes_back(cbench, tmp_path: P
     assert line["model_patch"] == _DIFF
     report = tmp_path / "fixer.mine.json"
     ids = [line["instance_id"]]
-    report.write_text(json.dumps({"submitted_ids": ids, "resolved_ids": ids}, indent=2))
+    report.write_text(json.dumps(_report(ids, resolved=ids), indent=4))
     rescored = cbench("rescore", "last", "--references", report)
     assert rescored.returncode == 0, rescored.stderr
     assert "swebench_resolved" in rescored.stdout
+
+
+def _report(ids: list[str], *, resolved: list[str]) -> dict[str, Any]:
+    """A report in the shape that swebench/harness/reporting.py writes, schema 2."""
+    others = [each for each in ids if each not in resolved]
+    return {
+        "total_instances": 500,
+        "submitted_instances": len(ids),
+        "completed_instances": len(ids),
+        "resolved_instances": len(resolved),
+        "unresolved_instances": len(others),
+        "infra_failure_instances": 0,
+        "ambiguous_failure_instances": 0,
+        "empty_patch_instances": 0,
+        "error_instances": 0,
+        "completed_ids": ids,
+        "incomplete_ids": ["never__run-1"],
+        "empty_patch_ids": [],
+        "submitted_ids": ids,
+        "resolved_ids": resolved,
+        "unresolved_ids": others,
+        "infra_failure_ids": [],
+        "ambiguous_failure_ids": [],
+        "failure_reasons": {},
+        "error_ids": [],
+        "schema_version": 2,
+    }
+
+
+@pytest.mark.parametrize(
+    ("report", "found"),
+    [
+        (_report(["a", "b"], resolved=["b"]), {"a": False, "b": True}),
+        ({"a": {"resolved": True, "patch_exists": True, "tests_status": {}}}, {"a": True}),
+        ({}, None),
+        ({"submitted_ids": ["a"]}, None),
+        ([{"id": "a", "resolved": True}], None),
+    ],
+    ids=["run", "issue", "empty", "half", "rows"],
+)
+def test_a_report_of_the_harness_is_read(
+    tmp_path: Path, report: Any, found: dict[str, bool] | None
+) -> None:
+    file = tmp_path / "report.json"
+    file.write_text(json.dumps(report))
+    rows = harness_report(file)
+    assert (rows and {row["id"]: row["resolved"] for row in rows}) == found

@@ -8,10 +8,11 @@ import pytest
 from cbench_server.reports.columns import headline_columns, ordered_keys
 from cbench_server.reports.csv_report import to_csv
 from cbench_server.reports.json_report import to_json
-from cbench_server.reports.markdown import to_markdown
+from cbench_server.reports.markdown import run_to_markdown, to_markdown
+from cbench_server.reports.scores import added_scores
 from cbench_server.reports.table import RowFacts, headline, notes, state_line, to_table
 from cbench_server.results import EvalRow, Failure
-from cbench_server.spec import MetricRef, Run, RunState
+from cbench_server.spec import MetricRef, Run, RunNote, RunState
 from cbench_server.texts import numbers
 from cbench_server.texts.grid import Grid, printable, printable_lines, to_text, width
 
@@ -111,6 +112,48 @@ def test_reasons_of_some_failures_are_not_given_for_all(run: Run) -> None:
 def test_another_score_is_not_put_down_to_a_missing_response(run: Run) -> None:
     lines = notes(run, RowFacts(scores=dict.fromkeys(run.systems, ("rouge_l_f1",))))
     assert "* rouge_l_f1 stands in for f1: no evaluator gave that." in lines
+
+
+def test_every_figure_of_a_judge_that_did_not_pass_is_marked(run: Run) -> None:
+    judges = [{"evaluator": "llm-judge", "scores": ["judge_score"], "qualified": False}]
+    summary = {
+        name: {**each, "mean_score:judge_score": 1.0, "num_scored:judge_score": 3.0}
+        for name, each in run.summary.items()
+    }
+    datasets = [{**each, "own_scores": ["f1"]} for each in run.config["datasets"]]
+    config = {**run.config, "judges": judges, "datasets": datasets}
+    judged = replace(run, summary=summary, config=config)
+    titles = headline(judged, RowFacts()).header
+    assert [title for title in titles if "judge" in title] == ["judge_score†"]
+    others = added_scores(judged)
+    assert others is not None
+    assert {row[1] for row in others.rows} == {"judge_score†"}
+
+
+def test_notes_are_shown_wherever_a_run_has_them(run: Run) -> None:
+    """Earlier versions had some of them in the config."""
+    noted = replace(
+        run,
+        config={**run.config, "notices": ["No headline score, said long ago."]},
+        notes=(RunNote("NO_REFERENCES", "No headline score, said today."),),
+    )
+    lines = notes(noted, RowFacts())
+    assert "No headline score, said long ago." in lines
+    assert "No headline score, said today." in lines
+    assert "\n- No headline score, said today.\n" in run_to_markdown(noted)
+
+
+def test_questions_without_an_answer_are_counted_where_abstention_is_their_score(run: Run) -> None:
+    summary = {name: {**each, "num_scored:abstention": 3.0} for name, each in run.summary.items()}
+    rows = max(each.completed for each in run.progress.values())
+    lines = notes(
+        replace(run, summary=summary),
+        RowFacts(scores=dict.fromkeys(run.systems, ("f1", "abstention"))),
+    )
+    assert (
+        f"* On 3 of {rows:,} rows the score is abstention, not f1: the dataset marks these "
+        "questions as having no answer, and a response that says so is right."
+    ) in lines
 
 
 def test_a_chosen_score_that_no_row_has_is_named(run: Run) -> None:

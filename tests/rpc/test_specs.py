@@ -80,6 +80,8 @@ FULL = RunSpec(
     labels_upload="2" * 64,
     allow_unqualified_judges=True,
     timed_rows=0,
+    asked_again=0,
+    options={"ratio": 0.5},
 )
 
 

@@ -5,6 +5,7 @@ import math
 import re
 import threading
 import time
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -252,3 +253,105 @@ def test_a_system_that_never_responds_is_judged_by_what_it_retains_and_says_so()
 
     found = headline(Compressor())
     assert (found["headline"], found["mean_score"]) == (["answer_retained"], 1.0)
+
+
+# Contexts: what keeps every name keeps every answer.
+
+_STORIES = [
+    f"In {1900 + number} the engineer Anna Berg{number} moved from Oslo to Porto and built there "
+    f"a small workshop for clocks. Her neighbour Carl Lund{number} often lent her tools and wrote "
+    f"letters about the weather. Later the council of Braga bought {number + 30} of her clocks; "
+    "most of them still hang in public halls today. Nobody remembers who painted their faces."
+    for number in range(ASKED)
+]
+
+
+def stories() -> list[dict[str, Any]]:
+    return [
+        {
+            "id": number,
+            "context": story,
+            "question": "Who lent the tools?",
+            "answer": f"Carl Lund{number}",
+        }
+        for number, story in enumerate(_STORIES)
+    ]
+
+
+class Keeps:
+    """A system that returns contexts, made of the words that a rule keeps."""
+
+    def __init__(self, name: str, keep: Callable[[str], str]) -> None:
+        self.name = name
+        self._keep = keep
+
+    def process(self, example: dict[str, Any]) -> dict[str, Any]:
+        return {"context": self._keep(example["context"])}
+
+
+def _words(keep: Callable[[str], bool]) -> Callable[[str], str]:
+    return lambda text: " ".join(word for word in text.split() if keep(word))
+
+
+def _names(word: str) -> bool:
+    return word[0].isupper() or any(map(str.isdigit, word))
+
+
+def _lists_names(text: str) -> str:
+    return ", ".join(dict.fromkeys(filter(_names, text.split())))
+
+
+_LITTLE = frozenset(("the", "of", "and", "a", "to", "for", "who", "her", "from", "about", "them"))
+STUFFERS = {
+    "names": _words(_names),
+    "names-once": _lists_names,
+    "names-in-lower-case": lambda text: _lists_names(text).lower(),
+    "names-and-a-few-words": _words(lambda word: _names(word) or word in ("tools", "clocks")),
+}
+HONEST = {
+    "first-half": lambda text: " ".join(text.split()[: len(text.split()) // 2]),
+    "first-words": lambda text: " ".join(text.split()[:9]),
+    "last-tenth": lambda text: " ".join(text.split()[-7:]),
+    "second-sentence": lambda text: text.split(". ")[1],
+    "without-little-words": _words(lambda word: word.lower() not in _LITTLE),
+    "every-third-word": lambda text: " ".join(text.split()[::3]),
+    "long-words-and-names": _words(lambda word: len(word) > 5 or _names(word)),
+    "in-capitals": str.upper,
+    "nothing": lambda text: "",
+}
+
+
+def retained(system: Keeps, examples: list[dict[str, Any]]) -> tuple[float, int, list[str]]:
+    result = evaluate([system], examples, progress=False)
+    values = result.summary[system.name]
+    assert result.config["headlines"][system.name] == ["answer_retained"]
+    marked = sum("STUFFED" in row.marks for row in result.rows)
+    assert values["num_stuffed"] == marked
+    noted = [note["code"] for note in result.config["notes"]]
+    return values["mean_score_with_failures"] or 0.0, marked, noted
+
+
+@pytest.mark.parametrize("name", STUFFERS)
+def test_a_context_of_names_keeps_every_answer_and_is_marked(name: str) -> None:
+    score, marked, noted = retained(Keeps(name, STUFFERS[name]), stories())
+    assert (score, marked, noted) == (1.0, ASKED, ["STUFFED"])
+
+
+@pytest.mark.parametrize("name", HONEST)
+def test_a_context_of_words_is_not_marked_however_they_are_chosen(name: str) -> None:
+    _, marked, noted = retained(Keeps(name, HONEST[name]), stories())
+    assert (marked, noted) == (0, [])
+
+
+def test_records_without_running_text_are_not_marked_however_they_are_written() -> None:
+    """A table is names and numbers, and says so."""
+    rows = [{"name": f"Anna Berg{n}", "city": "Porto", "year": 1900 + n} for n in range(30)]
+    examples = [
+        {"id": n, "context": json.dumps(rows, indent=2), "question": "Who?", "answer": "Anna Berg7"}
+        for n in range(3)
+    ]
+    as_table = Keeps(
+        "table",
+        lambda text: "\n".join(",".join(map(str, row.values())) for row in json.loads(text)),
+    )
+    assert retained(as_table, examples) == (1.0, 0, [])

@@ -4,14 +4,14 @@ import asyncio
 import json
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from cbench_server import EvalResult, evaluate
 from cbench_server.errors import BadDataset, InvalidSpec, UnknownName
 from cbench_server.evaluators import AnswerQuality
-from cbench_server.metrics import CostOfPass, Latency, MeanScore, PassRate
+from cbench_server.metrics import CompressionRatio, CostOfPass, Latency, MeanScore, PassRate
 
 Example = dict[str, Any]
 DATASET: list[Example] = [
@@ -157,7 +157,54 @@ def test_tokens_are_those_of_the_dicts_handed_over_and_returned() -> None:
     assert (result.rows[0].input_tokens, result.rows[0].output_tokens) == (4, 8)
     narrow = run(Fixed(), dataset=DATASET[:1], tokenizer=len, text_fields=["context", "response"])
     assert (narrow.rows[0].input_tokens, narrow.rows[0].output_tokens) == (7, 28)
-    assert run(Fixed(), dataset=DATASET[:1]).rows[0].context_tokens_in == 4
+
+
+def test_what_an_answering_system_read_is_unknown_unless_it_returns_another_context() -> None:
+    class Cuts(Fixed):
+        def process(self, example: Example) -> Example:
+            return {**super().process(example), "context": "Fact"}
+
+    class OnlyCuts:
+        name = "only-cuts"
+
+        def process(self, example: Example) -> Example:
+            return {**example, "context": "Fact"}
+
+    def counts(system: Any) -> Any:
+        metrics = [CompressionRatio()]
+        result = run(system, dataset=DATASET[:1], tokenizer="whitespace", metrics=metrics)
+        (row,) = result.rows
+        return row.context_tokens_in, row.context_tokens_out, result.summary[row.system]
+
+    before, after, values = counts(Fixed())
+    assert (before, after, values["context_compression"]) == (None, None, None)
+    assert values["mean_context_tokens_in"] is None
+    for system in (Cuts(), OnlyCuts()):
+        before, after, values = counts(system)
+        assert (before, after, values["context_compression"]) == (2, 1, 0.5)
+        assert (values["mean_context_tokens_in"], values["mean_context_tokens_out"]) == (2, 1)
+
+
+def test_a_question_that_is_the_context_is_handed_over_once() -> None:
+    class Sees(Fixed):
+        seen: ClassVar[list[Example]] = []
+
+        def process(self, example: Example) -> Example:
+            self.seen.append(example)
+            return super().process(example)
+
+    text = "What is the capital of France?"
+    examples = [
+        {"id": 1, "context": text, "question": f" {text}\n", "answer": "Paris"},
+        {"id": 2, "context": "Paris is big.", "question": text, "answer": "Paris"},
+    ]
+    result = run(Sees(), dataset=examples, tokenizer="whitespace", blind=True)
+    seen = sorted(Sees.seen, key=lambda example: example["id"])
+    assert [sorted(example) for example in seen] == [
+        ["context", "id"],
+        ["context", "id", "question"],
+    ]
+    assert [row.input_tokens for row in result.rows] == [6, 9]
 
 
 def test_filter_recomputes_the_summary() -> None:

@@ -1,5 +1,6 @@
 """Conversations become questions, each with what is needed to score it."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -104,6 +105,34 @@ def test_conversations_are_counted_after_the_filters() -> None:
 def test_a_type_that_no_question_has_is_named_with_those_there_are() -> None:
     with pytest.raises(BadDataset, match="it has: multi_hop, single_hop, trap"):
         made(conversation(), question_types=["tempral"])
+
+
+def test_a_type_that_no_question_has_is_found_before_the_first_question() -> None:
+    given = [conversation(number) for number in range(3)]
+    asked = questions(
+        iter(given),
+        label="d",
+        question_types=["multi-hop", "tempral"],
+        max_conversations=1,
+        read_again=lambda: iter(given),
+    )
+    with pytest.raises(BadDataset, match="no questions of type tempral"):
+        next(asked)
+
+
+def test_a_type_is_looked_for_beyond_the_cap_and_no_further_than_it_is_met() -> None:
+    with pytest.raises(BadDataset, match="no questions of type tempral"):
+        made(conversation(0), question_types=["multi_hop", "tempral"], max_conversations=1)
+    read: list[int] = []
+
+    def given() -> Iterator[dict[str, Any]]:
+        for number in range(9):
+            read.append(number)
+            yield conversation(number)
+
+    types = ["multi_hop", "abstention"]
+    list(questions(given(), label="d", question_types=types, max_conversations=1, read_again=given))
+    assert read == [0, 0]
 
 
 @pytest.mark.parametrize(

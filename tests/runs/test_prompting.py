@@ -62,7 +62,7 @@ def test_few_shot_examples_come_from_another_split_where_there_is_one(
     asking = asking_of(DatasetRef("gsm8k", "main"), PromptRef(few_shot=3))
     assert len(asking.shots) == 4
     split = "train" if has_train else "test"
-    assert all(str(shot["question"]).startswith(split) for shot in asking.shots)
+    assert all(str(shot["context"]).startswith(split) for shot in asking.shots)
     assert asking.prompt.few_shot_source == ("split train" if has_train else SAME_ROWS)
     assert asking.prompt.few_shot_source in axis_of(asking.prompt).why
     again = asking_of(DatasetRef("gsm8k", "main"), PromptRef(few_shot=3))
@@ -140,7 +140,7 @@ def test_evaluate_tells_a_system_what_a_known_dataset_asks(tmp_path: Path) -> No
     assert known["response"].startswith("Choose the one right option.")
     given = [{"context": "c", "answer": "a"}]
     unknown = evaluate([Answers()], given, [AnswerQuality()], **settings).rows[0].processed or {}
-    assert unknown["response"] == ""
+    assert unknown["response"].startswith("Do what the question asks")
     assert evaluate([Answers()], "mini-choice", **settings).rows[0].reused
 
 

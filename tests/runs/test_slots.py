@@ -66,7 +66,10 @@ async def test_calls_that_make_no_row_let_no_more_rows_wait() -> None:
     async def reset(timeout: float) -> None:
         clock.now += 0.0001
 
-    retry = Retry("s", plan, slots, clock, connected, lambda name, reason: None, lambda: None)
+    def ignore(*told: object) -> None:
+        pass
+
+    retry = Retry("s", plan, slots, clock, connected, ignore, ignore, ignore)
     for _ in range(1000):
         await retry.call(reset)
     assert room_ahead(slots) == 8

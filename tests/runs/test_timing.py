@@ -228,6 +228,22 @@ class Remembers:
         return "x"
 
 
+@pytest.mark.parametrize("questions", range(7, 12))
+def test_a_conversation_that_fills_what_may_wait_for_the_store_holds_up_no_other(
+    questions: int,
+) -> None:
+    talks = [
+        {
+            "id": f"t{n}",
+            "turns": [{"role": "user", "content": "x"}],
+            "qa_pairs": [{"question": f"q{k}", "answer": "x"} for k in range(questions)],
+        }
+        for n in range(3)
+    ]
+    result = evaluate_memory([Remembers], talks, [AnswerQuality()], [Latency()], progress=False)
+    assert len(result.rows) == 3 * questions
+
+
 def test_a_memory_is_timed_alone_by_question_and_by_turn() -> None:
     talks = [
         {

@@ -87,7 +87,12 @@ def test_a_dangerous_call_is_refused(architecture: str, name: str) -> None:
         ("sendto", (3, 0, 0, 0, 0x1234), REFUSE),
         ("sendto", (3, 0, 0, 0, 0x1234 << 32), REFUSE),
         ("ioctl", (0, 0x5401), ALLOW),
-        ("ioctl", (0, 0x5412), REFUSE),
+        *(("ioctl", (0, value), REFUSE) for value in (0x5410, 0x5412, 0x541C, 0x40045436)),
+        *(("ioctl", (0, value), REFUSE) for value in (0x8901, 0x8902, 0x40086602, 0x401C5820)),
+        ("ioctl", (0, 0x8903), ALLOW),
+        ("fcntl", (0, 4, 0o20000), ALLOW),
+        *(("fcntl", (0, value, PID), REFUSE) for value in (8, 10, 15)),
+        ("fcntl", (0, 8 | 1 << 32, PID), REFUSE),
         ("prctl", (15, 0), ALLOW),
         ("prctl", (1, 0), REFUSE),
     ],
@@ -98,7 +103,13 @@ def test_some_calls_depend_on_their_arguments(
     assert ask(architecture, name, *arguments) == expected
 
 
-@pytest.mark.parametrize("name", ["fchmodat", "fchownat", "utimensat", "truncate", "setxattr"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("fchmodat", "fchownat", "utimensat", "truncate", "setxattr"),
+        *("fchmod", "fchown", "fsetxattr", "fremovexattr"),
+    ],
+)
 def test_metadata_is_guarded_where_the_hosts_files_are_in_sight(
     architecture: str, name: str
 ) -> None:

@@ -14,12 +14,13 @@ import pytest
 
 from cbench_server.errors import CallFailed, EvaluatorBroken
 from cbench_server.evaluators import AnswerQuality, ContextRetention
+from cbench_server.limits import LONG_TEXT
 from cbench_server.results import Failure
 from cbench_server.scoring.assessment import checked
 from cbench_server.scoring.placement import Scoring
 from cbench_server.types import Assessment, Example, Scores
 
-LONG = "x" * (64 * 1024 + 1)
+LONG = "x" * (LONG_TEXT + 1)
 
 
 class Fake:

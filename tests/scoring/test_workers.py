@@ -121,6 +121,14 @@ async def test_what_an_evaluator_raises_is_told_with_its_place(
     assert "troublesome_evaluators.py" in str(caught.value.__cause__)
 
 
+async def test_an_evaluator_that_wants_all_memory_is_refused_it_and_others_go_on(
+    pool: WorkerPool, trouble: Any, tmp_path: Path
+) -> None:
+    with pytest.raises(EvaluatorBroken, match="MemoryError"):
+        await score(pool, trouble.TakesTenGigabytes(str(tmp_path)))
+    assert (await score(pool, trouble.Chatty())).scores == {"read": 0.0}
+
+
 async def test_a_worker_killed_in_the_middle_costs_one_retry(
     pool: WorkerPool, trouble: Any, tmp_path: Path
 ) -> None:

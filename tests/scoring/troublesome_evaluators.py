@@ -68,6 +68,13 @@ class AlwaysHangs(InFolder):
         hang()
 
 
+class TakesTenGigabytes(InFolder):
+    name = "takes-ten-gigabytes"
+
+    def act(self, before: int) -> dict[str, float]:
+        return {"bytes": float(len(bytearray(10 << 30)))}
+
+
 class HoldsTheInterpreter(InFolder):
     name = "holds-the-interpreter"
 

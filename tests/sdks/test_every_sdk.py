@@ -15,8 +15,11 @@ from pathlib import Path
 import pytest
 
 from cbench_client import BenchClient, RemoteEvaluator, RemoteMemorySystem
+from cbench_server.rpc.grants import digest_of
+from tests.e2e.processes import DaemonProcess
 from tests.fixtures.sdks import (
     COMPILED,
+    GO,
     NODE,
     PYTHON_SDK,
     SDKS,
@@ -24,6 +27,7 @@ from tests.fixtures.sdks import (
     built,
     complains,
     needs,
+    public_names,
     run,
     with_node_tools,
 )
@@ -76,6 +80,13 @@ def test_it_passes_every_conformance_case(sdk: Sdk, tmp_path: Path) -> None:
     report = conformance(built(sdk), home=tmp_path)
     assert report["sdk"] == f"cbench-{sdk.name}/0.1.0"
     assert set(report["counts"]) == {"passed"}, report["counts"]
+
+
+@pytest.mark.parametrize("sdk", [NODE, GO, PYTHON_SDK], ids=lambda sdk: sdk.name)
+def test_its_page_of_public_names_is_current(sdk: Sdk) -> None:
+    """Rust's is in test_rust_sdk.py, with what rustdoc has to say."""
+    built(sdk)
+    assert (sdk.folder / "API.md").read_text() == public_names(sdk), "run: make sdk-docs"
 
 
 @each
@@ -160,6 +171,27 @@ def test_the_attached_example_takes_part_in_a_run_and_drains(sdk: Sdk, daemon_ad
         process.kill()
         process.wait(30)
     assert [row.HasField("failure") for row in rows] == [False] * 5
+
+
+@each
+def test_it_attaches_with_a_token_and_is_refused_by_a_role(sdk: Sdk, tmp_path: Path) -> None:
+    tokens = tmp_path / "tokens"
+    tokens.write_text(f"lab attach {digest_of('lab')} names=conformance-echo\nsecret\n")
+    program = built(sdk).program
+    with DaemonProcess(tmp_path / "home", f"--token-file={tokens}") as daemon:
+        attach = [*program, "--attach", daemon.address, "--token"]
+        refused = subprocess.run([*attach, "lab"], capture_output=True, text=True, timeout=60)
+        assert refused.returncode > 0
+        assert 'token of "lab" may attach conformance-echo' in refused.stderr
+        process = subprocess.Popen([*attach, "secret"], stderr=subprocess.DEVNULL)
+        try:
+            with BenchClient(daemon.address, token="secret") as client:
+                wait_until_listed(client, "conformance-echo")
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(30) == 0
+        finally:
+            process.kill()
+            process.wait(30)
 
 
 @each_compiled

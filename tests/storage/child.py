@@ -1,4 +1,4 @@
-"""A second process on a store: appends rows and says which are acknowledged, or holds a lock."""
+"""A second process on a store: appends rows, imports a file, uploads, or holds a lock."""
 
 import asyncio
 import sys
@@ -6,7 +6,9 @@ from pathlib import Path
 
 from cbench_server.events import RowScored
 from cbench_server.results import EvalRow
+from cbench_server.storage.run_files import import_run
 from cbench_server.storage.sqlite import SqliteStore
+from cbench_server.storage.uploads import UploadStore
 
 
 def row(ordinal: int) -> RowScored:
@@ -34,10 +36,16 @@ async def main() -> None:
     if what == "append":
         start, stop = map(int, numbers)
         await append(store, run_id, start, stop)
-    else:
-        with store.lock_run(run_id) as is_held:
-            print(is_held, flush=True)
+    elif what == "import":
+        await import_run(store, Path(run_id))
+    elif what == "upload":
+        with UploadStore(Path(home)).writer() as writer:
+            writer.add({"id": 1})
+            print(True, flush=True)
             sys.stdin.read()
+    else:
+        print(await store.owners.acquire(run_id) is not None, flush=True)
+        sys.stdin.read()
     await store.close()
 
 

@@ -11,8 +11,9 @@ import pytest
 from cbench_server.errors import UnknownRun
 from cbench_server.events import RowScored
 from cbench_server.results import EvalRow
-from cbench_server.runs.store import SpooledExample
+from cbench_server.runs.store import RetentionRule, SpooledExample
 from cbench_server.spec import Run, RunState
+from cbench_server.storage.deletion import delete_some
 from cbench_server.storage.sqlite import SqliteStore
 from cbench_server.storage.transaction import Transaction
 
@@ -47,8 +48,9 @@ async def test_a_deleted_run_leaves_nothing_and_its_space_is_given_back(
     store = SqliteStore.open(home)
     await fill(store, make_run("r1", request_id="q"), make_row, make_example, 1200)
     await fill(store, make_run("r2", labels={"a": "b"}), make_row, make_example, 3)
-    with store.lock_run("r1"):
-        pass
+    claim = await store.owners.acquire("r1")
+    assert claim is not None
+    await store.owners.release(claim)
     await store.delete_run("r1")
     await store.delete_run("r1")
     with pytest.raises(UnknownRun):
@@ -93,7 +95,7 @@ async def test_a_run_is_gone_for_everyone_from_the_start_of_its_deletion(
     assert await store.list_runs() == []
     with pytest.raises(UnknownRun):
         await store.append("r1", [RowScored(make_row(5000))])
-    assert await store.delete_runs_older_than(10**9) == ["r1"]
+    assert await store.finish_deletions() == ["r1"]
     await store.close()
     assert set(counts(home).values()) == {0}
 
@@ -104,7 +106,7 @@ def interrupt_deletion(path: Path, run_id: str) -> None:
     transaction = Transaction(connection, careful=False)
     key = transaction.mark_deleted(run_id)
     assert key is not None
-    assert transaction.delete_some(key)
+    assert delete_some(connection, key)
     connection.close()
 
 
@@ -118,8 +120,9 @@ async def test_retention_deletes_old_finished_runs_that_nobody_holds(
     await store.create_run(make_run("held", end_time=400.0, **final))
     await store.create_run(make_run("recent", end_time=600.0, **final))
     await store.create_run(make_run("running", state=RunState.RUNNING))
-    with store.lock_run("held"):
-        assert await store.delete_runs_older_than(500.0) == ["old", "old-without-end"]
+    assert await store.owners.acquire("held")
+    pruned = await store.prune(RetentionRule(older_than=500.0))
+    assert [each.run_id for each in pruned] == ["old-without-end", "old"]
     left = [run.run_id for run in await store.list_runs()]
     await store.close()
     assert left == ["running", "recent", "held"]

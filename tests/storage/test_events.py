@@ -132,12 +132,12 @@ async def test_a_waiter_is_woken_by_the_next_event(
     store: SqliteStore, make_run: MakeRun, make_row: MakeRow
 ) -> None:
     await store.create_run(make_run())
-    with store.lock_run("r1"):
-        waiters = [asyncio.create_task(store.wait_for_events("r1", 1, 100.0)) for _ in range(3)]
-        await store.append("r1", [RowScored(make_row(0))])
-        assert await asyncio.gather(*waiters) == [True, True, True]
-        assert await store.wait_for_events("r1", 1, 0.0)
-        assert not await store.wait_for_events("r1", 2, 0.01)
+    assert await store.owners.acquire("r1")
+    waiters = [asyncio.create_task(store.wait_for_events("r1", 1, 100.0)) for _ in range(3)]
+    await store.append("r1", [RowScored(make_row(0))])
+    assert await asyncio.gather(*waiters) == [True, True, True]
+    assert await store.wait_for_events("r1", 1, 0.0)
+    assert not await store.wait_for_events("r1", 2, 0.01)
 
 
 async def test_examples_come_back_in_pages_with_their_types(

@@ -1,9 +1,11 @@
 """A new store and one that was migrated both have the schema that the code uses."""
 
+import signal
 import sqlite3
 import stat
 import subprocess
 import sys
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,9 +16,13 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine
 
+from cbench_server.errors import DamagedRun
 from cbench_server.storage import migrate, schema
 from cbench_server.storage.database import connect
 from cbench_server.storage.sqlite import SqliteStore
+from tests.fixtures import preloaded
+
+OLD_STORE = Path(__file__).parents[1] / "compatibility" / "store-0001.tar.xz"
 
 
 def test_the_newest_migration_is_the_one_the_code_knows() -> None:
@@ -78,6 +84,85 @@ def test_committed_statements_are_those_of_the_schema() -> None:
     check = [sys.executable, root / "scripts" / "gen_statements.py", "--check"]
     done = subprocess.run(check, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Path:
+    """A home that version 0.1.0 wrote."""
+    with tarfile.open(OLD_STORE) as archive:
+        archive.extractall(tmp_path, filter="data")
+    return tmp_path / "home"
+
+
+async def test_an_old_store_gets_its_checksums(old: Path) -> None:
+    store = SqliteStore.open(old)
+    runs = await store.list_runs()
+    await store.close()
+    assert len(runs) == 5
+    assert not any(run.damage for run in runs)
+    connection = sqlite3.connect(old / "cbench.db")
+    assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
+    assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    connection.close()
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from cbench_server.storage import migrate
+from cbench_server.storage.database import connect
+
+def watch(statement):
+    if statement.strip().startswith(sys.argv[2]):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+path = Path(sys.argv[1])
+connection = connect(path)
+connection.set_trace_callback(watch)
+migrate.migrate(connection, path)
+"""
+
+
+@pytest.mark.parametrize(
+    "moment",
+    ["CREATE TABLE shared", "ALTER TABLE run_labels", "INSERT INTO runs", "DROP TABLE", "COMMIT"],
+)
+async def test_a_migration_that_is_killed_anywhere_starts_again(
+    old: Path, tmp_path: Path, moment: str
+) -> None:
+    (tmp_path / "killed.py").write_text(KILLED)
+    command = [sys.executable, tmp_path / "killed.py", old / "cbench.db", moment]
+    assert preloaded.run(command, check=False).returncode == -signal.SIGKILL
+    store = SqliteStore.open(old)
+    runs = await store.list_runs()
+    await store.close()
+    assert len(runs) == 5
+    assert not any(run.damage for run in runs)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE runs SET state = 'cancelled' WHERE id = 1",
+        "UPDATE runs SET end_time = end_time + 1 WHERE id = 1",
+        "UPDATE runs SET last_seq = last_seq + 4 WHERE id = 1",
+        "UPDATE runs SET record = zeroblob(9) WHERE id = 1",
+        "UPDATE run_labels SET value = 'rod' WHERE run = 1",
+        "UPDATE run_systems SET failed = failed + 1 WHERE run = 1",
+        "DELETE FROM run_systems WHERE run = 1",
+    ],
+)
+async def test_what_was_damaged_before_is_damaged_after_a_migration(old: Path, damage: str) -> None:
+    connection = sqlite3.connect(old / "cbench.db")
+    (run_id,) = connection.execute("SELECT run_id FROM runs WHERE id = 1").fetchone()
+    assert connection.execute(damage).rowcount
+    connection.commit()
+    connection.close()
+    store = SqliteStore.open(old)
+    assert [run.run_id for run in await store.list_runs() if run.damage] == [run_id]
+    with pytest.raises(DamagedRun, match=run_id):
+        await store.get_run(run_id)
+    await store.close()
 
 
 async def test_the_file_is_made_for_its_owner_alone_with_the_settings_we_rely_on(

@@ -132,11 +132,11 @@ async def test_a_lock_lasts_as_long_as_its_process(
     await store.create_run(make_run())
     child = await start("lock", "r1")
     assert await line(child) == "True"
-    with store.lock_run("r1") as is_held:
-        assert not is_held
-    with pytest.raises(WrongState, match="another process"):
+    assert await store.owners.acquire("r1") is None
+    with pytest.raises(WrongState, match="being worked on"):
         await store.delete_run("r1")
     child.kill()
     await child.wait()
-    with store.lock_run("r1") as is_held, store.lock_run("r1") as again:
-        assert (is_held, again) == (True, False)
+    claim = await store.owners.acquire("r1")
+    assert claim is not None
+    assert await store.owners.acquire("r1") is None

@@ -125,7 +125,7 @@ async def test_a_run_id_that_could_be_a_path_is_refused(
     with pytest.raises(InvalidInput):
         await store.create_run(make_run(run_id))
     with pytest.raises(UnknownRun):
-        store.lock_run(run_id).__enter__()
+        await store.owners.acquire(run_id)
 
 
 async def test_runs_are_listed_newest_first_in_pages(store: SqliteStore, make_run: MakeRun) -> None:
@@ -146,6 +146,21 @@ async def test_runs_are_found_by_state_and_all_their_labels(
     running = await store.list_runs(states=[RunState.RUNNING, RunState.WAITING])
     assert [run.run_id for run in labelled] == ["r2"]
     assert [run.run_id for run in running] == ["r3"]
+
+
+async def test_huge_labels_make_short_pages_and_hide_no_run(
+    store: SqliteStore, make_run: MakeRun
+) -> None:
+    for number in range(5):
+        labels = {"huge": "x" * 3_000_000} if number != 2 else {}
+        await store.create_run(make_run(f"r{number}", labels=labels))
+    pages, before = [], None
+    while not pages or before is not None:
+        page = await store.page_runs(before=before, max_bytes=5_000_000)
+        pages.append([run.run_id for run in page.runs])
+        before = page.next_before
+    assert pages == [["r4", "r3"], ["r2", "r1", "r0"]]
+    assert len(await store.list_runs()) == 5
 
 
 async def test_progress_counts_what_was_stored(

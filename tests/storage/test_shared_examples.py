@@ -12,6 +12,7 @@ from cbench_server.results import EvalRow
 from cbench_server.runs.store import RowKey, RowQuery, SpooledExample
 from cbench_server.spec import Run
 from cbench_server.storage.database import connect
+from cbench_server.storage.deletion import delete_some
 from cbench_server.storage.sqlite import SqliteStore
 from cbench_server.storage.transaction import Transaction
 
@@ -89,7 +90,7 @@ async def test_a_deleted_run_whose_examples_stay_is_not_deleted_again_and_again(
     store: SqliteStore, make_run: MakeRun, family: Family
 ) -> None:
     await store.delete_run("r1")
-    assert await store.delete_runs_older_than(10**9) == []
+    assert await store.finish_deletions() == []
     await store.create_run(make_run("r4"))
     with pytest.raises(UnknownRun):
         await store.share_examples("r1", "r4")
@@ -110,15 +111,15 @@ async def test_a_deletion_that_was_cut_off_is_finished_later(
         for run_id in ("r2", "r3"):
             key = transaction.mark_deleted(run_id)
             while key is not None and key != 1:
-                key = transaction.delete_some(key)
+                key = delete_some(connection, key)
         assert key == 1  # The owner, which a process that is killed here does not get to.
     else:
         assert transaction.mark_deleted("r1") == 1
         if stopped_at == "first part":
-            transaction.delete_some(1)
+            delete_some(connection, 1)
     connection.close()
     again = SqliteStore.open(home)
-    finished = await again.delete_runs_older_than(10**9)
+    finished = await again.finish_deletions()
     if stopped_at == "sharers gone":
         assert (finished, set(counts(home).values())) == (["r1"], {0})
     else:
@@ -166,9 +167,9 @@ async def test_a_changed_note_of_whose_examples_they_are_is_noticed(
     connection.execute("UPDATE shared_examples SET owner = 4 WHERE run = 2")
     connection.commit()
     connection.close()
-    with pytest.raises(StoreCorrupt, match='whose examples run "r2" has is damaged'):
+    with pytest.raises(StoreCorrupt, match='owner of the examples of run "r2" is damaged'):
         await store.read_examples("r2", 0, 10)
-    with pytest.raises(StoreCorrupt, match='whose examples run "r2" has is damaged'):
+    with pytest.raises(StoreCorrupt, match='owner of the examples of run "r2" is damaged'):
         await store.read_rows("r2", RowQuery(original=True))
 
 
@@ -177,3 +178,17 @@ def shared(home: Path) -> list[tuple[int, int]]:
     found = connection.execute("SELECT run, owner FROM shared_examples").fetchall()
     connection.close()
     return found
+
+
+async def test_a_damaged_run_that_others_need_is_hidden_like_any_other(
+    home: Path, store: SqliteStore, family: Family
+) -> None:
+    connection = sqlite3.connect(home / "cbench.db")
+    connection.execute("UPDATE runs SET last_seq = 99 WHERE id = 1")
+    connection.commit()
+    connection.close()
+    assert [run.run_id for run in await store.list_runs() if run.damage] == ["r1"]
+    await store.delete_run("r1")
+    assert [run.run_id for run in await store.list_runs()] == ["r3", "r2"]
+    assert await store.read_examples("r2", 0, 100) == family
+    assert await store.uploads_in_use() is not None

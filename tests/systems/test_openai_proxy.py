@@ -145,7 +145,7 @@ def test_a_conversation_without_turns_has_no_replies(server: Any) -> None:
 
 
 def test_a_refusal_is_a_runtime_error_with_a_failure(server: Any) -> None:
-    server.answer(400, "context too long")
+    server.answer(400, '{"object": "error", "message": "context too long"}')
     proxy = proxy_for(server)
     with pytest.raises(RuntimeError, match="context too long") as caught:
         proxy.process({"context": "c"})

@@ -1,23 +1,13 @@
 """`cbench compare`: compare systems of one or two runs, example by example."""
 
 import argparse
-from collections.abc import Sequence
-from dataclasses import replace
-from itertools import combinations
-from typing import TYPE_CHECKING
 
 from cbench_server.cli import options
 from cbench_server.cli.connect import connect
-from cbench_server.cli.exits import OK, UsageError
+from cbench_server.cli.exits import OK
 from cbench_server.cli.screen import draw, print_json
-from cbench_server.cli.stored_runs import check_system, find_run, rows_of, run_differences
+from cbench_server.cli.stored_runs import find_run
 from cbench_server.cli.values import names, number, whole_number
-
-if TYPE_CHECKING:
-    from cbench_server.spec import Run
-
-Side = tuple[str, str]
-"""A run's id and a system of it."""
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -48,6 +38,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="the score to compare (default: the one that counts for each row)",
     )
+    options.add_group_by(parser, "also compare on each group of examples")
     parser.add_argument(
         "--effect",
         metavar="POINTS",
@@ -84,31 +75,22 @@ def _count(text: str) -> int:
 def compare(args: argparse.Namespace) -> int:
     """Compare, and say what can be claimed."""
     from cbench_server.reports.comparison import to_dict, to_markdown, to_table
-    from cbench_server.reports.report import compared_by_judges
+    from cbench_server.rpc.comparisons import comparison_from_proto
 
-    if args.other and args.baseline:
-        raise UsageError("--baseline names a system of one run; with two runs use --systems A,B.")
     with connect(args) as client:
         run = find_run(client, args.run)
-        notes: tuple[str, ...] = ()
-        if args.other:
-            other = find_run(client, args.other)
-            pairs = _pairs_across(run, other, args.systems)
-            notes = tuple(run_differences(run, other))
-        else:
-            pairs = _pairs_in(run, args.systems, args.baseline)
-        shown = _shown_as(pairs)
-        found = compared_by_judges(
-            {
-                name: rows_of(client, run_id, system=system)
-                for (run_id, system), name in shown.items()
-            },
-            run,
-            pairs=[(shown[a], shown[b]) for a, b in pairs],
-            score_field=args.score_field or None,
-            effect=args.effect / 100,
+        other = find_run(client, args.other) if args.other else None
+        found = comparison_from_proto(
+            client.compare(
+                run.run_id,
+                other.run_id if other else "",
+                systems=args.systems,
+                baseline=args.baseline,
+                score_field=args.score_field or "",
+                group_by=args.group_by,
+                effect=args.effect / 100,
+            )
         )
-    found = replace(found, notes=(*notes, *found.notes))
     if args.output == "json":
         print_json(to_dict(found))
     elif args.output == "markdown":
@@ -116,56 +98,3 @@ def compare(args: argparse.Namespace) -> int:
     else:
         print(to_table(found, draw, args.flips), end="")
     return OK
-
-
-def _pairs_in(run: "Run", systems: Sequence[str], baseline: str) -> list[tuple[Side, Side]]:
-    """Pair the systems of one run: every two of them, or each with the baseline."""
-    chosen = [check_system(run, name) for name in systems] or list(run.systems)
-    if baseline:
-        check_system(run, baseline)
-        others = [name for name in chosen if name != baseline]
-        pairs = [(name, baseline) for name in others]
-    else:
-        pairs = list(combinations(dict.fromkeys(chosen), 2))
-    if not pairs:
-        raise UsageError(
-            f"run {run.run_id} has one system to compare, {', '.join(chosen)}. Name a second run, "
-            "or another of its systems with --systems."
-        )
-    return [((run.run_id, a), (run.run_id, b)) for a, b in pairs]
-
-
-def _pairs_across(a: "Run", b: "Run", systems: Sequence[str]) -> list[tuple[Side, Side]]:
-    """Pair systems of two runs: those named, those of the same name, or the only ones."""
-    if a.run_id == b.run_id:
-        raise UsageError(
-            f"both runs are {a.run_id}. Name it once to compare its systems with each other."
-        )
-    if len(systems) == 2 and systems[0] in a.systems and systems[1] in b.systems:
-        return [((a.run_id, systems[0]), (b.run_id, systems[1]))]
-    if len(systems) > 1:
-        raise UsageError(
-            f"with two runs --systems takes one of each: one of {', '.join(a.systems)} of "
-            f"{a.run_id}, and one of {', '.join(b.systems)} of {b.run_id}."
-        )
-    if systems:
-        return [((a.run_id, check_system(a, systems[0])), (b.run_id, check_system(b, systems[0])))]
-    shared = [name for name in a.systems if name in b.systems]
-    if not shared and len(a.systems) == len(b.systems) == 1:
-        return [((a.run_id, a.systems[0]), (b.run_id, b.systems[0]))]
-    if not shared:
-        raise UsageError(
-            f"runs {a.run_id} ({', '.join(a.systems)}) and {b.run_id} ({', '.join(b.systems)}) "
-            "share no system. Say which two to compare with --systems A,B."
-        )
-    return [((a.run_id, name), (b.run_id, name)) for name in shared]
-
-
-def _shown_as(pairs: Sequence[tuple[Side, Side]]) -> dict[Side, str]:
-    """Name each side by its system, and by its run where two have the same name."""
-    sides = list(dict.fromkeys(side for pair in pairs for side in pair))
-    systems = [system for _, system in sides]
-    return {
-        (run_id, system): system if systems.count(system) == 1 else f"{system} ({run_id})"
-        for run_id, system in sides
-    }

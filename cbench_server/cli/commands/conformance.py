@@ -49,6 +49,13 @@ def _add_selection(parser: argparse.ArgumentParser) -> None:
         help="only cases under this path, such as system/unary or '*/cancel/*'; repeatable",
         **options.REPEATABLE,
     )
+    parser.add_argument(
+        "--profile",
+        choices=("sdk", "bare"),
+        default="sdk",
+        help="bare asks a process built without an SDK what a gRPC library alone can do "
+        "(default: sdk)",
+    )
     parser.add_argument("--list", action="store_true", help="list the cases, and check nothing")
     parser.add_argument(
         "--known-failing",
@@ -82,20 +89,22 @@ def conformance(args: argparse.Namespace) -> int:
     """Run the cases; one that fails, or passes unexpectedly, makes the exit code 1."""
     import asyncio
 
-    from cbench_server.conformance.cases import load_cases, select
+    from cbench_server.conformance.cases import asked_of, load_cases, select
     from cbench_server.conformance.reports import as_document, as_grid, as_junit, as_lines
 
-    cases = load_cases()
+    cases = asked_of(args.profile, load_cases())
     chosen = select(cases, args.only)
     if not chosen:
         raise UsageError(
-            f'no case matches "{args.only[0]}". List them with: cbench conformance --list'
+            f'no case of the profile {args.profile} matches "{args.only[0]}". '
+            f"List them with: cbench conformance --profile {args.profile} --list"
         )
     if args.list:
         return _list(chosen, args.output)
     known = _known_failing(args.known_failing, cases)
     targets = _targets(args)
     results, sdk = asyncio.run(_check_all(args, targets, chosen, known))
+    is_bad = any(result.is_bad for result in results)
     if args.junit:
         write_file(args.junit, [as_junit(results, sdk)])
     if args.output == "json":
@@ -105,7 +114,9 @@ def conformance(args: argparse.Namespace) -> int:
         print(f"\ncbench {__version__} with {sdk or 'a process that does not name its SDK'}")
         for line in as_lines(results):
             print(line)
-    return FAILED if any(result.is_bad for result in results) else OK
+        if is_bad and not sdk and args.profile == "sdk":
+            print("Built without an SDK? --profile bare asks what a gRPC library alone can do.")
+    return FAILED if is_bad else OK
 
 
 def _list(cases: list["Case"], output: str) -> int:

@@ -100,7 +100,11 @@ def show_dataset(args: argparse.Namespace) -> int:
         info = known.get(asked["name"]) or known.get(_registered_name(asked["name"]))
         if info is None:
             raise UnknownName("dataset", asked["name"], known)
-        example, trouble = _first_example(info.name, asked["config"])
+        # Of a suite, the card of its first part.
+        parts = _configs(info.name, asked["config"])
+        asked["config"] = parts[0]
+        is_chosen = bool(parts[0]) and len(parts) == 1
+        example, trouble = _first_example(info.name, parts[0], is_chosen=is_chosen)
         here = _here(info.name, asked["config"]) if example is not None else None
     if args.output == "json":
         print_json({**message_to_dict(info), "here": here, "example": example})
@@ -113,6 +117,17 @@ def show_dataset(args: argparse.Namespace) -> int:
     return OK
 
 
+def _configs(name: str, config: str) -> tuple[str, ...]:
+    """Return the configs of a suite, else the config itself."""
+    from cbench_server.datasets.suites import suite_configs
+    from cbench_server.registry import registry
+
+    try:
+        return (config and suite_configs(registry.dataset(name), config)) or (config,)
+    except UnknownName:
+        return (config,)  # The daemon may have a dataset that is not registered here.
+
+
 def _registered_name(name: str) -> str:
     from cbench_server.registry import registry
 
@@ -122,12 +137,19 @@ def _registered_name(name: str) -> str:
     return name.replace("_", "-")
 
 
-def _first_example(name: str, config: str) -> tuple[dict[str, Any] | None, str]:
+def _first_example(name: str, config: str, *, is_chosen: bool) -> tuple[dict[str, Any] | None, str]:
+    from cbench_server.registry import registry
+
+    try:
+        registry.dataset(name).config_of(config)
+    except CbenchError as error:
+        if is_chosen:
+            raise UsageError(str(error)) from error
+        return None, str(error)
     try:
         example = next(iter(_opened(name, config)), None)
     except CbenchError as error:
-        if config:
-            raise UsageError(str(error)) from error
+        # The card says what is measured, whether or not the rows are here.
         return None, str(error)
     return example, "it is empty."
 
@@ -153,8 +175,7 @@ def _opened(name: str, config: str) -> Iterator["Example"]:
     from cbench_server.registry import registry
 
     record = registry.dataset(name)
-    options = {"data_dir": registry.data_dir} if record.hub else {}
-    return record.examples(config, **options)
+    return record.examples(config, **record.mirror_option(registry.data_dir))
 
 
 def _example(example: Mapping[str, Any], reference_fields: Any) -> str:
@@ -179,7 +200,8 @@ def download_datasets(args: argparse.Namespace) -> int:
         record = registry.dataset(asked["name"])
         if record.hub is None:
             raise UsageError(f'dataset "{record.name}" is here already; leave it out.')
-        wanted.append((record.hub, record.config_of(asked["config"])))
+        for config in _configs(record.name, asked["config"]):
+            wanted.append((record.hub, record.config_of(config)))
     folder = named_folder(args.to)
     if folder is None:
         raise UsageError(f"name the folder to download to with --to DIR, or set {VARIABLE}.")

@@ -40,13 +40,18 @@ _COLOURS = {"ok": "32", "warn": "33", "fail": "31"}
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags of `cbench doctor`."""
     parser.set_defaults(handler=doctor)
+    parser.add_argument(
+        "--deep",
+        action="store_true",
+        help="read every page, row and upload of the store, and say what can be saved",
+    )
     options.add_output(parser)
 
 
 def doctor(args: argparse.Namespace) -> int:
     """Run every check; one that fails makes the exit code 1."""
     findings = []
-    for finding in _findings():
+    for finding in _findings(args.deep):
         findings.append(finding)
         if args.output == "table":
             _print(finding)
@@ -55,7 +60,7 @@ def doctor(args: argparse.Namespace) -> int:
     return FAILED if any(finding.status == "fail" for finding in findings) else OK
 
 
-def _findings() -> Iterator["Finding"]:
+def _findings(deep: bool) -> Iterator["Finding"]:
     from cbench_server.daemon.settings import BadSetting, Settings, data_home, load_settings
 
     try:
@@ -64,7 +69,7 @@ def _findings() -> Iterator["Finding"]:
         settings = Settings()
         fix = "Correct the CBENCH_ variable or the file CBENCH_CONFIG names."
         yield Finding("fail", "settings", str(error), fix)
-    setup = Setup(settings, data_home(settings.home))
+    setup = Setup(settings, data_home(settings.home), deep)
     for check in _CHECKS:
         yield from check(setup)
 
@@ -84,6 +89,7 @@ class Setup:
 
     settings: "Settings"
     home: Path
+    is_deep: bool = False
 
 
 @dataclass(frozen=True)
@@ -167,11 +173,19 @@ def _check_store(setup: Setup) -> Iterator[Finding]:
             "fail", "store", f"{path} cannot be written", "Change its permissions or owner."
         )
         return
+    if setup.is_deep:
+        yield from _check_all(setup.home)
+        return
     try:
-        runs, events = asyncio.run(_read_sample(setup.home))
+        runs, events, damaged = asyncio.run(_read_sample(setup.home))
     except CbenchError as error:
         fix = f"Move {path} away and keep it; the next run then makes a new, empty store."
         yield Finding("fail", "store", str(error), fix)
+        return
+    for each in damaged:
+        fix = "Look for more, and what can be saved: cbench doctor --deep"
+        yield Finding("fail", "store", each, fix)
+    if damaged:
         return
     from cbench_server.storage.schema import HEAD_REVISION
 
@@ -180,22 +194,47 @@ def _check_store(setup: Setup) -> Iterator[Finding]:
         "ok",
         "store",
         f"{path}, {size:,.1f} MB, schema {HEAD_REVISION}; checked {events:,} events of the newest "
-        f"{runs} runs",
+        f"{runs} runs (all of it: cbench doctor --deep)",
     )
 
 
-async def _read_sample(home: Path) -> tuple[int, int]:
+async def _read_sample(home: Path) -> tuple[int, int, list[str]]:
+    from cbench_server.errors import DamagedRun
     from cbench_server.storage.sqlite import SqliteStore
 
     store = SqliteStore.open(home)
     try:
         runs = await store.list_runs(limit=_RUNS_CHECKED)
+        damaged = [run.damage for run in runs if run.damage]
         events = 0
         for run in runs:
-            events += len(await store.read_events(run.run_id, 0, limit=_EVENTS_CHECKED))
-        return len(runs), events
+            if not run.damage:
+                try:
+                    events += len(await store.read_events(run.run_id, 0, limit=_EVENTS_CHECKED))
+                except DamagedRun as error:
+                    damaged.append(str(error))
+        return len(runs), events, damaged
     finally:
         await store.close()
+
+
+def _check_all(home: Path) -> Iterator[Finding]:
+    """Everything that is stored is what was written."""
+    from cbench_server.storage.inspection import Inspection
+
+    inspection = Inspection()
+    is_sound = True
+    for damage in inspection.of_home(home):
+        is_sound = is_sound and not damage.is_certain
+        status: Status = "fail" if damage.is_certain else "warn"
+        yield Finding(status, damage.subject, damage.message, damage.fix)
+    if is_sound:
+        yield Finding(
+            "ok",
+            "store",
+            f"all is what was written: {inspection.runs:,} runs, {inspection.events:,} events, "
+            f"{inspection.examples:,} examples, {inspection.uploads:,} uploads",
+        )
 
 
 def _check_tokenizers(setup: Setup) -> Iterator[Finding]:

@@ -3,12 +3,23 @@
 import argparse
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cbench_server.cli import options
 from cbench_server.cli.connect import connect
 from cbench_server.cli.exits import OK, UsageError
 from cbench_server.cli.files import STDOUT, write_file, write_stdout
 from cbench_server.cli.stored_runs import find_run, report_from
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from cbench_client import BenchClient
+    from cbench_server.reports.report import Reporter
+    from cbench_server.spec import Run
+
+_RUN_SUFFIXES = (".run", ".run.gz")
+_WHOLE = "run"
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -18,9 +29,10 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format",
         metavar="NAME",
-        help="markdown, json, jsonl, csv, parquet, junit, html, swebench or a registered reporter "
-        "(default: by FILE's suffix)",
+        help="markdown, json, jsonl, csv, parquet, junit, html, swebench, run (which "
+        "`cbench import` reads back) or a registered reporter (default: by FILE's suffix)",
     )
+    options.add_group_by(parser, "also give the score of each group of rows")
     parser.add_argument(
         "-o", "--out", metavar="FILE", default="-", help="where to write (default: stdout)"
     )
@@ -30,22 +42,42 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 def export(args: argparse.Namespace) -> int:
     """Write the run, to stdout unless a file is named."""
     from cbench_server.cli.output import check_terminal
-    from cbench_server.registry import registry
     from cbench_server.texts.grid import printable
 
+    is_packed = False
     with connect(args) as client:
         # After connect(), which imports the modules of --import with their reporters.
         name = args.format or _format(args.out)
-        reporter = registry.get("reporter", name)
+        if name == _WHOLE:
+            is_packed = args.out.endswith(".gz")
         if args.out == STDOUT:
             check_terminal(name, "pass -o FILE")
-        parts = reporter(report_from(client, find_run(client, args.run)))
+        parts = _parts(client, find_run(client, args.run), name, args.group_by)
         if args.out == STDOUT:
             write_stdout(parts)
             return OK
-        size = write_file(args.out, parts)
+        size = write_file(args.out, _compressed(parts) if is_packed else parts)
     print(printable(f"{args.out} ({size})"), file=sys.stderr)
     return OK
+
+
+def _parts(
+    client: "BenchClient", run: "Run", name: str, group_by: "Sequence[str]"
+) -> "Iterable[str | bytes]":
+    """Have the daemon write the run, unless only this process knows the format."""
+    from cbench_server.registry import registry
+    from cbench_server.reports.formats import REPORTERS
+
+    if name == _WHOLE or registry.get("reporter", name) is REPORTERS.get(name):
+        return client.export(run.run_id, name, group_by=group_by)
+    reporter: Reporter = registry.get("reporter", name)
+    return reporter(report_from(client, run, group_by=group_by))
+
+
+def _compressed(parts: "Iterable[str | bytes]") -> "Iterable[bytes]":
+    from cbench_server.storage.run_format import compressed
+
+    return compressed(part for part in parts if isinstance(part, bytes))
 
 
 def _format(out: str) -> str:
@@ -53,6 +85,8 @@ def _format(out: str) -> str:
     from cbench_server.registry import registry
     from cbench_server.reports.formats import SUFFIXES
 
+    if out.endswith(_RUN_SUFFIXES):
+        return _WHOLE
     suffix = Path(out).suffix.lower()
     if suffix not in SUFFIXES:
         known = ", ".join(registry.list("reporter"))

@@ -8,13 +8,12 @@ from cbench_server.cli.connect import connect
 from cbench_server.cli.exits import FAILED, OK, UsageError
 from cbench_server.cli.files import read_text, write_file
 from cbench_server.cli.screen import print_json
-from cbench_server.cli.stored_runs import check_system, find_run, rows_of
+from cbench_server.cli.stored_runs import find_run
 from cbench_server.comparison.policies import GRAMMAR, Policy, parse_policy, read_policies
 from cbench_server.errors import InvalidInput
 from cbench_server.texts.grid import printable
 
 if TYPE_CHECKING:
-    from cbench_client import BenchClient
     from cbench_server.comparison.gate import Check
     from cbench_server.spec import Run
 
@@ -69,46 +68,33 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 def gate(args: argparse.Namespace) -> int:
     """Check every policy; the exit code says whether all hold."""
-    from cbench_server.comparison import score_infos
-    from cbench_server.comparison.gate import check, not_measured, to_junit
-    from cbench_server.comparison.quantities import Measures
-    from cbench_server.reports.judged_gate import judged_check, labelled_rates
+    from cbench_server.comparison.gate import to_junit
+    from cbench_server.rpc.comparisons import check_from_proto
 
     policies = _policies(args)
     with connect(args) as client:
         run = find_run(client, args.run)
-        system = _only_system(run, args.system, "--system")
-        rows = list(rows_of(client, run.run_id, system=system))
-        against = _baseline(client, run, system, args)
-        baseline = None
-        if against is not None:
-            baseline = list(rows_of(client, against[0].run_id, system=against[1]))
-    scores = score_infos(run.config.get("datasets", ()))
-    measures = Measures(
-        rows,
-        baseline,
-        run.spec.threshold,
-        scores,
-        estimates=labelled_rates(run, system),
-        baseline_estimates=labelled_rates(*against) if against else None,
-    )
-    checks, trouble = [], None
-    for policy in policies:
-        try:
-            checks.append(judged_check(check(policy, measures), measures, run))
-        except InvalidInput as error:
-            # The others' verdicts are wanted all the same, by CI above all.
-            trouble = trouble or error
-            checks.append(not_measured(policy, str(error)))
+        found = client.gate(
+            run.run_id,
+            [policy.text for policy in policies],
+            system=args.system,
+            baseline_run_id=find_run(client, args.baseline).run_id if args.baseline else "",
+            baseline_system=args.baseline_system,
+        )
+    checks = [
+        check_from_proto(message, policy)
+        for message, policy in zip(found.checks, policies, strict=True)
+    ]
     if args.junit:
-        write_file(args.junit, [to_junit(checks, f"{run.run_id}.{system}")])
+        write_file(args.junit, [to_junit(checks, f"{run.run_id}.{found.system}")])
     if args.output == "json":
         print_json([_plain(each) for each in checks])
     else:
-        print(_text(checks, run, system))
-    if trouble is not None:
-        raise trouble
-    return OK if all(each.passed for each in checks) else FAILED
+        print(_text(checks, run, found.system))
+    for message in found.checks:
+        if message.unsuited:
+            raise InvalidInput(message.explanation)
+    return OK if found.passed else FAILED
 
 
 def _text(checks: list["Check"], run: "Run", system: str) -> str:
@@ -134,36 +120,6 @@ def _policies(args: argparse.Namespace) -> list[Policy]:
             'nothing to check: pass --policy, such as "f1 at least 0.6", or --policy-file.'
         )
     return [parse_policy(text) for text in texts]
-
-
-def _only_system(run: "Run", wanted: str, flag: str) -> str:
-    if wanted:
-        return check_system(run, wanted)
-    if len(run.systems) != 1:
-        raise UsageError(
-            f"run {run.run_id} has {len(run.systems)} systems ({', '.join(run.systems)}). "
-            f"Say which one with {flag}."
-        )
-    return run.systems[0]
-
-
-def _baseline(
-    client: "BenchClient", run: "Run", system: str, args: argparse.Namespace
-) -> "tuple[Run, str] | None":
-    """Find the baseline: a system of another run, or another system of the same."""
-    if not args.baseline and not args.baseline_system:
-        return None
-    other = find_run(client, args.baseline) if args.baseline else run
-    wanted = args.baseline_system
-    if not wanted and system in other.systems:
-        wanted = system
-    chosen = _only_system(other, wanted, "--baseline-system")
-    if (other.run_id, chosen) == (run.run_id, system):
-        raise UsageError(
-            f'the baseline is the run itself: "{chosen}" of {run.run_id}. Name another run with '
-            "--baseline, or another of its systems with --baseline-system."
-        )
-    return other, chosen
 
 
 def _plain(each: "Check") -> dict[str, object]:

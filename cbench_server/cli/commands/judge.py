@@ -108,8 +108,7 @@ def _read(args: argparse.Namespace) -> "tuple[list[Example], str]":
     else:
         named = registered_dataset(args.dataset, None)
         record = registry.dataset(named["name"])
-        extra = {"data_dir": registry.data_dir} if record.hub is not None else {}
-        found = record.examples(named["config"], **extra)
+        found = record.examples(named["config"], **record.mirror_option(registry.data_dir))
     some = list(islice(found, args.max_examples))
     if not some:
         raise UsageError(f"{args.dataset} contains no examples.")

@@ -9,6 +9,7 @@ from cbench_server.cli.connect import server_of
 from cbench_server.cli.exits import UsageError
 from cbench_server.cli.judge import add_judge_flags
 from cbench_server.cli.models import add_model_flags
+from cbench_server.cli.sweeps import add_sweep_flag
 from cbench_server.cli.values import names, positive_int
 
 _EXAMPLES = """\
@@ -45,6 +46,8 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         reference_fields=[],
         reuse=False,
         controls=None,
+        direct=None,
+        asked_again=None,
     )
     systems = parser.add_argument_group("memory systems, at least one, each flag repeatable")
     unfit = ("--proxy", "--predictions")
@@ -55,6 +58,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         "name, where naive is full-history",
     )
     options.add_systems(systems, where, "the --reader and the judge")
+    add_sweep_flag(systems)
     systems.add_argument(
         "--relay",
         metavar="URL",

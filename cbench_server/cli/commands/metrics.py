@@ -1,22 +1,14 @@
 """`cbench metrics`: list the metrics that rows can be summarised with."""
 
 import argparse
-import textwrap
-from collections.abc import Sequence
 
-from cbench_server.cli.components import add_listing, components, print_components
+from cbench_server.cli.components import add_listing, components, print_components, wrapped
 from cbench_server.cli.exits import OK
-
-_WIDTH = 40
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags of `cbench metrics`."""
     add_listing(parser, metrics)
-
-
-def _wrapped(keys: Sequence[str]) -> list[str]:
-    return textwrap.wrap(", ".join(keys), _WIDTH, break_long_words=False, break_on_hyphens=False)
 
 
 def metrics(args: argparse.Namespace) -> int:
@@ -27,7 +19,7 @@ def metrics(args: argparse.Namespace) -> int:
     rows = []
     for info in found:
         # What every estimate has is said once, below.
-        lines = _wrapped(main_keys({info.name: info.keys})) or [""]
+        lines = wrapped(main_keys({info.name: info.keys}))
         rows.append((info.name, lines[0], info.description))
         rows += [("", line, "") for line in lines[1:]]
     print_components(args, found, ("Metric", "Keys", "What it says"), rows, {1, 2})

@@ -4,9 +4,9 @@ import argparse
 
 from cbench_server.cli import options
 from cbench_server.cli.connect import connect
-from cbench_server.cli.exits import OK, UsageError
+from cbench_server.cli.exits import OK
 from cbench_server.cli.files import STDOUT, write_stdout
-from cbench_server.cli.stored_runs import find_run, report_from
+from cbench_server.cli.stored_runs import find_run
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -19,6 +19,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         help="compare with the systems of this run too, example by example; repeatable",
         **options.REPEATABLE,
     )
+    options.add_group_by(parser, "show the score of each group of rows")
     parser.add_argument(
         "-o",
         "--out",
@@ -31,15 +32,14 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 def report(args: argparse.Namespace) -> int:
     """Write the page, and say where it is."""
     from cbench_server.cli.output import page_name, write_page
-    from cbench_server.reports.page import to_html
 
     with connect(args) as client:
         run, *others = (find_run(client, name) for name in (args.run, *args.compare))
-        if any(other.run_id == run.run_id for other in others):
-            raise UsageError(
-                f"--compare {run.run_id} is the run itself; its systems are compared anyway."
-            )
-        page = to_html(report_from(client, run, others=others))
+        page = client.report(
+            run.run_id,
+            compare_run_ids=[other.run_id for other in others],
+            group_by=args.group_by,
+        )
         if args.out == STDOUT:
             write_stdout(page)
         else:

@@ -4,8 +4,9 @@ import argparse
 import sys
 
 from cbench_server.cli import options
-from cbench_server.cli.connect import connect, server_of
+from cbench_server.cli.connect import connect, server_of, token_of
 from cbench_server.cli.exits import OK, UsageError
+from cbench_server.cli.prices import dollars
 from cbench_server.cli.stored_runs import find_run
 
 
@@ -15,6 +16,13 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     options.add_run_id(parser)
     parser.add_argument(
         "--detach", action="store_true", help="do not follow the run; only with --server"
+    )
+    parser.add_argument(
+        "--budget-usd",
+        metavar="USD",
+        type=dollars,
+        help="the most that the run may cost in all, in the place of the budget it was started "
+        "with; a run that its budget has stopped goes on only with more",
     )
     options.add_launch_timeout(parser)
     options.add_output(parser)
@@ -31,7 +39,7 @@ def resume(args: argparse.Namespace) -> int:
     if args.detach and not server_of(args):
         raise UsageError("--detach needs --server: a daemon inside this process ends with it.")
     with (
-        launching(quiet=args.quiet, patience=args.launch_timeout) as launches,
+        launching(quiet=args.quiet, patience=args.launch_timeout, token=token_of(args)) as launches,
         connect(args, evaluates=True) as client,
     ):
         stopped = find_run(client, args.run)
@@ -43,7 +51,7 @@ def resume(args: argparse.Namespace) -> int:
                     "with the command that launches them."
                 )
             launches.wait()
-        client.resume(run_id)
+        client.resume(run_id, budget_usd=args.budget_usd)
         if args.detach:
             print(f"resumed {run_id}; follow it with: cbench watch {run_id}", file=sys.stderr)
             return OK

@@ -4,15 +4,17 @@ import argparse
 import sys
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from cbench_server.cli import options
-from cbench_server.cli.connect import connect, server_of, system_tls
+from cbench_server.cli.connect import connect, server_of, system_tls, token_of
 from cbench_server.cli.exits import UsageError
 from cbench_server.cli.judge import add_judge_flags
 from cbench_server.cli.models import add_model_flags
+from cbench_server.cli.sweeps import add_controls_flag, add_direct_flag, add_sweep_flag
+from cbench_server.cli.values import natural_int
 from cbench_server.texts.grid import printable
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 # How long a daemon may be unreachable before we give up; the run continues without us.
 _RECONNECT_S = 600.0
+_LAUNCHED = ("launch", "exec", "http")
 _ASK_AGAIN_S = 0.5
 
 _EXAMPLES = """\
@@ -39,6 +42,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(handler=run, kind="process", budget=None, question_types=())
     systems = parser.add_argument_group("systems, at least one, each flag repeatable")
     options.add_systems(systems, options.SYSTEMS, "each --proxy")
+    add_direct_flag(systems)
+    add_sweep_flag(systems)
     examples = parser.add_argument_group("examples, at least one --dataset")
     options.add_examples(examples, "examples")
     examples.add_argument(
@@ -70,11 +75,14 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         "same example and options; a system without a version is always asked",
     )
     conduct.add_argument(
-        "--controls",
-        choices=("matched",),
-        help="add controls for each system that shortens contexts: `matched` cuts every example "
-        "to the number of tokens that the system left of it",
+        "--ask-again",
+        metavar="N",
+        dest="asked_again",
+        type=natural_int,
+        help="rows of each system that are asked a second time after its last, to see whether it "
+        "is deterministic, at most one in ten; they are no rows (default: 5)",
     )
+    add_controls_flag(conduct)
     options.add_run_output(parser, "; jsonl prints rows as they are made")
     options.add_server_flags(parser)
 
@@ -83,8 +91,7 @@ def run(args: argparse.Namespace) -> int:
     """Start a run, follow it and print it."""
     from cbench_server.cli.follow import conclude
     from cbench_server.cli.output import check_output
-    from cbench_server.cli.spec import build_spec, check_systems
-    from cbench_server.cli.uploads import upload_judge_files
+    from cbench_server.cli.spec import check_systems
 
     if not args.imports:
         check_output(args)
@@ -92,14 +99,10 @@ def run(args: argparse.Namespace) -> int:
     if not args.datasets:
         raise UsageError("name at least one --dataset. List them with: cbench datasets")
     tls = system_tls(args)
-    with _launching(args) as launches, connect(args, evaluates=True) as client:
-        found = [(each.target, str(each.output.log)) for each in launches.wait()]
-        launched = dict(zip(_places(args), found, strict=True))
+    with launching_all(args) as launches, connect(args, evaluates=True) as client:
         # Once more, now that --import has registered its reporters.
         check_output(args)
-        datasets = [_dataset(client, args, text) for text in args.datasets]
-        sent = upload_judge_files(client, args.labels_file, args.errata)
-        spec = build_spec(args, launched, _predictions(client, args), datasets, tls, sent)
+        spec = spec_of(client, args, launches, tls)
         streams_rows = args.output == "jsonl"
         events = _evaluate(client, spec, streams_rows, args.wait or 0.0)
         return conclude(
@@ -112,6 +115,26 @@ def run(args: argparse.Namespace) -> int:
         )
 
 
+def spec_of(
+    client: "BenchClient",
+    args: argparse.Namespace,
+    launches: "Launches",
+    tls: dict[str, Any] | None,
+) -> dict[str, Any]:
+    """Send the files of a command line to the daemon, and build the spec of its run."""
+    from cbench_server.cli.served import announced_names
+    from cbench_server.cli.spec import build_spec
+    from cbench_server.cli.uploads import upload_judge_files
+
+    found = [(each.target, str(each.output.log)) for each in launches.wait()]
+    launched = dict(zip(_places(args), found, strict=True))
+    datasets = [_dataset(client, args, text) for text in args.datasets]
+    sent = upload_judge_files(client, args.labels_file, args.errata)
+    named = announced_names(args, _dialled(launched))
+    predictions = _predictions(client, args)
+    return build_spec(args, launched, predictions, datasets, tls, sent, named)
+
+
 def _evaluate(
     client: "BenchClient", spec: dict[str, Any], rows_wanted: bool, wait: float
 ) -> Iterator["bench_pb2.RunEvent"]:
@@ -121,9 +144,12 @@ def _evaluate(
     request_id, deadline = str(uuid.uuid4()), None
     while True:
         try:
-            yield from client.evaluate(
+            for event in client.evaluate(
                 spec, request_id=request_id, include_rows=rows_wanted, reconnect_for=_RECONNECT_S
-            )
+            ):
+                if event.HasField("accepted") and spec["options"]:
+                    _check_options_known(client, event.accepted)
+                yield event
             return
         except Refused as error:
             if error.reason != "SYSTEM_UNREACHABLE" or not wait:
@@ -135,6 +161,16 @@ def _evaluate(
             elif time.monotonic() >= deadline:
                 raise
         time.sleep(_ASK_AGAIN_S)
+
+
+def _check_options_known(client: "BenchClient", run: "bench_pb2.Run") -> None:
+    """Stop a run whose daemon is too old to know of options for all systems."""
+    if not run.spec.options:
+        client.cancel(run.run_id)
+        raise UsageError(
+            "this daemon does not know options for all systems, so the run was cancelled. Name "
+            "the system of each: --option SYSTEM.KEY=VALUE."
+        )
 
 
 def _dataset(client: "BenchClient", args: argparse.Namespace, text: str) -> dict[str, Any]:
@@ -172,27 +208,43 @@ def _predictions(client: "BenchClient", args: argparse.Namespace) -> dict[int, d
 
 
 @contextmanager
-def _launching(args: argparse.Namespace) -> Iterator["Launches"]:
-    """Start the systems of --launch, so that they get ready while a daemon does."""
+def launching_all(args: argparse.Namespace) -> Iterator["Launches"]:
+    """Start the systems of --launch, and bridges, so that they get ready while a daemon does."""
+    from cbench_server.cli.bridges import bridge_command, bridge_label
     from cbench_server.cli.launches import launching
 
     places = _places(args)
     server = server_of(args)
-    if places and server and not _is_loopback(server):
+    launched = any(args.systems[place][0] == "launch" for place in places)
+    if launched and server and not _is_loopback(server):
         raise UsageError(
             f"--launch starts a system on this machine, where the daemon at {server} cannot "
             "reach it. Start it there and pass --system, or leave out --server."
         )
-    with launching(quiet=args.quiet, patience=args.launch_timeout) as launches:
+    token = token_of(args) if server else ""
+    with launching(quiet=args.quiet, patience=args.launch_timeout, token=token) as launches:
         for place in places:
+            kind, command = args.systems[place]
             name = args.name[place] if place < len(args.name) else ""
-            launches.start(args.systems[place][1], name)
+            if kind != "launch":
+                name = name or bridge_label(kind, command)
+                command = bridge_command(args, kind, command, name)
+            launches.start(command, name)
         yield launches
+
+
+def _dialled(launched: Mapping[int, tuple[str, str]]) -> dict[int, str]:
+    """Return where those listen that are not attached."""
+    return {
+        place: target
+        for place, (target, _) in launched.items()
+        if not target.startswith("attached:")
+    }
 
 
 def _places(args: argparse.Namespace) -> list[int]:
     """Return where among the systems those are that are launched."""
-    return [place for place, (kind, _) in enumerate(args.systems) if kind == "launch"]
+    return [place for place, (kind, _) in enumerate(args.systems) if kind in _LAUNCHED]
 
 
 def _is_loopback(server: str) -> bool:

@@ -1,4 +1,4 @@
-"""`cbench runs`: list stored runs, or delete some."""
+"""`cbench runs`: list stored runs, or delete, prune, pin or salvage some."""
 
 import argparse
 import sys
@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from cbench_server.cli import options
 from cbench_server.cli.connect import connect
-from cbench_server.cli.exits import OK
+from cbench_server.cli.exits import OK, complain
 from cbench_server.cli.stored_runs import find_run, run_of
+from cbench_server.cli.upkeep import add_actions
 from cbench_server.cli.values import positive_int
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     delete.add_argument("runs", metavar="RUN", nargs="+", help=options.RUN_HELP)
     options.add_server_flags(delete)
     options.inherit_flags(delete)
+    add_actions(actions)
 
 
 def _add_listing(parser: argparse.ArgumentParser) -> None:
@@ -43,6 +45,9 @@ def _add_listing(parser: argparse.ArgumentParser) -> None:
         **options.REPEATABLE,
     )
     options.add_labels(parser, "only runs with this label; repeatable")
+    parser.add_argument(
+        "--mine", action="store_true", help="only runs that were started with the same token"
+    )
     parser.add_argument(
         "--limit",
         metavar="N",
@@ -63,7 +68,7 @@ def list_runs(args: argparse.Namespace) -> int:
 
     states = [bench_pb2.RunState.Value(f"RUN_STATE_{state.upper()}") for state in args.states]
     with connect(args) as client:
-        listed = client.list(states=states, labels=dict(args.labels))
+        listed = client.list(states=states, labels=dict(args.labels), mine=args.mine)
         runs = [run_of(message) for message in islice(listed, args.limit)]
     if args.output == "json":
         print_json([run_to_dict(run) for run in runs])
@@ -72,39 +77,60 @@ def list_runs(args: argparse.Namespace) -> int:
         print(draw(Grid(header, tuple(map(_row, runs)), frozenset({1, 2, 5, 6, 7}))))
     else:
         print("There are no such runs. Start one with: cbench run", file=sys.stderr)
+    for run in runs:
+        if _is_damaged(run) and run.failure:
+            complain(run.failure.message)
     return OK
 
 
+def _is_damaged(run: "Run") -> bool:
+    """Whether no more is known of it than its id and what is damaged."""
+    return (
+        run.failure is not None and run.failure.reason == "STORE_CORRUPT" and not run.spec.systems
+    )
+
+
 def _row(run: "Run") -> tuple[str, ...]:
+    from cbench_server.reports.suites import dataset_names
+
     total = "?" if run.total_rows is None else f"{run.total_rows:,}"
     rows = f"{run.completed_rows:,}"
     return (
         run.run_id,
         time.strftime("%Y-%m-%d %H:%M", time.localtime(run.create_time)),
-        str(run.state),
+        "damaged" if _is_damaged(run) else str(run.state),
         rows if run.total_rows == run.completed_rows else f"{rows}/{total}",
         f"{run.failed_rows:,}",
         _scores(run),
-        ", ".join(dataset.label for dataset in run.spec.datasets),
+        ", ".join(dataset_names(run)),
         ", ".join(f"{key}={value}" for key, value in sorted(run.spec.labels.items())),
     )
 
 
 def _scores(run: "Run") -> str:
     """Name each system with its score, and the score where all systems have the same."""
+    from cbench_server.reports.judges import with_mark
+    from cbench_server.reports.suites import headline_suite
     from cbench_server.texts import numbers
 
-    headlines: dict[str, list[str]] = run.config.get("headlines") or {}
-    names = {tuple(headlines.get(system, ())) for system in run.systems}
+    suite = headline_suite(run)
+    headlines: dict[str, list[str]] = {
+        system: [with_mark(name, run) for name in names]
+        for system, names in (run.config.get("headlines") or {}).items()
+    }
+    names = {tuple(headlines.get(system, ())) for system in run.ranked}
     is_same = len(names) == 1
     parts = []
-    for system in run.systems:
+    for system in run.ranked:
         values = run.summary.get(system, {})
         value = values.get("mean_score_with_failures", values.get("mean_score"))
+        if suite is not None:
+            value = values.get(suite.key)
         kind = "" if is_same else f" {' and '.join(headlines.get(system, ()))}"
         parts.append(f"{system} {numbers.score(value)}{kind}" if values else system)
     shown = ", ".join(parts)
     name = " and ".join(next(iter(names), ())) if is_same else ""
+    name = suite.label if suite is not None else name
     return f"{name}: {shown}" if name else shown
 
 

@@ -10,7 +10,7 @@ from cbench_server.cli import options
 from cbench_server.cli.connect import connect
 from cbench_server.cli.exits import OK, UsageError
 from cbench_server.cli.screen import draw, in_order, indented, print_json, render_fields
-from cbench_server.cli.stored_runs import check_system, find_run, full_rows_of, rows_of
+from cbench_server.cli.stored_runs import find_run, full_rows_of, grouped, rows_of
 from cbench_server.cli.values import positive_int
 from cbench_server.texts import numbers
 from cbench_server.texts.grid import Grid, printable, printable_lines
@@ -42,6 +42,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--scores", action="store_true", help="show the mean of every score of every evaluator"
     )
+    options.add_group_by(parser, "also show the score of each group of rows")
     parser.add_argument("--system", metavar="NAME", default="", help="only rows of this system")
     options.add_output(parser)
     options.add_server_flags(parser)
@@ -50,6 +51,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 def show(args: argparse.Namespace) -> int:
     """Show what was asked for."""
     from cbench_server.cli.output import print_run
+    from cbench_server.reports.stored_runs import check_system
 
     with connect(args) as client:
         run = find_run(client, args.run)
@@ -62,7 +64,8 @@ def show(args: argparse.Namespace) -> int:
         elif args.rows or args.failed:
             _show_rows(client, run, args)
         else:
-            print_run(client, run, args.output, with_rows=False)
+            shown, _ = grouped(client, run, args.group_by)
+            print_run(client, shown, args.output, with_rows=False)
     return OK
 
 
@@ -118,20 +121,38 @@ def _failures(run: "Run", rows: "Iterator[EvalRow]") -> str:
     return draw(Grid(header, tuple(lines), frozenset({1, 3, 4})))
 
 
+def _context_tokens(row: "EvalRow") -> str:
+    """Write what a system left of the context; nothing where that is unknown."""
+    before, after = row.context_tokens_in, row.context_tokens_out
+    return "" if before is None or after is None else f"{before:,} → {after:,}"
+
+
 def _rows_grid(rows: "list[EvalRow]") -> Grid:
+    from cbench_server.reports.row_columns import cost_line
+
     has_failures = any(row.failure for row in rows)
+    has_costs = any(cost_line(row) for row in rows)
     header: tuple[str, ...] = ("System", "Dataset", "Example", "Score", "Tokens", "Latency")
+    header += ("Cost",) if has_costs else ()
     lines = []
     for row in rows:
         score = f"{row.score_name} {numbers.score(row.score)}" if row.score_name else ""
         why = f"{row.failure.reason}: {row.failure.message}" if row.failure else ""
-        tokens = f"{row.input_tokens:,} → {row.output_tokens:,}"
+        tokens = _context_tokens(row) or numbers.MISSING
         example = str(row.example_id) + (f" #{row.repeat + 1}" if row.repeat else "")
-        cells = (row.system, row.dataset, example, score, tokens, numbers.seconds(row.latency))
+        cells: tuple[str, ...] = (
+            row.system,
+            row.dataset,
+            example,
+            score,
+            tokens,
+            numbers.seconds(row.latency),
+        )
+        cells += (cost_line(row),) if has_costs else ()
         lines.append((*cells, why) if has_failures else cells)
     if has_failures:
         header = (*header, "Failure")
-    return Grid(header, tuple(lines), frozenset({1, 2, 3, 6}))
+    return Grid(header, tuple(lines), frozenset({1, 2, 3, 6 + has_costs}))
 
 
 def _show_example(client: "BenchClient", run: "Run", args: argparse.Namespace) -> None:
@@ -181,13 +202,16 @@ def _key(row: "EvalRow") -> tuple[str, int, int]:
 
 
 def _answer(row: "EvalRow", original: Mapping[str, Any]) -> str:
+    from cbench_server.reports.row_columns import cost_line
     from cbench_server.results import strict_json
 
     title = f"— {row.system}" + (f", repeat {row.repeat + 1}" if row.repeat else "")
     lines = [printable(title)]
     if row.failure:
         lines.append(
-            f"  failed ({row.failure.origin}, {row.failure.reason}): {row.failure.message}"
+            printable(
+                f"  failed ({row.failure.origin}, {row.failure.reason}): {row.failure.message}"
+            )
         )
         if row.failure.stack_trace:
             lines.append(indented(printable_lines(row.failure.stack_trace)))
@@ -204,7 +228,11 @@ def _answer(row: "EvalRow", original: Mapping[str, Any]) -> str:
         lines.append(f"  {printable(evaluator)}: {printable(strict_json(details, None))}")
     for evaluator, failure in row.evaluator_failures.items():
         lines.append(f"  {printable(evaluator)} failed: {printable(failure.message)}")
-    tokens = f"{row.input_tokens:,} → {row.output_tokens:,} tokens"
+    known = _context_tokens(row)
+    tokens = f"context {known} tokens, " if known else ""
+    tokens += f"all texts {row.input_tokens:,} → {row.output_tokens:,} tokens"
     attempts = f"{row.attempts} attempt{'' if row.attempts == 1 else 's'}"
     lines.append(f"  {tokens}, {numbers.seconds(row.latency)}, {attempts}")
+    if cost := cost_line(row):
+        lines.append(f"  cost: {printable(cost)}")
     return "\n".join(lines)

@@ -1,20 +1,29 @@
 """`cbench systems`: list the systems of the daemon, or those that one process serves."""
 
 import argparse
-from dataclasses import asdict
-from typing import TYPE_CHECKING
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
 
 from cbench_server.cli import options
-from cbench_server.cli.components import add_listing, components, print_components
+from cbench_server.cli.components import (
+    add_listing,
+    components,
+    message_to_dict,
+    option_lines,
+    print_components,
+)
 from cbench_server.cli.connect import pem
-from cbench_server.cli.exits import OK, SYSTEM_ADVICE, CommandFailed, in_flags
+from cbench_server.cli.exits import OK
 from cbench_server.cli.screen import draw, print_json
+from cbench_server.cli.served import describe
 from cbench_server.texts.grid import Grid
 
 if TYPE_CHECKING:
+    from cbench_client.messages.options import DeclaredOptions
     from cbench_client.remote.description import SystemDescription
 
-_HEADER = ("System", "Version", "Where", "What it does")
+_HEADER = ("System", "Version", "Where", "Options", "What it does")
+_LEFT = {1, 2, 3, 4}
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -28,45 +37,57 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 def systems(args: argparse.Namespace) -> int:
     """List systems of the daemon, or of one process."""
+    from cbench_client.messages.options import declared_options
+
     if args.system:
         return _served_systems(args)
     found = components(args)
     rows = [
-        *((each.name, each.version, each.location, each.description) for each in found.systems),
-        *(
-            (each.name, each.version, f"{each.location}, memory", each.description)
-            for each in found.memory_systems
-        ),
+        row
+        for note, infos in (("", found.systems), (", memory", found.memory_systems))
+        for each in infos
+        for row in _rows(each, f"{each.location}{note}", declared_options(each))
     ]
-    print_components(args, [*found.systems, *found.memory_systems], _HEADER, rows, {1, 2, 3})
+    print_components(args, [*found.systems, *found.memory_systems], _HEADER, rows, _LEFT)
     return OK
+
+
+def _rows(
+    each: Any, where: str, declared: "DeclaredOptions | None"
+) -> list[tuple[str, str, str, str, str]]:
+    """Give a system one line, and one more for each further option."""
+    first, *others = option_lines(declared)
+    row = (each.name, each.version, where, first, each.description)
+    return [row, *(("", "", "", line, "") for line in others)]
 
 
 def _served_systems(args: argparse.Namespace) -> int:
     import asyncio
 
+    from cbench_client import Tls
     from cbench_client.remote.peer import split_target
 
     target, served = split_target(args.system)
-    described = asyncio.run(_describe(args, target))
+    secured = args.system_tls or args.system_ca
+    tls = Tls(ca_pem=pem(args.system_ca)) if secured else None
+    described = asyncio.run(describe(target, "process", tls))
     shown = [each for each in described if served in (None, each.name)]
     if args.output == "json":
-        print_json([{**asdict(each), "location": target} for each in shown])
+        print_json([{**_plain(each), "location": target} for each in shown])
     else:
-        rows = tuple((each.name, each.version, target, each.description) for each in shown)
-        print(draw(Grid(_HEADER, rows, frozenset({1, 2, 3}))))
+        rows = tuple(row for each in shown for row in _rows(each, target, each.declared))
+        print(draw(Grid(_HEADER, rows, frozenset(_LEFT))))
     return OK
 
 
-async def _describe(args: argparse.Namespace, target: str) -> "list[SystemDescription]":
-    from cbench_client import ClientError, Tls
-    from cbench_client.remote.connection import SystemConnection
+def _plain(each: "SystemDescription") -> dict[str, Any]:
+    """Give what a system says of itself as plain data."""
+    from cbench_client._gen.cbench.v1 import option_pb2
+    from cbench_client.messages.options import options_to_proto
 
-    secured = args.system_tls or args.system_ca
-    connection = SystemConnection(target, tls=Tls(ca_pem=pem(args.system_ca)) if secured else None)
-    try:
-        return await connection.describe()
-    except ClientError as error:
-        raise CommandFailed(in_flags(error, SYSTEM_ADVICE)) from error
-    finally:
-        await connection.close()
+    options = None
+    if each.declared is not None:
+        message = option_pb2.DeclaredOptions()
+        options_to_proto(each.declared, message)
+        options = message_to_dict(message)
+    return {**asdict(replace(each, declared=None)), "declared": options}

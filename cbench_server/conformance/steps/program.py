@@ -7,7 +7,7 @@ from typing import Any
 from cbench_client.remote.channel import Tls
 from cbench_server.conformance.case_run import CaseRun
 from cbench_server.conformance.messages import Facts
-from cbench_server.conformance.program import Program
+from cbench_server.conformance.program import EXIT_S, Program
 from cbench_server.conformance.steps.calls import operation
 
 
@@ -47,8 +47,8 @@ async def _exit(run: CaseRun, step: dict[str, Any]) -> Facts:
     assert run.program is not None
     code = await run.program.exit_code()
     return {
-        "code": code,
-        "is_clean": code == 0,
+        "exit_code": f"none, since it still runs after {EXIT_S:g} s" if code is None else code,
+        "has_ended": code is not None,
         "has_failed": code is not None and code > 0,
         "lines": run.program.lines,
         "stderr": run.program.stderr,

@@ -10,6 +10,7 @@ from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2
 
 from cbench_server.conformance.case_run import CaseRun
+from cbench_server.conformance.declarations import directions_are_stated, options_are_valid
 from cbench_server.conformance.messages import Facts, info_facts
 from cbench_server.conformance.outcomes import EOF, Broken
 from cbench_server.conformance.steps.calls import operation
@@ -38,6 +39,8 @@ async def _describe(run: CaseRun, step: dict[str, Any]) -> Facts:
         "limits_are_valid": all(
             info.max_concurrency >= 1 for info in infos if info.HasField("max_concurrency")
         ),
+        "options_are_valid": all(map(options_are_valid, infos)),
+        "directions_are_stated": all(map(directions_are_stated, infos)),
         "infos": {info.name: info_facts(info) for info in infos},
     }
 

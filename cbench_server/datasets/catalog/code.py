@@ -10,7 +10,6 @@ def _humaneval(row: Row, index: int) -> Example:
     return {
         "id": row["task_id"],
         "context": row["prompt"],
-        "question": row["prompt"],
         "answer": row["canonical_solution"],
         "test": row["test"],
         "entry_point": row["entry_point"],
@@ -25,7 +24,7 @@ HUMANEVAL = hub_dataset(
     family="code",
     protocol=DatasetProtocol(
         follows="openai/human-eval, human_eval/execution.py (pass@1)",
-        shown=("context", "question", "entry_point"),
+        shown=("context", "entry_point"),
         withheld=("answer", "test"),
         extraction="The program in the response, after the prompt where it has no signature.",
         evaluators=uses("answer-quality", "code-execution"),
@@ -46,7 +45,6 @@ def _mbpp(row: Row, index: int) -> Example:
     return {
         "id": row["task_id"],
         "context": prompt,
-        "question": prompt,
         "answer": row["code"],
         "test_list": row["test_list"],
         "test_imports": row.get("test_imports") or [],
@@ -62,6 +60,7 @@ MBPP = hub_dataset(
     family="code",
     protocol=DatasetProtocol(
         follows="google-research/mbpp; EleutherAI/lm-evaluation-harness, mbpp (pass@1)",
+        shown=("context",),
         withheld=("answer", "test_list", "test_imports", "test_setup_code"),
         extraction="The program in the response.",
         evaluators=uses("answer-quality", "code-execution"),

@@ -3,7 +3,7 @@
 from functools import partial
 
 from cbench_server.datasets.hub.sources import Part, Row, each
-from cbench_server.datasets.protocol import SAME, DatasetProtocol, external, uses
+from cbench_server.datasets.protocol import SAME, DatasetProtocol, differs, external, uses
 from cbench_server.datasets.record import hub_dataset
 from cbench_server.types import Example
 
@@ -14,7 +14,6 @@ def _ifeval(row: Row, index: int) -> Example:
     return {
         "id": index if row.get("key") is None else row["key"],
         "context": row["prompt"],
-        "question": row["prompt"],
         "instruction_id_list": row["instruction_id_list"],
         "kwargs": row["kwargs"],
     }
@@ -27,11 +26,15 @@ IFEVAL = _dataset(
     description="Prompts with instructions on form that a program can check.",
     protocol=DatasetProtocol(
         follows="google-research/instruction_following_eval",
+        shown=("context",),
         withheld=("instruction_id_list", "kwargs"),
         prompt=SAME,
         extraction="The whole response is checked.",
         evaluators=uses("answer-quality", "ifeval"),
         primary_score="ifeval_prompt_strict",
+        metric=differs(
+            "In prompts 1122 and 1129 the sign asked for is counted, not a letter drawn at random."
+        ),
     ),
     size=541,
     licence="Apache-2.0",
@@ -43,7 +46,6 @@ def _alpaca_eval(row: Row, index: int) -> Example:
     return {
         "id": index,
         "context": row["instruction"],
-        "question": row["instruction"],
         "answer": row["output"],
         "generator": row.get("generator") or "",
         "category": row.get("dataset") or "",
@@ -62,7 +64,7 @@ ALPACA_EVAL = _dataset(
     default_config="alpaca_eval",
     protocol=DatasetProtocol(
         follows="tatsu-lab/alpaca_eval",
-        shown=("context", "question", "category"),
+        shown=("context", "category"),
         withheld=("answer", "generator"),
         prompt=SAME,
         extraction="The whole response is compared with the baseline's by a judge.",

@@ -37,6 +37,7 @@ _LONGBENCH_E = (
     "repobench-p",
 )
 _CLASSES = ("trec", "lsht")
+_CHINESE = ("multifieldqa_zh", "dureader", "vcsum", "lsht", "passage_retrieval_zh")
 
 
 def _longbench(row: Row, index: int, config: str) -> Example:
@@ -78,8 +79,20 @@ def _longbench_protocol(config: str) -> DatasetProtocol:
         evaluators=use("longbench", task=task),
         primary_score="longbench_score",
         groups=buckets or ("length",),
-        aggregate=Aggregation(configs="categories", category=_CATEGORIES[task]),
+        aggregate=Aggregation(
+            configs="categories",
+            category=_CATEGORIES[task],
+            suites=("all_e",) if buckets else _longbench_suites(task),
+            bucket="".join(buckets),
+        ),
     )
+
+
+def _longbench_suites(task: str) -> tuple[str, ...]:
+    """Name the tables of means that a task is in; code is in the English and the Chinese one."""
+    if task in _LONGBENCH["code"]:
+        return ("all", "all_en", "all_zh")
+    return ("all", "all_zh" if task in _CHINESE else "all_en")
 
 
 def _longbench_part(config: str) -> tuple[Part, ...]:

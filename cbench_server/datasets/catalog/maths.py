@@ -2,7 +2,7 @@
 
 from cbench_server.datasets.catalog.fields import as_text
 from cbench_server.datasets.hub.sources import Part, Row, by_config, each, each_of_config
-from cbench_server.datasets.protocol import Aggregation, DatasetProtocol, use
+from cbench_server.datasets.protocol import Aggregation, DatasetProtocol, differs, use
 from cbench_server.datasets.record import hub_dataset
 from cbench_server.texts.boxes import last_boxes
 from cbench_server.types import Example
@@ -12,7 +12,6 @@ def _gsm8k(row: Row, index: int) -> Example:
     return {
         "id": index,
         "context": row["question"],
-        "question": row["question"],
         "answer": row["answer"].rpartition("####")[2].strip(),
         "reasoning": row["answer"],
     }
@@ -26,6 +25,7 @@ GSM8K = hub_dataset(
     family="maths",
     protocol=DatasetProtocol(
         follows="EleutherAI/lm-evaluation-harness, gsm8k (flexible-extract, strict-match)",
+        shown=("context",),
         withheld=("answer", "reasoning"),
         extraction="The last number of the response; for gsm8k_strict the one after ####.",
         evaluators=use("math-equivalence", rule="gsm8k"),
@@ -42,7 +42,6 @@ def _mgsm(row: Row, index: int, config: str) -> Example:
     return {
         "id": index,
         "context": row["question"],
-        "question": row["question"],
         "answer": as_text(row["answer_number"]),
         "language": config,
     }
@@ -50,7 +49,7 @@ def _mgsm(row: Row, index: int, config: str) -> Example:
 
 _MGSM = DatasetProtocol(
     follows="EleutherAI/lm-evaluation-harness, mgsm (flexible-extract)",
-    shown=("context", "question", "language"),
+    shown=("context", "language"),
     extraction="The last number of the response, without its punctuation.",
     evaluators=use("math-equivalence", rule="mgsm"),
     primary_score="mgsm_flexible",
@@ -81,7 +80,6 @@ def _math(row: Row, index: int) -> Example:
     return {
         "id": row.get("unique_id") or index,
         "context": row["problem"],
-        "question": row["problem"],
         "answer": row.get("answer") or _boxed(row["solution"]),
         "level": as_text(row.get("level")),
         "type": as_text(row.get("type") or row.get("subject")),
@@ -107,6 +105,20 @@ _MATH = by_config(
     "test",
 )
 
+
+def _math_protocol(config: str) -> DatasetProtocol:
+    return DatasetProtocol(
+        follows="hendrycks/math, modeling/math_equivalence.py",
+        shown=("context", "level", "type"),
+        extraction="The last box of the response, else all of it.",
+        evaluators=use("math-equivalence", rule="hendrycks"),
+        primary_score="math_hendrycks",
+        groups=("level", "type"),
+        aggregate=Aggregation(configs="micro" if config in _MATH else ""),
+        metric=differs("Where both answers have a unit or a name, other ones are not equal here."),
+    )
+
+
 MATH = hub_dataset(
     "math",
     {
@@ -116,15 +128,7 @@ MATH = hub_dataset(
     },
     each(_math),
     family="maths",
-    protocol=DatasetProtocol(
-        follows="hendrycks/math, modeling/math_equivalence.py",
-        shown=("context", "question", "level", "type"),
-        extraction="The last box of the response, else all of it.",
-        evaluators=use("math-equivalence", rule="hendrycks"),
-        primary_score="math_hendrycks",
-        groups=("level", "type"),
-        aggregate=Aggregation(configs="micro"),
-    ),
+    protocol=_math_protocol,
     description="Competition problems of seven subjects; `math:500` is the usual sample.",
     size=5000,
     licence="MIT",

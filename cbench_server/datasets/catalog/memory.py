@@ -6,6 +6,7 @@ The evidence is the content of the turns that hold the answer.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -113,10 +114,13 @@ def _locomo(row: Row, index: int) -> Example | None:
 def _locomo_turns(texts: list[str]) -> list[Example]:
     turns: list[Example] = []
     time, session, roles = "", 0, dict(_NUMBERED_SPEAKERS)
-    lines = ((at, line.strip()) for text in texts for at, line in enumerate(text.splitlines()))
+    lines = [(at, line.strip()) for text in texts for at, line in enumerate(text.splitlines())]
+    named = [spoken[1].strip() for _, line in lines if (spoken := _LOCOMO_LINE.fullmatch(line))]
+    # Two friends talk; "Step one: rehearse" is the second line of what one of them says.
+    speakers = {name for name, _ in Counter(named).most_common(2)}
     for at, line in lines:
-        if spoken := _LOCOMO_LINE.fullmatch(line):
-            speaker = spoken[1].strip()
+        spoken = _LOCOMO_LINE.fullmatch(line)
+        if spoken and (speaker := spoken[1].strip()) in speakers:
             role = roles.setdefault(speaker, "assistant" if len(roles) % 2 else "user")
             turns.append(
                 {

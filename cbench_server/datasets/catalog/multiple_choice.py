@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from cbench_server.datasets.catalog.fields import as_index, as_text, choice, drawn_order
@@ -22,10 +23,13 @@ def _dataset(
     metric: Axis = SAME,
     extraction: str = "",
     group: str = "",
-    aggregate: Aggregation | None = None,
+    micro: tuple[str, ...] = (),
     **about: Any,
 ) -> DatasetRecord:
-    """Describe a dataset of letters; `extraction` is the rule by which one is read."""
+    """Describe a dataset of letters; `extraction` is the rule by which one is read.
+
+    The configs in `micro` are a suite, which is the mean of all their rows.
+    """
     said = f"A letter, read by the rules of {extraction}." if extraction else ""
     protocol = DatasetProtocol(
         follows=follows,
@@ -35,10 +39,14 @@ def _dataset(
         evaluators=use("multiple-choice", **({"extraction": extraction} if extraction else {})),
         primary_score="mc_accuracy",
         groups=(group,) if group else (),
-        aggregate=aggregate or Aggregation(),
         metric=metric,
     )
-    return hub_dataset(*given, family="multiple-choice", protocol=protocol, **about)
+
+    def of(config: str) -> DatasetProtocol:
+        is_part = config in micro
+        return replace(protocol, aggregate=Aggregation(configs="micro")) if is_part else protocol
+
+    return hub_dataset(*given, family="multiple-choice", protocol=of, **about)
 
 
 def _mmlu(row: Row, index: int) -> Example | None:
@@ -51,10 +59,10 @@ MMLU = _dataset(
     by_config("cais/mmlu", ("all", *MMLU_SUBJECTS), "test"),
     each(_mmlu),
     default_config="all",
-    follows="hendrycks/test; EleutherAI/lm-evaluation-harness, mmlu",
-    metric=_GENERATED,
+    follows="EleutherAI/lm-evaluation-harness, mmlu_generative",
+    extraction="mmlu-generative",
     group="subject",
-    aggregate=Aggregation(configs="macro"),
+    micro=MMLU_SUBJECTS,
     description="Exam questions on 57 subjects, four choices each.",
     size=14042,
     licence="MIT",
@@ -75,7 +83,9 @@ MMLU_PRO = _dataset(
     each(_mmlu_pro),
     follows="TIGER-AI-Lab/MMLU-Pro, compute_accuracy.py",
     extraction="mmlu-pro",
-    metric=differs("A response without a letter counts 0; the official script guesses one for it."),
+    metric=differs(
+        "A response without a letter counts 0; extraction=mmlu-pro-published guesses as its tables."
+    ),
     group="category",
     description="Harder exam questions with up to ten choices.",
     size=12032,
@@ -94,8 +104,8 @@ ARC_CHALLENGE = _dataset(
     "arc-challenge",
     Part(repository="allenai/ai2_arc", config="ARC-Challenge"),
     each(_arc),
-    follows="EleutherAI/lm-evaluation-harness, arc_challenge",
-    metric=_GENERATED,
+    follows="EleutherAI/lm-evaluation-harness, arc_challenge_chat",
+    extraction="arc-chat",
     default_config="ARC-Challenge",
     description="School science questions that retrieval and co-occurrence get wrong.",
     size=1172,

@@ -23,6 +23,7 @@ _LENGTHS = {
     "16k": 16_000,
     "32k": 32_000,
 }
+_OF_LENGTHS = "A length alone has a mean; a run on all of them has the effective length as well."
 _DEPTHS = tuple(range(0, 101, 4))
 _BOOKS = 5
 
@@ -114,9 +115,9 @@ def _protocol(config: str) -> DatasetProtocol:
         evaluators=use("string-match", mode="part", case_sensitive=True) + EVIDENCE,
         primary_score="string_match",
         groups=("length", "depth", "hop"),
-        aggregate=Aggregation(),
+        aggregate=Aggregation() if is_whole else Aggregation("effective-length"),
         data=differs(whole if is_whole else cut),
-        aggregation=differs("The effective length is not computed; compare the lengths' means."),
+        aggregation=differs(_OF_LENGTHS),
     )
 
 

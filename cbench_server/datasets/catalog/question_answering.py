@@ -7,7 +7,7 @@ from functools import partial
 from cbench_server.datasets.catalog.fields import as_text, records, references
 from cbench_server.datasets.catalog.scrolls import scrolls_part, split_query
 from cbench_server.datasets.hub.sources import Access, Part, Row, by_config, each, each_of_config
-from cbench_server.datasets.protocol import EVIDENCE, DatasetProtocol, differs, external, use, uses
+from cbench_server.datasets.protocol import EVIDENCE, DatasetProtocol, differs, use, uses
 from cbench_server.datasets.record import hub_dataset
 from cbench_server.types import Example
 
@@ -100,8 +100,7 @@ MUSIQUE = _dataset(
 
 
 def _natural_questions(row: Row, index: int) -> Example:
-    question = row["question"]
-    return {"id": index, "context": question, "question": question, **references(row["answer"])}
+    return {"id": index, "context": row["question"], **references(row["answer"])}
 
 
 NATURAL_QUESTIONS = _dataset(
@@ -115,6 +114,7 @@ NATURAL_QUESTIONS = _dataset(
     default_config="nq_open",
     protocol=DatasetProtocol(
         follows="google-research-datasets/natural-questions, nq_open (closed book)",
+        shown=("context",),
         withheld=("answer", "answers"),
         primary_score="exact_match",
     ),
@@ -160,9 +160,10 @@ def _narrativeqa_protocol(config: str) -> DatasetProtocol:
             ),
         )
     return DatasetProtocol(
-        follows="Kočiský et al. 2018, the summary setting",
+        follows="stanford-crfm/helm, narrative_qa (f1_score, plot summaries)",
         withheld=("answer", "answers"),
-        metric=differs("F1 is counted; the paper has BLEU, METEOR and ROUGE-L."),
+        evaluators=uses("answer-quality", "helm-f1", "rouge"),
+        primary_score="helm_f1",
     )
 
 
@@ -225,6 +226,7 @@ def _triviaqa_protocol(config: str) -> DatasetProtocol:
         return protocol(primary_score="triviaqa_f1")
     if "nocontext" in config:
         return protocol(
+            shown=("context",),
             primary_score="triviaqa_em",
             data=differs("A question is there once for each domain that has pages on it.")
             if config == "rc.nocontext"
@@ -262,48 +264,4 @@ TRIVIAQA = _dataset(
 )
 
 
-def _frames(row: Row, index: int) -> Example:
-    prompt = row["Prompt"]
-    number = row.get("Unnamed: 0")
-    return {
-        "id": index if number is None else number,
-        "context": prompt,
-        "question": prompt,
-        "answer": row["Answer"],
-        "reasoning_types": as_text(row.get("reasoning_types")),
-        "wiki_links": _links(row),
-    }
-
-
-def _links(row: Row) -> list[str]:
-    numbered = [
-        (int(number), as_text(value))
-        for name, value in row.items()
-        if name.startswith("wikipedia_link_") and (number := _digits(name)) and value
-    ]
-    return [link for _, link in sorted(numbered)]
-
-
-def _digits(text: str) -> str:
-    return "".join(filter(str.isdecimal, text))
-
-
-FRAMES = _dataset(
-    "frames",
-    Part(repository="google/frames-benchmark"),
-    each(_frames),
-    protocol=DatasetProtocol(
-        follows="Krishna et al. 2024, figure 6",
-        withheld=("answer", "reasoning_types", "wiki_links"),
-        extraction="A judge says whether the response has the answer; f1 only overlaps with it.",
-        groups=("reasoning_types",),
-        metric=external("The official figure is accuracy by a judge; without one f1 is counted."),
-        data=differs("Only the naive setting is here: no article is given."),
-    ),
-    description="Questions over several Wikipedia articles, which are not given.",
-    size=824,
-    licence="Apache-2.0",
-    citation="Krishna et al. 2024, arXiv:2409.12941",
-)
-
-RECORDS = (HOTPOTQA, MUSIQUE, NATURAL_QUESTIONS, NARRATIVEQA, TRIVIAQA, FRAMES)
+RECORDS = (HOTPOTQA, MUSIQUE, NATURAL_QUESTIONS, NARRATIVEQA, TRIVIAQA)

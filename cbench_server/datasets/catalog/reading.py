@@ -38,11 +38,11 @@ QUALITY = _dataset(
     Part(repository="tasksource/QuALITY", split="validation"),
     each(_quality),
     protocol=DatasetProtocol(
-        follows="nyu-mll/quality, accuracy and accuracy on HARD",
+        follows="nyu-mll/quality, accuracy; the letter as tau/zero_scrolls reads it",
         shown=("context", "question", "choices", "difficult"),
         withheld=("answer", "correct_letter"),
-        extraction="The letter that the response settles on.",
-        evaluators=uses("answer-quality", "multiple-choice"),
+        extraction="The first letter of A to D that stands alone.",
+        evaluators=use("multiple-choice", extraction="zero-scrolls"),
         primary_score="mc_accuracy",
         groups=("difficult",),
     ),
@@ -128,7 +128,6 @@ def _truthfulqa(row: Row, index: int, config: str) -> Example | None:
     return {
         "id": index,
         "context": question,
-        "question": question,
         **references(correct),
         "correct_answers": list(row.get("correct_answers") or [row["best_answer"]]),
         "incorrect_answers": list(row.get("incorrect_answers") or []),
@@ -149,7 +148,7 @@ def _truthfulqa_protocol(config: str) -> DatasetProtocol:
         )
     return DatasetProtocol(
         follows="EleutherAI/lm-evaluation-harness, truthfulqa_gen",
-        shown=("context", "question", "category"),
+        shown=("context", "category"),
         withheld=("answer", "answers", "correct_answers", "incorrect_answers"),
         evaluators=use("truthfulqa"),
         primary_score="truthfulqa_rouge_l_acc",

@@ -40,7 +40,6 @@ def _bbh(row: Row, index: int) -> Example:
     return {
         "id": index,
         "context": row["input"],
-        "question": row["input"],
         "answer": row["target"],
     }
 
@@ -59,6 +58,7 @@ BBH = hub_dataset(
     family="reasoning",
     protocol=DatasetProtocol(
         follows="suzgunmirac/BIG-Bench-Hard",
+        shown=("context",),
         extraction="What follows the first 'the answer is' on its line, else the whole response.",
         evaluators=use("bbh"),
         primary_score="bbh_exact_match",

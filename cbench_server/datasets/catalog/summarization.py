@@ -1,7 +1,7 @@
 """Summarisation: a long text, an instruction, and a summary by a person."""
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from cbench_server.datasets.catalog.fields import records, references
@@ -17,6 +17,7 @@ from cbench_server.datasets.protocol import (
     uses,
 )
 from cbench_server.datasets.record import DatasetRecord, hub_dataset
+from cbench_server.spec import EvaluatorRef
 from cbench_server.types import Example
 
 
@@ -38,19 +39,30 @@ _SCROLLS = Aggregation("geometric-mean", ("rouge_1_f1", "rouge_2_f1", "rouge_l_f
 _BESIDE = differs("The headline is the mean of rouge_l_f1; SCROLLS' figure is geometric_mean.")
 
 
+_RESAMPLED = differs("The mean of the rows; the script has the middle of resampled means.")
+
+
 def _protocol(
-    *, follows: str, metric: Axis = SAME, data: Axis = SAME, is_scrolls: bool = False
+    *,
+    follows: str,
+    data: Axis = SAME,
+    extraction: str = "The whole response is the summary.",
+    rouge: Mapping[str, Any] | None = None,
 ) -> DatasetProtocol:
+    """Describe a dataset of summaries: SCROLLS' way, or by `rouge` with settings."""
+    evaluators = (
+        *uses("answer-quality", "summarization-quality"),
+        EvaluatorRef("rouge", options=dict(rouge or {})),
+    )
     return DatasetProtocol(
         follows=follows,
         withheld=("answer", "answers"),
-        extraction="The whole response is the summary.",
-        evaluators=uses("answer-quality", "summarization-quality", "rouge"),
+        extraction=extraction,
+        evaluators=evaluators,
         primary_score="rouge_l_f1",
-        aggregate=_SCROLLS if is_scrolls else Aggregation(),
-        metric=metric,
+        aggregate=_SCROLLS if rouge is None else Aggregation(),
         data=data,
-        aggregation=_BESIDE if is_scrolls else SAME,
+        aggregation=_BESIDE if rouge is None else _RESAMPLED,
     )
 
 
@@ -73,8 +85,8 @@ MULTI_NEWS = _record(
     Part(repository="alexfabbri/multi_news", revision="refs/convert/parquet"),
     each(_summary("document", "summary", "Summarize these news articles.")),
     _protocol(
-        follows="Fabbri et al. 2019",
-        metric=differs("ROUGE of rouge-score; the paper has ROUGE-1, 2 and SU of another package."),
+        follows="google-research/pegasus, pegasus/eval/text_eval.py (multi_news)",
+        rouge={"use_stemmer": True},
     ),
     description="Several news articles on one event, separated by |||||.",
     size=5622,
@@ -100,10 +112,8 @@ DIALOGSUM = _record(
     Part(repository="knkarthick/dialogsum"),
     _dialogsum,
     _protocol(
-        follows="cylnlp/dialogsum",
-        metric=differs(
-            "ROUGE of rouge-score, the best of three references; the paper used py-rouge."
-        ),
+        follows="cylnlp/dialogsum, Baseline/bart_train.py, the mean of its three references",
+        rouge={"use_stemmer": True, "reference": "mean"},
     ),
     description="Everyday dialogues; three people summarised each.",
     size=500,
@@ -126,7 +136,7 @@ QMSUM = _record(
     "qmsum",
     scrolls_part("qmsum"),
     each(_qmsum),
-    _protocol(follows="tau-nlp/scrolls, metrics/rouge.py", is_scrolls=True),
+    _protocol(follows="tau-nlp/scrolls, metrics/rouge.py"),
     description="Meeting transcripts, to be summarised with regard to a question.",
     size=272,
     licence="MIT",
@@ -137,7 +147,7 @@ SUMMSCREENFD = _record(
     "summscreenfd",
     scrolls_part("summ_screen_fd"),
     each(_summary("input", "output", "Summarize this TV episode transcript.")),
-    _protocol(follows="tau-nlp/scrolls, metrics/rouge.py", is_scrolls=True),
+    _protocol(follows="tau-nlp/scrolls, metrics/rouge.py"),
     description="Transcripts of TV episodes with their recaps.",
     size=338,
     licence="see the source",
@@ -165,13 +175,14 @@ def _meetingbank_protocol(config: str) -> DatasetProtocol:
         return DatasetProtocol(
             follows="microsoft/LLMLingua, experiments/llmlingua2/evaluation/metrics.py",
             extraction="The first line of the response has to contain the answer.",
-            evaluators=use("subspan-em"),
+            evaluators=use("subspan-em", skip_empty=True),
             primary_score="subspan_em",
-            metric=differs("An empty first line is taken as the response; LLMLingua-2 skips it."),
         )
     return _protocol(
-        follows="Hu et al. 2023",
-        metric=differs("ROUGE of rouge-score; the paper also has BERTScore and METEOR."),
+        follows="microsoft/LLMLingua, experiments/llmlingua2/evaluation/metrics.py",
+        data=differs("The minutes are the references; LLMLingua-2 has summaries by GPT-4."),
+        extraction="The first line of the response is the summary.",
+        rouge={"first_line": True},
     )
 
 
@@ -196,7 +207,6 @@ GOVREPORT = _record(
     each(_summary("report", "summary", "Summarize this government report.")),
     _protocol(
         follows="tau-nlp/scrolls, metrics/rouge.py",
-        is_scrolls=True,
         data=differs("The test split of the full set; SCROLLS has splits of its own."),
     ),
     description="Long reports of US government agencies with their summaries.",

@@ -23,6 +23,8 @@ _ANSWERED = (
 )
 _RELEVANCE = ("irrelevance", "live_irrelevance", "live_relevance")
 _CATEGORIES = (*_ANSWERED, *_RELEVANCE)
+# Not among the rows of the dataset without a config, whose prompt asks for Python.
+_OTHER_LANGUAGES = ("java", "javascript")
 _CATEGORY = re.compile(r"(\w+?)_\d")
 
 
@@ -30,7 +32,10 @@ def _bfcl_part(file: str, *, is_optional: bool = True) -> Part:
     return Part(repository=_BFCL, file=file, is_optional=is_optional)
 
 
-_POSSIBLE_ANSWERS = {name: _bfcl_part(f"possible_answer/BFCL_v3_{name}.json") for name in _ANSWERED}
+_POSSIBLE_ANSWERS = {
+    name: _bfcl_part(f"possible_answer/BFCL_v3_{name}.json")
+    for name in (*_ANSWERED, *_OTHER_LANGUAGES)
+}
 
 
 def _bfcl(rows: Iterator[Row], access: Access) -> Iterator[Example]:
@@ -76,7 +81,10 @@ BFCL = hub_dataset(
     "bfcl",
     {
         "": tuple(_bfcl_part(f"BFCL_v3_{name}.json") for name in _CATEGORIES),
-        **{name: (_bfcl_part(f"BFCL_v3_{name}.json", is_optional=False),) for name in _CATEGORIES},
+        **{
+            name: (_bfcl_part(f"BFCL_v3_{name}.json", is_optional=False),)
+            for name in (*_CATEGORIES, *_OTHER_LANGUAGES)
+        },
     },
     _bfcl,
     companions=(*_POSSIBLE_ANSWERS.values(),),
@@ -84,15 +92,15 @@ BFCL = hub_dataset(
         follows="ShishirPatil/gorilla, bfcl_eval/eval_checker/ast_eval/ast_checker.py",
         shown=("context", "question", "tools", "category"),
         withheld=("answer", "ground_truth"),
-        extraction="The calls in the response, as Python or JSON.",
+        extraction="The calls in the response, as code or JSON.",
         evaluators=use("bfcl"),
         primary_score="bfcl_accuracy",
         groups=("category",),
         aggregate=Aggregation(configs="macro"),
-        data=differs("The single-turn categories in Python only; not Java, JavaScript or agents."),
+        data=differs("The single-turn categories only, without those of agents."),
         aggregation=differs("The leaderboard's weights over all its categories are not applied."),
     ),
-    description="Which function to call, and how, in eleven categories.",
+    description="Which function to call, and how, in thirteen categories.",
     family="tool-use",
     size=3481,
     licence="Apache-2.0",

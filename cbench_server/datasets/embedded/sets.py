@@ -7,6 +7,7 @@ from typing import Any
 
 from cbench_server.datasets.catalog.fields import LETTERS, choice, choice_on
 from cbench_server.datasets.catalog.memory import transcript
+from cbench_server.datasets.embedded.long_memory import CONVERSATIONS, conversations
 from cbench_server.datasets.readers.files import iterate_file
 from cbench_server.datasets.record import DEFAULT_REFERENCE_FIELDS, DatasetRecord
 from cbench_server.types import Example
@@ -169,6 +170,19 @@ MINI_MEMORY = _embedded(
     size=7,
 )
 
+LONG_MEMORY = DatasetRecord(
+    name="long-memory",
+    load=lambda config: map(_conversation, conversations(config)),
+    family="embedded",
+    embedded=True,
+    licence="MIT",
+    source="written for cbench-server by datasets/embedded/long_memory.py",
+    description="Conversations of 500 turns: facts, changes, dates and what was never said.",
+    reference_fields=MINI_MEMORY.reference_fields,
+    evaluators=("answer-quality", "abstention"),
+    size=CONVERSATIONS,
+)
+
 RECORDS = (
     MINI_QA,
     LONG_NOTES,
@@ -180,4 +194,5 @@ RECORDS = (
     MINI_INSTRUCTIONS,
     MINI_CHAT,
     MINI_MEMORY,
+    LONG_MEMORY,
 )

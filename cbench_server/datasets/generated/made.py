@@ -30,6 +30,8 @@ class Wanted:
     length: int
     depth: int | None
     draws: Draws
+    data_dir: str = ""
+    """The mirror, for tasks that read one."""
 
     def depths(self, count: int) -> list[int]:
         """Return different depths in order, or the one that was asked for as often."""
@@ -41,14 +43,16 @@ class Wanted:
 Maker = Callable[[Wanted], Made]
 
 
-def examples(dataset: str, task: str, make: Maker, asked: Parameters) -> Iterator[Example]:
+def examples(
+    dataset: str, task: str, make: Maker, asked: Parameters, data_dir: str = ""
+) -> Iterator[Example]:
     """Make the examples that the parameters ask for, one after the other."""
     for length in asked.lengths:
         for depth in asked.depths or (None,):
             for number in range(asked.count):
                 place = "" if depth is None else f"-d{depth}"
                 draws = Draws(asked.seed, dataset, task, length, place, number)
-                made = make(Wanted(length, depth, draws))
+                made = make(Wanted(length, depth, draws, data_dir))
                 yield _example(f"{task}-{length}{place}-{number}", task, length, made)
 
 

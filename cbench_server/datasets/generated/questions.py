@@ -68,7 +68,7 @@ def question_task(task: str) -> Maker:
     """Return what makes examples of a task; its rows are read from the mirror or the hub."""
 
     def make(wanted: Wanted) -> Made:
-        questions, documents = _pool(task, mirror_folder(None))
+        questions, documents = _pool(task, mirror_folder(wanted.data_dir))
         if not questions:
             raise BadDataset(f'dataset "ruler": the rows of "{task}" have no question')
         draws = wanted.draws

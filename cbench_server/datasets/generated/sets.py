@@ -38,6 +38,7 @@ class _Rule:
     evaluator: str
     score: str
     options: Callable[[str], dict[str, Any]]
+    aggregate: Aggregation = Aggregation()  # noqa: RUF009 - it cannot change
 
     def protocol(self, task: str) -> DatasetProtocol:
         """Return what a task measures."""
@@ -49,7 +50,7 @@ class _Rule:
             evaluators=(*uses("answer-quality", "context-retention"), scorer, *EVIDENCE),
             primary_score=self.score,
             groups=("task", "length", "depth"),
-            aggregate=Aggregation(configs="macro"),
+            aggregate=self.aggregate,
             data=_OWN_TEXT,
         )
 
@@ -59,6 +60,7 @@ _RULER = _Rule(
     "string-match",
     "string_match",
     lambda task: {"mode": "part" if task.startswith("qa_") else "all"},
+    Aggregation(configs="macro", bucket="length"),
 )
 _LOST_IN_THE_MIDDLE = _Rule(
     "nelson-liu/lost-in-the-middle, src/lost_in_the_middle/metrics.py",
@@ -81,13 +83,15 @@ def _generated(
     rule: _Rule,
     description: str,
     citation: str,
+    *,
+    reads_mirror: bool = False,
 ) -> DatasetRecord:
     def check(config: str) -> str:
         return str(read_parameters(config, name, tasks, default))
 
-    def load(config: str) -> Iterator[Example]:
+    def load(config: str, data_dir: str = "") -> Iterator[Example]:
         asked = read_parameters(config, name, tasks, default)
-        return examples(name, asked.task or name, tasks[asked.task], asked)
+        return examples(name, asked.task or name, tasks[asked.task], asked, data_dir)
 
     def protocol(config: str) -> DatasetProtocol:
         return rule.protocol(read_parameters(config, name, tasks, default).task)
@@ -97,6 +101,7 @@ def _generated(
         load=load,
         **described_by(protocol, tasks),
         check_config=check,
+        reads_mirror=reads_mirror,
         description=description,
         family="generated",
         configs=tuple(task for task in tasks if task),
@@ -122,6 +127,7 @@ RULER = _generated(
     _RULER,
     "RULER's tasks in words of our own: needles, variables, frequent words, at any length.",
     "Hsieh et al. 2024, arXiv:2404.06654",
+    reads_mirror=True,
 )
 
 NIAH = _generated(

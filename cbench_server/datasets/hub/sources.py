@@ -12,8 +12,10 @@ from cbench_server.datasets.hub import mirror, stream
 from cbench_server.errors import BadDataset
 from cbench_server.types import Example
 
-# A split names a file of the mirror, and must not lead out of it.
-_SPLIT = re.compile(r"[\w-][\w.+-]*")
+# A split names a file of the mirror, and must not lead out of it; a revision becomes a part of
+# an address, and must not lead to another.
+_SPLIT = re.compile(r"[\w-][\w.+-]{0,199}")
+_REVISION = re.compile(r"(?!.*(?:\.\.|//|\.$|/$))[A-Za-z0-9_][A-Za-z0-9_./-]{0,199}")
 
 Row = Example
 """One record of a source, under the source's own column names."""
@@ -83,6 +85,9 @@ class Access:
     revision: str = ""
     skip_bad_lines: bool = False
     config: str = ""
+
+    def __post_init__(self) -> None:
+        check_revision(self.dataset, self.revision)
 
     def rows(self, part: Part) -> Iterator[Row]:
         """Iterate the rows of a part."""
@@ -222,6 +227,7 @@ class HubSource:
         If the hub does not answer, the revision is the one asked for.
         """
         parts = self._of_split(config, split)
+        check_revision(self.name, revision)
         folder = mirror.mirror_folder(data_dir)
         files = self._mirrored(parts, folder) if folder and not revision else []
         if folder and files:
@@ -271,10 +277,19 @@ class HubSource:
         if not split:
             return parts
         if not _SPLIT.fullmatch(split):
-            raise BadDataset(f'dataset "{self.name}": "{split}" is not a valid split')
+            raise BadDataset(f'dataset "{self.name}": "{split:.200}" is not a valid split')
         if any(part.file for part in parts):
             raise BadDataset(f'dataset "{self.name}" has no splits; leave out "{split}"')
         return tuple(part.of_split(split) for part in parts)
+
+
+def check_revision(dataset: str, revision: str) -> None:
+    """Refuse what is no name of a branch, tag or commit."""
+    if revision and not _REVISION.fullmatch(revision):
+        raise BadDataset(
+            f'dataset "{dataset}": "{revision:.200}" is not a valid revision; write a branch, '
+            "a tag or a commit"
+        )
 
 
 def each(make: Callable[[Row, int], Example | None]) -> Mapper:

@@ -7,6 +7,7 @@ from hashlib import sha256
 from typing import Any, Literal
 
 from cbench_server.datasets.catalog.fields import LETTERS
+from cbench_server.datasets.once import once
 from cbench_server.datasets.prompts.template import parse
 from cbench_server.types import Example
 
@@ -115,12 +116,9 @@ class Asking:
         if not self.prompt.few_shot:
             return ""
         form = parse(self.prompt.example)
-        own = original.get(self.prompt.compressible), original.get("question")
-        others = [
-            shot
-            for shot in self.shots
-            if (shot.get(self.prompt.compressible), shot.get("question")) != own
-        ]
+        asked = ("context", "question")
+        own = [once(original).get(name) for name in asked]
+        others = [shot for shot in self.shots if [once(shot).get(name) for name in asked] != own]
         return "\n\n".join(
             form.render({**_values(self.prompt, shot, shot), "answer": _text(shot.get("answer"))})
             for shot in others[: self.prompt.few_shot]
@@ -135,11 +133,23 @@ def _values(prompt: Prompt, original: Example, processed: Mapping[str, Any]) -> 
     values[changed] = now
     if not whole.strip():
         return values
-    instead = "" if changed in parse(prompt.template).fields else now
+    fields = parse(prompt.template).fields
+    instead = "" if changed in fields else now
     for name, value in values.items():
         if name != changed and value:
             values[name] = _without_copy(name, value, whole.strip(), instead)
+    # A template may name the question only, where that is the changed text.
+    values["question"] = values.get("question") or instead
+    if _holds_choices(whole, original.get("choices")):
+        values["choices"] = "" if fields & {changed, "question"} else now
     return values
+
+
+def _holds_choices(whole: str, choices: Any) -> bool:
+    """Whether the choices are a part of the changed text."""
+    if not isinstance(choices, list | tuple) or not choices:
+        return False
+    return all(f"{letter}) {text}" in whole for letter, text in zip(LETTERS, choices, strict=False))
 
 
 def _without_copy(name: str, value: str, whole: str, instead: str) -> str:

@@ -11,7 +11,8 @@ _KEYS = ("resolved_ids", "submitted_ids")
 def harness_report(path: Path) -> list[Example] | None:
     """Read which issues were resolved, as references; None if the file is no such report.
 
-    An issue that was handed in and is not resolved, for whichever reason, counts as that.
+    The report of a run lists the issues; an issue that was handed in and is not resolved, for
+    whichever reason, counts as that. Reports of single issues have an object for each.
     """
     if path.suffix.lower() != ".json":
         return None
@@ -19,7 +20,11 @@ def harness_report(path: Path) -> list[Example] | None:
         report = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    if not isinstance(report, dict) or not all(isinstance(report.get(k), list) for k in _KEYS):
+    if not isinstance(report, dict):
+        return None
+    if report and all(isinstance(each, dict) and "resolved" in each for each in report.values()):
+        return [{"id": name, "resolved": bool(each["resolved"])} for name, each in report.items()]
+    if not all(isinstance(report.get(key), list) for key in _KEYS):
         return None
     resolved = set(report["resolved_ids"])
     return [{"id": name, "resolved": name in resolved} for name in report["submitted_ids"]]

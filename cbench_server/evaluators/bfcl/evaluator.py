@@ -5,14 +5,14 @@ from typing import Any
 
 from cbench_server.errors import EvaluatorBroken
 from cbench_server.evaluators.bfcl.calls import Call, NoCalls, read_calls
+from cbench_server.evaluators.bfcl.languages import Language, language_of
 from cbench_server.evaluators.bfcl.matching import mismatch
 from cbench_server.evaluators.inputs import ExplainingEvaluator, ScoreInfo
 from cbench_server.types import Assessment, Example
 
 _FORMATS = ("auto", "python", "json")
-# Categories of the leaderboard that take more than reading one list of Python calls.
+# Categories of the leaderboard that take more than reading one list of calls.
 _REFUSED = (
-    (r"(?:simple_)?java(?:script)?", "it needs a parser of Java or JavaScript"),
     (r"multi_turn\w*|exec_\w+|rest", "it needs the functions themselves"),
     (r"sql|chatable|format_sensitivity", "the leaderboard does not count it"),
     (r"memory_(?:kv|vector|rec_sum)|web_search\w*", "it is a task for agents"),
@@ -58,23 +58,25 @@ class BFCL(ExplainingEvaluator):
         accepted = original.get("ground_truth")
         if accepted is None and "relevance" not in category:
             return Assessment({})
-        text = self.response(processed)
+        text, language = self.response(processed), language_of(category)
         try:
-            calls, reason = read_calls(text, self._format), ""
+            calls, reason = read_calls(text, self._format, language.read), ""
         except NoCalls as error:
             calls, reason = [], str(error)
         if "relevance" in category or not accepted:
             reason = _relevance(calls, is_call_wanted=category.endswith("_relevance"))
         elif not reason:
-            reason = self._mismatch(calls, original)
+            reason = self._mismatch(calls, original, language)
         details: dict[str, Any] = {"calls": len(calls)} | ({"reason": reason} if reason else {})
         return Assessment({"bfcl_accuracy": float(not reason)}, details)
 
-    def _mismatch(self, calls: list[Call], original: Example) -> str:
-        tools = original.get("tools")
+    def _mismatch(self, calls: list[Call], original: Example, language: Language) -> str:
+        tools = original.get("tools") or []
         accepted = original["ground_truth"]
         try:
-            return mismatch(calls, accepted, tools or [], underscores=self._underscores)
+            return mismatch(
+                calls, accepted, tools, underscores=self._underscores, language=language
+            )
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise EvaluatorBroken(
                 "tools and ground_truth are not of the form BFCL has them: a list of functions "

@@ -5,24 +5,22 @@ from typing import Any
 
 from cbench_server.errors import EvaluatorBroken
 from cbench_server.evaluators.bfcl.calls import Call
+from cbench_server.evaluators.bfcl.languages import PYTHON, Language
 
 Accepted = Mapping[str, Sequence[Any]]
 """The values each parameter may have; an empty text among them says that it may be left out."""
 
-_TYPES: dict[str, type] = {
-    "string": str,
-    "integer": int,
-    "float": float,
-    "boolean": bool,
-    "array": list,
-    "tuple": list,
-    "dict": dict,
-    "any": str,
-}
-_LISTS = ("array", "tuple")
 _IGNORED = str.maketrans("", "", " ,./-_*^")
 # References of a form that no rule fits: a row's own, or made by a hostile response.
-_UNLIKE = (AttributeError, TypeError, KeyError, OverflowError, RecursionError)
+_UNLIKE = (
+    AttributeError,
+    TypeError,
+    KeyError,
+    OverflowError,
+    RecursionError,
+    TimeoutError,
+    ValueError,
+)
 
 
 def mismatch(
@@ -31,6 +29,7 @@ def mismatch(
     tools: Sequence[Mapping[str, Any]],
     *,
     underscores: bool = False,
+    language: Language = PYTHON,
 ) -> str:
     """Say why the calls are not the accepted ones, in any order; empty if they are.
 
@@ -44,7 +43,7 @@ def mismatch(
         tool = _tool(name, tools)
         reason = ""
         for place, call in enumerate(left):
-            reason = _difference(call, tool, values, underscores=underscores)
+            reason = _difference(call, tool, values, language, underscores=underscores)
             if not reason:
                 del left[place]
                 break
@@ -61,7 +60,12 @@ def _tool(name: str, tools: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
 
 
 def _difference(
-    call: Call, tool: Mapping[str, Any], accepted: Accepted, *, underscores: bool
+    call: Call,
+    tool: Mapping[str, Any],
+    accepted: Accepted,
+    language: Language,
+    *,
+    underscores: bool,
 ) -> str:
     name = tool["name"].replace(".", "_") if underscores else tool["name"]
     if call.function != name:
@@ -73,7 +77,7 @@ def _difference(
     for parameter, value in call.arguments.items():
         if parameter not in properties or parameter not in accepted:
             return f'the parameter "{parameter!s:.80}" is not expected'
-        if not fits(value, accepted[parameter], properties[parameter]):
+        if not fits(value, accepted[parameter], properties[parameter], language):
             return f'the value of "{parameter}" is not one of those accepted'
     for parameter, values in accepted.items():
         if parameter not in call.arguments and "" not in values:
@@ -81,25 +85,37 @@ def _difference(
     return ""
 
 
-def fits(value: Any, accepted: Sequence[Any], described: Mapping[str, Any]) -> bool:
+def fits(
+    value: Any,
+    accepted: Sequence[Any],
+    described: Mapping[str, Any],
+    language: Language = PYTHON,
+) -> bool:
     """Whether a value is of the described type and one of those accepted.
 
     A value of another type fits where the accepted values have that type as
     well: then it stands for a variable, and has to be equal.
     """
     try:
-        return _fits(value, accepted, described)
+        return _fits(value, accepted, described, language)
     except _UNLIKE:
         return False
 
 
-def _fits(value: Any, accepted: Sequence[Any], described: Mapping[str, Any]) -> bool:
+def _fits(
+    value: Any, accepted: Sequence[Any], described: Mapping[str, Any], language: Language
+) -> bool:
     kind = described["type"]
-    wanted = _TYPES[kind]
-    inner = _TYPES[described["items"]["type"]] if kind in _LISTS else None
-    if kind == "tuple" and type(value) is tuple:
+    wanted = language.types[kind]
+    items = described["items"]["type"] if kind in language.lists else ""
+    inner = language.types[items] if items else None
+    if language.convert is not None:
+        if type(value) is not str:
+            return False
+        value = language.convert(value, kind, items)
+    elif kind == "tuple" and type(value) is tuple:
         value = list(value)
-    if kind == "float" and type(value) is int:
+    elif kind == "float" and type(value) is int:
         value = float(value)
     found, listed = type(value), _type_of(accepted)
     if found is wanted:

@@ -25,6 +25,7 @@ _EMPHASISED = re.compile(
 # "A: (B)", as in a list of questions and answers; that A is not a choice.
 _ANSWER_HEAD = re.compile(rf"\s*A:\s{{1,9}}(?=[(\[{MARK}]?[A-Z]\b)")
 _MARKUP = re.compile(r"\*+|__|`+|\$+|\\[()\[\]]|\\,")
+_ALPHANUMERIC = re.compile(r"[^\W_]")
 _LOOK_BACK = 120
 _LOOK_AHEAD = 300
 # No response settles on a letter in the middle of a very long text.
@@ -151,12 +152,13 @@ class _Finder:
 
     def _announced(self, stated: set[int]) -> Iterator[_Found]:
         """Answers announced in words: the text of an option, or a letter later in the sentence."""
+        seen: set[int] = set()
         for match in self._cues():
-            start = match.end()
-            while start < len(self._text) and not self._text[start].isalnum():
-                start += 1
-            if start in stated:
+            start = self._next_word(match.end())
+            # Many cues in a row lead to one word, which is looked at once.
+            if start in stated or start in seen:
                 continue
+            seen.add(start)
             if letter := self._options.at(self._text, start):
                 yield _Found(start, start, letter)
                 continue
@@ -169,6 +171,10 @@ class _Finder:
             affirmed = [found for found in named if self._is_affirmed(found)]
             if len({found.letter for found in affirmed}) == 1:
                 yield affirmed[-1]
+
+    def _next_word(self, start: int) -> int:
+        found = _ALPHANUMERIC.search(self._text, start)
+        return found.start() if found else len(self._text)
 
     def _cues(self) -> Iterator[re.Match[str]]:
         for pattern in self._known.cues:

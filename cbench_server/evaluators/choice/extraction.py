@@ -1,6 +1,8 @@
 """Extraction of a letter by the rules of one benchmark's own grader, where its number is wanted."""
 
+import random
 import re
+import string
 import unicodedata
 from collections.abc import Callable, Sequence
 
@@ -23,8 +25,11 @@ _IN_BRACKETS = re.compile(r"\(([A-Z])\)")
 _PRO_STATED = re.compile(r"answer is \(?([A-J])\)?")
 _PRO_LABELLED = re.compile(r"[aA]nswer:\s*([A-J])")
 _PRO_ALONE = re.compile(r"\b[A-J]\b")
+_PRO_SEED = 12345
 _V2_BRACKETS = re.compile(r"The correct answer is \(([A-D])\)")
 _V2_BARE = re.compile(r"The correct answer is ([A-D])")
+_FIRST_ALONE = re.compile(r"\b[A-D]\b")
+_DELETE_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def by_lm_eval(response: str, letters: str, options: Sequence[str]) -> Choice:
@@ -62,6 +67,19 @@ def by_mmlu_pro(response: str, letters: str, options: Sequence[str]) -> Choice:
     return Choice(None, "no letter by the rules of MMLU-Pro")
 
 
+def by_mmlu_pro_published(response: str, letters: str, options: Sequence[str]) -> Choice:
+    """Extract as the tables that MMLU-Pro's authors published were made.
+
+    Their grader of 2024 had the first two patterns only, and seeded its generator anew for every
+    guess: the guess depends on nothing but the number of options.
+    """
+    choice = by_mmlu_pro(response, letters, options)
+    if choice.how in ("first statement", "label"):
+        return choice
+    guess = random.Random(_PRO_SEED).randint(0, len(letters) - 1)
+    return Choice(letters[guess], "the grader's guess")
+
+
 def by_longbench_v2(response: str, letters: str, options: Sequence[str]) -> Choice:
     """Extract what follows "The correct answer is", in brackets or not, as LongBench v2 does."""
     text = response.replace("*", "")
@@ -70,12 +88,44 @@ def by_longbench_v2(response: str, letters: str, options: Sequence[str]) -> Choi
     return Choice(None, "no letter by the rules of LongBench v2")
 
 
+def by_mmlu_generative(response: str, letters: str, options: Sequence[str]) -> Choice:
+    """Take a first line that is nothing but a letter, as lm-eval's `mmlu_generative` does."""
+    return _bare_letter(response.partition("</s>")[0].partition("\n")[0], letters)
+
+
+def by_arc_chat(response: str, letters: str, options: Sequence[str]) -> Choice:
+    """Take a letter that stands alone up to the first full stop or empty line.
+
+    lm-eval's `arc_challenge_chat` ends the model's answer there.
+    """
+    return _bare_letter(response.partition("\n\n")[0].partition(".")[0], letters)
+
+
+def by_zero_scrolls(response: str, letters: str, options: Sequence[str]) -> Choice:
+    """Take the first letter from A to D that stands alone, as ZeroSCROLLS does for QuALITY."""
+    if found := _FIRST_ALONE.search(response):
+        return Choice(found[0], "first letter")
+    return Choice(None, "no letter by the rules of ZeroSCROLLS")
+
+
 EXTRACTIONS: dict[str, Extract] = {
     "lm-eval": by_lm_eval,
     "mmlu-pro": by_mmlu_pro,
+    "mmlu-pro-published": by_mmlu_pro_published,
     "longbench-v2": by_longbench_v2,
+    "mmlu-generative": by_mmlu_generative,
+    "arc-chat": by_arc_chat,
+    "zero-scrolls": by_zero_scrolls,
 }
 """Rules by the name that `extraction` gives them."""
+
+
+def _bare_letter(text: str, letters: str) -> Choice:
+    """Read a text that is a letter but for case, punctuation and the space around it."""
+    text = text.strip().lower().translate(_DELETE_PUNCTUATION)
+    if len(text) == 1 and text in letters.lower():
+        return Choice(text.upper(), "letter alone")
+    return Choice(None, "more or less than a letter")
 
 
 def _last_in_first_line(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:

@@ -16,6 +16,8 @@ class MultipleChoiceAccuracy(ExplainingEvaluator):
     name = "multiple-choice"
     description = "Whether the letter the response settles on is the correct one."
     required_fields = ("correct_letter",)
+    # Statement after statement takes most: 40 ms up to here.
+    inline_limit: int | None = 4_000
     score_infos = (ScoreInfo("mc_accuracy", "1.0 if the response settles on the correct letter."),)
 
     def __init__(self, *, extraction: str = "", strip_thinking: bool = True) -> None:
@@ -25,6 +27,8 @@ class MultipleChoiceAccuracy(ExplainingEvaluator):
             raise ValueError(f'extraction "{extraction}" is not one of: {known}')
         # A run that asks for nothing else is recorded as it always was.
         if extraction:
+            # A benchmark's own rule is a search or two, our own is many.
+            self.inline_limit = None
             self.options = {"extraction": extraction, **self.options}
         self._extract = EXTRACTIONS.get(extraction, extract_choice)
 

@@ -41,6 +41,8 @@ class Drop(ResponseEvaluator):
     name = "drop"
     description = "F1 and exact match over aligned spans, as DROP's own script computes them."
     required_fields = ("answer",)
+    # Each span is compared with each of the answer: up to here that takes 30 ms at most.
+    inline_limit = 16_000
     score_infos = (
         ScoreInfo("drop_f1", "Mean F1 of the spans in their best alignment, in whole percent."),
         ScoreInfo("drop_em", "1.0 if all normalised spans are equal."),

@@ -3,19 +3,24 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any, ClassVar
 
 from cbench_server.errors import CbenchError
 from cbench_server.evaluators.judge.controls import VERSION as CONTROLS_VERSION
 from cbench_server.evaluators.judge.controls import Control, make_controls
-from cbench_server.evaluators.judge.judge import Effort, Judge
+from cbench_server.evaluators.judge.judge import Effort, Judge, answer_limit
 from cbench_server.evaluators.judge.official_prompts import are_official
 from cbench_server.evaluators.judge.packs import JudgePack, VerdictKind, pack_named
 from cbench_server.evaluators.judge.qualification import qualify
 from cbench_server.evaluators.judge.settings import JudgeSettings
 from cbench_server.models.blocking import run_blocking
 from cbench_server.scoring.assessment import is_context_only
+from cbench_server.tokens import count_tokens
 from cbench_server.types import Assessment, Example, Placement, ScoreInfo, Scores
+
+# What the instructions of a pack take, about.
+_PACK_TOKENS = 600
 
 
 @dataclass(eq=False, repr=False)
@@ -49,6 +54,7 @@ class JudgeEvaluator(JudgeSettings):
             self.score_infos = tuple(  # type: ignore[misc] # those of the class, under other names
                 replace(info, name=self._named(info.name)) for info in self.score_infos
             )
+        self._judge.payer = self.name
 
     def _named(self, score: str) -> str:
         return f"{score}:{self.label}" if self.label else score
@@ -101,9 +107,30 @@ class JudgeEvaluator(JudgeSettings):
             **record,
         }
 
+    def budget_trouble(self) -> str:
+        """Say why nobody can tell what the judge may cost at most; empty if one can."""
+        if self.price is None:
+            return "has no price. Give one with --judge-price IN,OUT."
+        if not answer_limit(self._judge.body):
+            return "has no limit of tokens. Give one with --judge-option max_tokens=N."
+        return ""
+
+    def most_usd(self, original: Example, response_tokens: int) -> Decimal:
+        """Return about how much it may cost to judge a response of so many tokens."""
+        pack = self._judge.pack
+        texts = [str(original.get(name) or "") for name in ("question", "answer", "reference")]
+        tokens = count_tokens("\n".join(texts)) + response_tokens + _PACK_TOKENS
+        turns = original.get("turns") if pack.is_by_turn else None
+        verdicts = len(turns) if isinstance(turns, list) else 2 if pack.kind == "pairwise" else 1
+        return self._judge.most_usd(tokens, verdicts)
+
     def mark(self, marks: Mapping[str, Any]) -> None:
         """Keep with every verdict from now on what a reader must know of this judge."""
         self._marks |= marks
+
+    async def probe(self) -> None:
+        """Make sure that the model's server is there; raise ChatFailed if not."""
+        await self._judge.probe()
 
     async def close_connections(self) -> None:
         """Close the connections of the running loop; a later call opens new ones."""

@@ -8,16 +8,20 @@ import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any, Generic, TypeVar
 
+from cbench_server.errors import CallFailed, ComponentAway
 from cbench_server.evaluators.inputs import strip_thinking
-from cbench_server.evaluators.judge.limits import Budget, level_of, pace_of, tokens_used
+from cbench_server.evaluators.judge.limits import Budget, level_of, pace_of
 from cbench_server.evaluators.judge.packs import JudgePack
 from cbench_server.evaluators.judge.prompt import Prompt
 from cbench_server.evaluators.judge.settings import JudgeSettings
-from cbench_server.models.chat import ChatClient, ChatFailed, pause
+from cbench_server.models.account import ACCOUNT, Account
+from cbench_server.models.chat import ChatClient, ChatFailed, ModelAway, pause
 from cbench_server.models.chat_answer import ChatReply, add_usage
 from cbench_server.models.messages import Message
+from cbench_server.models.price import PROMPT_MARGIN, ZERO, cost_of, most_of, tokens_used
 from cbench_server.scoring.assessment import GaveUp
 from cbench_server.tokens import count_tokens
 
@@ -27,6 +31,7 @@ _EXCERPT = 200
 _QUOTED = 2000
 # A model that thinks first needs more room than the verdict itself.
 _MORE_TOKENS = 8
+_LIMITS = ("max_tokens", "max_completion_tokens")
 _OVERLOAD = ("RESOURCE_EXHAUSTED", "DEADLINE_EXCEEDED")
 
 
@@ -104,9 +109,11 @@ class Judge:
     def __init__(self, settings: JudgeSettings, api_key: str | None, pack: JudgePack) -> None:
         self.settings = settings
         self.pack = pack
+        self.payer = "judge"
+        """By which name its costs go; the evaluator gives it its own."""
         self._budget = Budget(settings.max_cost, settings.input_price, settings.output_price)
         root = settings.base_url.rstrip("/")
-        self._pace = pace_of(root, settings.model)
+        self._pace = pace_of(root, settings.model, settings.rpm)
         self._level = level_of(root, settings.model)
         body = {"temperature": 0, "max_tokens": pack.max_tokens, **(settings.extra_body or {})}
         self.body = {name: value for name, value in body.items() if value is not None}
@@ -138,6 +145,10 @@ class Judge:
             [verdict for verdict, _ in answers], [reply for _, reply in answers], prompt, whole
         )
 
+    async def probe(self) -> None:
+        """Make sure that the model's server is there; raise ChatFailed if not."""
+        await self._client(self.body).probe()
+
     async def close_connections(self) -> None:
         """Close the connections of the running loop; a later call opens new ones."""
         for body in (self.body, self._roomier()):
@@ -152,6 +163,7 @@ class Judge:
             "model": self.settings.model,
             "pack": self.pack.name,
             "pack_digest": self.pack.digest,
+            "prompt": opinion.prompt.text,
             "prompt_digest": opinion.prompt.digest,
             "request": dict(self.body),
         }
@@ -161,6 +173,7 @@ class Judge:
         if len(replies) > 1:
             details["replies"] = [reply.content for reply in replies]
         if len(opinions) > 1:
+            details["prompts"] = [each.prompt.text for each in opinions]
             details["prompt_digests"] = [each.prompt.digest for each in opinions]
         if len(opinion.verdicts) > 1:
             details["verdicts"] = [verdict for each in opinions for verdict in each.verdicts]
@@ -168,15 +181,16 @@ class Judge:
         effort = Effort()
         for each in opinions:
             effort.add(each.effort)
-        used = tokens_used(effort.usage)
-        if used is not None and (self.settings.input_price or self.settings.output_price):
-            details["cost_usd"] = self._budget.cost(*used)
+        price = self.settings.price
+        cost = None if price is None else cost_of(price, effort.usage)
+        if cost is not None:
+            details["cost_usd"] = float(cost)
         return details | effort.describe()
 
     async def _verdict(
         self, prompt: Prompt, parse: Callable[[str], V | None], effort: Effort
     ) -> tuple[V, ChatReply]:
-        messages: list[Message] = [{"role": "user", "content": prompt.text}]
+        messages = prompt.chat()
         reply = await self._answer(messages, self.body, effort)
         verdict = parse(strip_thinking(reply.content))
         if verdict is None:
@@ -188,8 +202,7 @@ class Judge:
                 messages.append({"role": "user", "content": self.pack.reminder})
             else:
                 # Chat templates want the roles to alternate.
-                text = f"{prompt.text}\n\nAnswer at once. {self.pack.reminder}"
-                messages = [{"role": "user", "content": text}]
+                messages = prompt.chat(f"Answer at once. {self.pack.reminder}")
             is_cut = reply.finish_reason == "length" or not said.strip()
             reply = await self._answer(messages, self._roomier() if is_cut else self.body, effort)
             verdict = parse(strip_thinking(reply.content))
@@ -203,7 +216,7 @@ class Judge:
     def _roomier(self) -> dict[str, Any]:
         limits = {
             name: limit * _MORE_TOKENS
-            for name in ("max_tokens", "max_completion_tokens")
+            for name in _LIMITS
             if isinstance(limit := self.body.get(name), int)
         }
         return {**self.body, **limits}
@@ -244,22 +257,51 @@ class Judge:
         return reply
 
     async def _paid(self, messages: Sequence[Message], body: Mapping[str, Any]) -> ChatReply:
-        """Make one request within the budget."""
+        """Make one request within the budgets of the judge and of the run."""
         most = 0.0
+        limit = answer_limit(body) or self.pack.max_tokens
         if self._budget.cap is not None:
-            limit = body.get("max_tokens")
-            output_tokens = limit if isinstance(limit, int) else self.pack.max_tokens
             text = "\n".join(str(message["content"]) for message in messages)
-            most = self._budget.cost(count_tokens(text), output_tokens)
+            most = self._budget.cost(count_tokens(text), limit)
         self._budget.reserve(most)
         spent = 0.0
         try:
-            reply = await self._client(body).complete(messages)
+            reply = await self._on_account(messages, body, limit)
             used = tokens_used(reply.usage)
             spent = most if used is None else self._budget.cost(*used)
         finally:
             self._budget.settle(most, spent)
         return reply
+
+    async def _on_account(
+        self, messages: Sequence[Message], body: Mapping[str, Any], limit: int
+    ) -> ChatReply:
+        """Make one request, which the row that is judged pays for."""
+        account = ACCOUNT.get() or Account()
+        try:
+            payment = await account.open(self.payer, self.settings.price, messages, limit)
+        except CallFailed as error:
+            raise GaveUp(str(error)) from None
+        try:
+            reply = await self._client(body).complete(messages)
+            payment.answered(reply.usage)
+        except ChatFailed as error:
+            if error.is_free:
+                payment.refused()
+            elif error.usage is not None:
+                payment.answered(error.usage)
+            raise
+        finally:
+            payment.lost()
+        return reply
+
+    def most_usd(self, prompt_tokens: int, verdicts: int) -> Decimal:
+        """Return what verdicts may cost, as long as none has to be asked for again."""
+        price = self.settings.price
+        if price is None:
+            return ZERO
+        once = most_of(price, prompt_tokens, answer_limit(self.body), PROMPT_MARGIN)
+        return once * verdicts * self.settings.repeats
 
     async def _wait(self, error: ChatFailed, attempt: int) -> None:
         """Wait before the next attempt, or raise GaveUp."""
@@ -269,8 +311,17 @@ class Judge:
             wait = pause(attempt, settings.retry_base_delay, random.random(), error.retry_delay)
         if wait is None:
             times = f" (attempt {attempt})" if attempt > 1 else ""
-            raise GaveUp(f"the judge gave no answer{times}: {error}") from None
+            message = f"the judge gave no answer{times}: {error}"
+            if isinstance(error, ModelAway):
+                raise ComponentAway(message, was_asked=False)
+            raise GaveUp(message) from None
         await asyncio.sleep(wait)
+
+
+def answer_limit(body: Mapping[str, Any]) -> int:
+    """Return how many tokens a reply may take; 0 if nothing limits it."""
+    limits = [body[name] for name in _LIMITS if isinstance(body.get(name), int)]
+    return min(limits, default=0)
 
 
 def _with_cached(usage: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,14 +5,13 @@ import functools
 import math
 import threading
 import time
-from collections.abc import Mapping
-from typing import Any
 
 from cbench_server.errors import InvalidInput
 from cbench_server.models.level import Level
 from cbench_server.scoring.assessment import GaveUp
 
 _MILLION = 1_000_000
+_KEPT = 256
 
 
 class Pace:
@@ -35,13 +34,17 @@ class Pace:
         return turn - now
 
 
-@functools.cache
-def pace_of(base_url: str, model: str) -> Pace:
-    """Return the pace that everyone in this process shares who asks that model."""
+@functools.lru_cache(maxsize=_KEPT)
+def pace_of(base_url: str, model: str, rpm: float | None) -> Pace:
+    """Return the pace that everyone in this process shares who asks that model as often.
+
+    Those who ask at another pace are not held up by it: a client that wants one request an hour
+    would decide for all.
+    """
     return Pace()
 
 
-@functools.cache
+@functools.lru_cache(maxsize=_KEPT)
 def level_of(base_url: str, model: str) -> Level:
     """Return the level of calls in flight that all judges share which ask that model."""
     return Level()
@@ -54,7 +57,9 @@ class Budget:
     same time cannot spend more than the cap between them.
     """
 
-    def __init__(self, cap: float | None, input_price: float, output_price: float) -> None:
+    def __init__(
+        self, cap: float | None, input_price: float | None, output_price: float | None
+    ) -> None:
         for name, value in (
             ("max_cost", cap),
             ("input_price", input_price),
@@ -69,8 +74,8 @@ class Budget:
             )
         self.cap = cap
         self.spent = 0.0
-        self._input_price = input_price
-        self._output_price = output_price
+        self._input_price = input_price or 0.0
+        self._output_price = output_price or 0.0
         self._reserved = 0.0
         self._lock = threading.Lock()
 
@@ -95,12 +100,3 @@ class Budget:
         with self._lock:
             self._reserved -= reserved
             self.spent += spent
-
-
-def tokens_used(usage: Mapping[str, Any] | None) -> tuple[int, int] | None:
-    """Return input and output tokens as a server reports them; None where it does not."""
-    for names in (("prompt_tokens", "completion_tokens"), ("input_tokens", "output_tokens")):
-        counts = [(usage or {}).get(name) for name in names]
-        if all(isinstance(count, int) and count >= 0 for count in counts):
-            return int(counts[0] or 0), int(counts[1] or 0)
-    return None

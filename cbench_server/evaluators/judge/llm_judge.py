@@ -10,10 +10,16 @@ from cbench_server.evaluators.judge.conversation import Turn, turns_of
 from cbench_server.evaluators.judge.evaluator import JudgeEvaluator
 from cbench_server.evaluators.judge.judge import Opinion
 from cbench_server.evaluators.judge.packs import VerdictKind
-from cbench_server.evaluators.judge.prompt import Section, build_prompt
+from cbench_server.evaluators.judge.prompt import (
+    Section,
+    build_prompt,
+    build_turn_prompt,
+)
 from cbench_server.evaluators.judge.verdicts import (
     Choice,
+    parse_bracketed,
     parse_choice,
+    parse_identifier,
     parse_rating,
     parse_yes_no,
 )
@@ -37,7 +43,6 @@ class LLMJudge(JudgeEvaluator):
 
     name = "llm-judge"
     description = "A model's rating of the response from 1 to 5, scaled to 0 to 1."
-    required_fields = ("question",)
     score_infos: ClassVar[tuple[ScoreInfo, ...]] = (_SCORE, _AGREEMENT)
 
     model: str = "gpt-4"
@@ -58,7 +63,8 @@ class LLMJudge(JudgeEvaluator):
 
     def applies(self, original: Example) -> bool:
         """Whether an original can be judged: it asks something, and has what the pack compares."""
-        asks = original.get("question") not in (None, "", [], ())
+        asked = original.get("question", original.get("context"))
+        asks = asked not in (None, "", [], ())
         if self._judge.pack.kind == "rating":
             return asks
         return asks and bool(references(original))
@@ -99,6 +105,14 @@ class LLMJudge(JudgeEvaluator):
         prompt = build_prompt(pack, sections, original)
         return await self._judge.ask(prompt, partial(parse_rating, scale=pack.scale))
 
+    async def _grade(self, original: Example, turns: Sequence[Turn]) -> Opinion[float]:
+        """Ask for a grade of the last of these turns."""
+        pack = self._judge.pack
+        if not pack.templates:
+            return await self._rate(original, _sections(turns))
+        prompt = build_turn_prompt(pack, turns, original)
+        return await self._judge.ask(prompt, partial(parse_bracketed, scale=pack.scale))
+
     async def _decide(self, original: Example, sections: Sequence[Section]) -> Assessment:
         prompt = build_prompt(self._judge.pack, sections, original)
         opinion = await self._judge.ask(prompt, parse_yes_no)
@@ -118,7 +132,8 @@ class LLMJudge(JudgeEvaluator):
             a, b = (response, known[0]) if is_first else (known[0], response)
             sections = [asked, ("RESPONSE A", a), ("RESPONSE B", b)]
             prompt = build_prompt(self._judge.pack, sections, original)
-            opinion: Opinion[Choice] = await self._judge.ask(prompt, parse_choice)
+            parse = parse_identifier if self._judge.pack.templates else parse_choice
+            opinion: Opinion[Choice] = await self._judge.ask(prompt, parse)
             won = median([_WINS[choice] for choice in opinion.verdicts])
             shares.append(won if is_first else 1.0 - won)
             opinions.append(opinion)
@@ -144,7 +159,7 @@ class LLMJudge(JudgeEvaluator):
                 # What is missing is graded without asking.
                 grades.append(float(scale.low))
                 continue
-            opinion = await self._rate(original, _sections(turns[: place + 1]))
+            opinion = await self._grade(original, turns[: place + 1])
             grades.append(median(opinion.verdicts))
             opinions.append(opinion)
         mean = sum(grades) / len(grades)

@@ -7,6 +7,7 @@ from hashlib import blake2b
 from typing import Literal
 
 from cbench_server.errors import InvalidInput, UnknownName
+from cbench_server.evaluators.judge.places import check_answers, check_turns
 from cbench_server.evaluators.judge.verdicts import FIVE, Scale
 from cbench_server.types import Example
 
@@ -14,7 +15,6 @@ VerdictKind = Literal["rating", "yes-no", "pairwise"]
 
 ABSTENTION = "abstention"
 """The type of question that has no answer."""
-_PLACEHOLDERS = ("{question}", "{answer}", "{response}")
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,8 @@ class JudgePack:
     averages_types: bool = False
     """Whether the benchmark also publishes the mean of the means by type."""
     templates: Mapping[str, str] = field(default_factory=dict)
-    """Whole prompts from a file, by type ("" for all others), with {question}, {answer} and
-    {response}; they stand in place of our own words."""
+    """Whole prompts from a file, by type ("" for all others), which name what stands where;
+    they stand in place of our own words."""
 
     @cached_property
     def digest(self) -> str:
@@ -67,18 +67,23 @@ class JudgePack:
 
     def with_templates(self, templates: Mapping[str, str]) -> "JudgePack":
         """Take whole prompts instead of ours; raise InvalidInput for one that lacks a part."""
-        if self.kind == "pairwise" or self.is_by_turn:
-            raise InvalidInput(f'the pack "{self.name}" takes no prompts from a file')
-        if "" not in templates and not set(self.by_type) <= set(templates):
+        if self.is_by_turn:
+            check_turns(templates)
+            # Those who explain at length before the grade would be cut off.
+            return replace(self, templates=dict(templates), max_tokens=2048)
+        if "" not in templates and not (self.by_type and set(self.by_type) <= set(templates)):
             missing = ", ".join(sorted(set(self.by_type) - set(templates))) or '""'
             raise InvalidInput(
                 f'the prompts for pack "{self.name}" lack {missing}; name the prompt for all other '
                 'questions ""'
             )
         for kind, text in templates.items():
-            for part in _PLACEHOLDERS:
-                if part not in text and not (part == "{answer}" and not self.shows_reference):
-                    raise InvalidInput(f'the prompt "{kind}" does not say where {part} stands')
+            check_answers(
+                kind,
+                text,
+                is_pairwise=self.kind == "pairwise",
+                shows_reference=self.shows_reference,
+            )
         return replace(self, templates=dict(templates))
 
 

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from cbench_server.errors import CbenchError, EvaluatorBroken
+from cbench_server.errors import CbenchError, ComponentAway, EvaluatorBroken
 from cbench_server.evaluators.judge.controls import MAIN_KINDS, RIGHT, VAGUE, WRONG, Control
 from cbench_server.evaluators.judge.judge import NoVerdict
 from cbench_server.evaluators.judge.packs import JudgePack
@@ -88,6 +88,8 @@ async def _ask(controls: Sequence[Control], assess: Assess) -> dict[str, Tally]:
             score = await assess(control)
         except NoVerdict:
             score = None
+        except ComponentAway:
+            raise
         except CbenchError as error:
             unanswered.append(error)
             if len(unanswered) > max(2, _MOST_UNANSWERED * len(controls)):

@@ -10,9 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from cbench_server.limits import MAX_VERDICT_HEAD, MAX_VERDICT_TAIL
+
 Choice = Literal["first", "second", "tie"]
 
-_HEAD, _TAIL = 3000, 1000
+_HEAD, _TAIL = MAX_VERDICT_HEAD, MAX_VERDICT_TAIL
 _MARKUP = re.compile(r"[*_`#$\"“”]+|\\boxed|[{}\[\]]|</?[a-z]{1,12}>")
 _SPACES = re.compile(r"[^\S\n]+")
 _BREAKS = re.compile(r" ?\n[ \n]*")
@@ -95,6 +97,20 @@ def parse_rating(reply: str, scale: Scale = FIVE) -> float | None:
     if len(words) != 1:
         return None
     return scale.valid(str(_WORDS.index(words.pop()) + 1))
+
+
+_BRACKETED = (re.compile(r"\[\[(\d{1,3}\.?\d{0,3})\]\]"), re.compile(r"\[(\d{1,3}\.?\d{0,3})\]"))
+
+
+def parse_bracketed(reply: str, scale: Scale = FIVE) -> float | None:
+    """Return the first number in double brackets, failing that in single ones, as FastChat does.
+
+    A reply without either is read as `parse_rating` does.
+    """
+    for pattern in _BRACKETED:
+        if found := pattern.search(reply):
+            return scale.valid(found[1])
+    return parse_rating(reply, scale)
 
 
 def _without_scale(text: str, scale: Scale) -> str:
@@ -215,3 +231,16 @@ def parse_choice(reply: str) -> Choice | None:
             return _CHOICES[chosen[1].upper()]
     named = {*_NAMED.findall(text)}
     return _CHOICES[named.pop()] if len(named) == 1 else None
+
+
+_IDENTIFIER = re.compile(r"\W*([mM])\b")
+
+
+def parse_identifier(reply: str) -> Choice | None:
+    """Return the choice of AlpacaEval's prompt, `m` for the first and `M` for the second.
+
+    A reply with neither is read as `parse_choice` does.
+    """
+    if found := _IDENTIFIER.match(reply[:_HEAD]):
+        return "first" if found[1] == "m" else "second"
+    return parse_choice(reply)

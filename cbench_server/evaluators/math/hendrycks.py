@@ -122,7 +122,11 @@ def _unit(answer: str) -> str:
 
 
 def _name(answer: str) -> str:
-    return answer.partition("=")[0].strip() if answer.count("=") == 1 else ""
+    """Return the name before an answer that tidying drops; a longer one is a part of it."""
+    for old, new in _TIDIED:
+        answer = answer.replace(old, new)
+    name, _, rest = answer.partition(_UNITS)[0].partition("=")
+    return name.strip() if rest and "=" not in rest and len(name) <= 2 else ""
 
 
 def _has_only_unit(*answers: str) -> bool:

@@ -75,18 +75,23 @@ def bootstrap(columns: Floats, statistic: Callable[[Floats], Floats], seed: int 
 
 def percentile_interval(drawn: Floats, clusters: int) -> tuple[float | None, float | None]:
     """Return the 95 % interval of resampled values; an end that is not finite is None."""
+    low, high = percentile_ends(drawn, clusters)
+    return _finite(low), _finite(high)
+
+
+def percentile_ends(drawn: Floats, clusters: int) -> tuple[float, float]:
+    """Return the ends of the 95 % interval of resampled values, which may be infinite."""
     wide = t95(clusters - 1) * (clusters / (clusters - 1)) ** 0.5
     tail = NormalDist().cdf(-wide)
     # Undefined values, from resamples without anything to divide by, count as infinite.
     ordered = np.sort(np.where(np.isnan(drawn), np.inf, drawn))
     last = len(ordered) - 1
-    low, high = ordered[int(tail * last)], ordered[last - int(tail * last)]
-    return _finite(low), _finite(high)
+    return float(ordered[int(tail * last)]), float(ordered[last - int(tail * last)])
 
 
 def _spread(drawn: Floats) -> float | None:
     return float(np.std(drawn, ddof=1)) if np.isfinite(drawn).all() else None
 
 
-def _finite(value: np.float64) -> float | None:
-    return float(value) if np.isfinite(value) else None
+def _finite(value: float) -> float | None:
+    return value if np.isfinite(value) else None

@@ -1,5 +1,6 @@
 """Standard errors and 95 % intervals: of means, of shares, of percentiles."""
 
+import itertools
 import math
 from statistics import NormalDist
 
@@ -116,12 +117,26 @@ def percentile_of(ordered: Floats, percent: int) -> Estimate:
     if not count:
         return Estimate()
     rank = max(math.ceil(count * percent / 100), 1)
-    share = percent / 100
-    spread = Z95 * math.sqrt(count * share * (1 - share))
-    below, above = math.floor(count * share - spread), math.ceil(count * share + spread) + 1
+    below, above = _ranks(count, percent)
     return Estimate(
         float(ordered[rank - 1]),
         None,
         float(ordered[below - 1]) if below >= 1 else None,
         float(ordered[above - 1]) if above <= count else None,
     )
+
+
+def least_for_percentile(percent: int) -> int:
+    """Return how many values it takes until both ends of a percentile's interval are there."""
+
+    def has_ends(count: int) -> bool:
+        below, above = _ranks(count, percent)
+        return below >= 1 and above <= count
+
+    return next(count for count in itertools.count(1) if has_ends(count))
+
+
+def _ranks(count: int, percent: int) -> tuple[int, int]:
+    share = percent / 100
+    spread = Z95 * math.sqrt(count * share * (1 - share))
+    return math.floor(count * share - spread), math.ceil(count * share + spread) + 1

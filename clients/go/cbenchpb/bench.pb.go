@@ -283,7 +283,16 @@ type RunSpec struct {
 	AllowUnqualifiedJudges bool `protobuf:"varint,31,opt,name=allow_unqualified_judges,json=allowUnqualifiedJudges,proto3" json:"allow_unqualified_judges,omitempty"`
 	// The most rows of each system to time alone, one call at a time, before the
 	// others. Unset means 30; zero means none.
-	TimedRows     *int32 `protobuf:"varint,32,opt,name=timed_rows,json=timedRows,proto3,oneof" json:"timed_rows,omitempty"`
+	TimedRows *int32 `protobuf:"varint,32,opt,name=timed_rows,json=timedRows,proto3,oneof" json:"timed_rows,omitempty"`
+	// The most rows of each system to ask a second time after its last, to see
+	// whether it is deterministic. Unset means 5; zero means none. With repeats,
+	// those tell, and nothing is asked again.
+	AskedAgain *int32 `protobuf:"varint,33,opt,name=asked_again,json=askedAgain,proto3,oneof" json:"asked_again,omitempty"`
+	// Settings for every system under test and every control that takes them. A
+	// system that declares its options and lacks one of these runs without it,
+	// with a note; one that no system takes is refused. `SystemRef.options` of
+	// the same name come first.
+	Options       map[string]*Value `protobuf:"bytes,34,rep,name=options,proto3" json:"options,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -542,6 +551,20 @@ func (x *RunSpec) GetTimedRows() int32 {
 	return 0
 }
 
+func (x *RunSpec) GetAskedAgain() int32 {
+	if x != nil && x.AskedAgain != nil {
+		return *x.AskedAgain
+	}
+	return 0
+}
+
+func (x *RunSpec) GetOptions() map[string]*Value {
+	if x != nil {
+		return x.Options
+	}
+	return nil
+}
+
 // What models are told besides an example.
 type Prompt struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -641,7 +664,8 @@ type SystemRef struct {
 	//	*SystemRef_Proxy
 	//	*SystemRef_Predictions
 	Location isSystemRef_Location `protobuf_oneof:"location"`
-	// Settings sent with every call.
+	// Settings sent with every call. Refused if the system declares its options
+	// and these do not suit them.
 	Options map[string]*Value `protobuf:"bytes,5,rep,name=options,proto3" json:"options,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Which of the systems served at `target`. Empty means every one of them.
 	ServedName string `protobuf:"bytes,6,opt,name=served_name,json=servedName,proto3" json:"served_name,omitempty"`
@@ -2016,7 +2040,10 @@ type Run struct {
 	// The sequence of its last stored event.
 	LastSequence int64 `protobuf:"varint,12,opt,name=last_sequence,json=lastSequence,proto3" json:"last_sequence,omitempty"`
 	// What a reader of its figures should know.
-	Notes         []*RunNote `protobuf:"bytes,13,rep,name=notes,proto3" json:"notes,omitempty"`
+	Notes []*RunNote `protobuf:"bytes,13,rep,name=notes,proto3" json:"notes,omitempty"`
+	// The name of the token with which it was started. Empty means that none was
+	// asked for.
+	CreatedBy     string `protobuf:"bytes,14,opt,name=created_by,json=createdBy,proto3" json:"created_by,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2140,6 +2167,13 @@ func (x *Run) GetNotes() []*RunNote {
 		return x.Notes
 	}
 	return nil
+}
+
+func (x *Run) GetCreatedBy() string {
+	if x != nil {
+		return x.CreatedBy
+	}
+	return ""
 }
 
 // A sentence about a run that belongs beside its figures.
@@ -2832,7 +2866,9 @@ type ListRunsRequest struct {
 	// Only runs in one of these states. Empty means any.
 	States []RunState `protobuf:"varint,3,rep,packed,name=states,proto3,enum=cbench.v1.RunState" json:"states,omitempty"`
 	// Only runs that carry these labels.
-	Labels        map[string]string `protobuf:"bytes,4,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Labels map[string]string `protobuf:"bytes,4,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Only runs started with the token of this call.
+	Mine          bool `protobuf:"varint,5,opt,name=mine,proto3" json:"mine,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2893,6 +2929,13 @@ func (x *ListRunsRequest) GetLabels() map[string]string {
 		return x.Labels
 	}
 	return nil
+}
+
+func (x *ListRunsRequest) GetMine() bool {
+	if x != nil {
+		return x.Mine
+	}
+	return false
 }
 
 // A page of runs.
@@ -3203,7 +3246,15 @@ func (x *CancelRunResponse) GetRun() *Run {
 type ResumeRunRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Which run.
-	RunId         string `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	RunId string `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	// The most US dollars that the run may cost in all, in the place of its
+	// budget. Unset means that its budget stands. A run that its budget has
+	// stopped goes on only with more.
+	BudgetUsd *float64 `protobuf:"fixed64,2,opt,name=budget_usd,json=budgetUsd,proto3,oneof" json:"budget_usd,omitempty"`
+	// Use `ExplainWait`. Where this is set, nothing is resumed.
+	//
+	// Deprecated: Marked as deprecated in cbench/v1/bench.proto.
+	WaitingReason string `protobuf:"bytes,3,opt,name=waiting_reason,json=waitingReason,proto3" json:"waiting_reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3241,6 +3292,21 @@ func (*ResumeRunRequest) Descriptor() ([]byte, []int) {
 func (x *ResumeRunRequest) GetRunId() string {
 	if x != nil {
 		return x.RunId
+	}
+	return ""
+}
+
+func (x *ResumeRunRequest) GetBudgetUsd() float64 {
+	if x != nil && x.BudgetUsd != nil {
+		return *x.BudgetUsd
+	}
+	return 0
+}
+
+// Deprecated: Marked as deprecated in cbench/v1/bench.proto.
+func (x *ResumeRunRequest) GetWaitingReason() string {
+	if x != nil {
+		return x.WaitingReason
 	}
 	return ""
 }
@@ -3291,6 +3357,107 @@ func (x *ResumeRunResponse) GetRun() *Run {
 	return nil
 }
 
+// Why a system is away.
+type ExplainWaitRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Which run.
+	RunId string `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	// Why, in one sentence or more.
+	Reason        string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExplainWaitRequest) Reset() {
+	*x = ExplainWaitRequest{}
+	mi := &file_cbench_v1_bench_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExplainWaitRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExplainWaitRequest) ProtoMessage() {}
+
+func (x *ExplainWaitRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_cbench_v1_bench_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExplainWaitRequest.ProtoReflect.Descriptor instead.
+func (*ExplainWaitRequest) Descriptor() ([]byte, []int) {
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *ExplainWaitRequest) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *ExplainWaitRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+// The run, with the reason if it waits.
+type ExplainWaitResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The run.
+	Run           *Run `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExplainWaitResponse) Reset() {
+	*x = ExplainWaitResponse{}
+	mi := &file_cbench_v1_bench_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExplainWaitResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExplainWaitResponse) ProtoMessage() {}
+
+func (x *ExplainWaitResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_cbench_v1_bench_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExplainWaitResponse.ProtoReflect.Descriptor instead.
+func (*ExplainWaitResponse) Descriptor() ([]byte, []int) {
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *ExplainWaitResponse) GetRun() *Run {
+	if x != nil {
+		return x.Run
+	}
+	return nil
+}
+
 // A run to delete.
 type DeleteRunRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3302,7 +3469,7 @@ type DeleteRunRequest struct {
 
 func (x *DeleteRunRequest) Reset() {
 	*x = DeleteRunRequest{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[32]
+	mi := &file_cbench_v1_bench_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3314,7 +3481,7 @@ func (x *DeleteRunRequest) String() string {
 func (*DeleteRunRequest) ProtoMessage() {}
 
 func (x *DeleteRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[32]
+	mi := &file_cbench_v1_bench_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3327,7 +3494,7 @@ func (x *DeleteRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRunRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRunRequest) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{32}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *DeleteRunRequest) GetRunId() string {
@@ -3346,7 +3513,7 @@ type DeleteRunResponse struct {
 
 func (x *DeleteRunResponse) Reset() {
 	*x = DeleteRunResponse{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[33]
+	mi := &file_cbench_v1_bench_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3358,7 +3525,7 @@ func (x *DeleteRunResponse) String() string {
 func (*DeleteRunResponse) ProtoMessage() {}
 
 func (x *DeleteRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[33]
+	mi := &file_cbench_v1_bench_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3371,7 +3538,7 @@ func (x *DeleteRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRunResponse.ProtoReflect.Descriptor instead.
 func (*DeleteRunResponse) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{33}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{35}
 }
 
 // A run to rescore.
@@ -3400,7 +3567,7 @@ type RescoreRequest struct {
 
 func (x *RescoreRequest) Reset() {
 	*x = RescoreRequest{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[34]
+	mi := &file_cbench_v1_bench_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3412,7 +3579,7 @@ func (x *RescoreRequest) String() string {
 func (*RescoreRequest) ProtoMessage() {}
 
 func (x *RescoreRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[34]
+	mi := &file_cbench_v1_bench_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3425,7 +3592,7 @@ func (x *RescoreRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RescoreRequest.ProtoReflect.Descriptor instead.
 func (*RescoreRequest) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{34}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *RescoreRequest) GetRunId() string {
@@ -3495,7 +3662,7 @@ type RescoreResponse struct {
 
 func (x *RescoreResponse) Reset() {
 	*x = RescoreResponse{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[35]
+	mi := &file_cbench_v1_bench_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3507,7 +3674,7 @@ func (x *RescoreResponse) String() string {
 func (*RescoreResponse) ProtoMessage() {}
 
 func (x *RescoreResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[35]
+	mi := &file_cbench_v1_bench_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3520,7 +3687,7 @@ func (x *RescoreResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RescoreResponse.ProtoReflect.Descriptor instead.
 func (*RescoreResponse) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{35}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *RescoreResponse) GetRun() *Run {
@@ -3528,6 +3695,664 @@ func (x *RescoreResponse) GetRun() *Run {
 		return x.Run
 	}
 	return nil
+}
+
+// Systems to compare.
+type CompareRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The run.
+	RunId string `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	// A second run, whose systems of the same name are compared with those of
+	// the first. Empty means that systems of the one run are compared.
+	OtherRunId string `protobuf:"bytes,2,opt,name=other_run_id,json=otherRunId,proto3" json:"other_run_id,omitempty"`
+	// Only these systems; with two runs one name for both, or one of each. Empty
+	// means all that are ranked.
+	Systems []string `protobuf:"bytes,3,rep,name=systems,proto3" json:"systems,omitempty"`
+	// Compare every other system of the one run with this one only. Empty means
+	// every two of them.
+	Baseline string `protobuf:"bytes,4,opt,name=baseline,proto3" json:"baseline,omitempty"`
+	// The score to compare. Empty means the one that counts for each row.
+	ScoreField string `protobuf:"bytes,5,opt,name=score_field,json=scoreField,proto3" json:"score_field,omitempty"`
+	// Fields of examples; each group is compared besides.
+	GroupBy []string `protobuf:"bytes,6,rep,name=group_by,json=groupBy,proto3" json:"group_by,omitempty"`
+	// The smallest difference that matters, as a share of the largest score.
+	// Unset means 0.02, which is two points.
+	Effect        *float64 `protobuf:"fixed64,7,opt,name=effect,proto3,oneof" json:"effect,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CompareRequest) Reset() {
+	*x = CompareRequest{}
+	mi := &file_cbench_v1_bench_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CompareRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CompareRequest) ProtoMessage() {}
+
+func (x *CompareRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_cbench_v1_bench_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CompareRequest.ProtoReflect.Descriptor instead.
+func (*CompareRequest) Descriptor() ([]byte, []int) {
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *CompareRequest) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *CompareRequest) GetOtherRunId() string {
+	if x != nil {
+		return x.OtherRunId
+	}
+	return ""
+}
+
+func (x *CompareRequest) GetSystems() []string {
+	if x != nil {
+		return x.Systems
+	}
+	return nil
+}
+
+func (x *CompareRequest) GetBaseline() string {
+	if x != nil {
+		return x.Baseline
+	}
+	return ""
+}
+
+func (x *CompareRequest) GetScoreField() string {
+	if x != nil {
+		return x.ScoreField
+	}
+	return ""
+}
+
+func (x *CompareRequest) GetGroupBy() []string {
+	if x != nil {
+		return x.GroupBy
+	}
+	return nil
+}
+
+func (x *CompareRequest) GetEffect() float64 {
+	if x != nil && x.Effect != nil {
+		return *x.Effect
+	}
+	return 0
+}
+
+// What can be claimed.
+type CompareResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The comparison.
+	Comparison    *Comparison `protobuf:"bytes,1,opt,name=comparison,proto3" json:"comparison,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CompareResponse) Reset() {
+	*x = CompareResponse{}
+	mi := &file_cbench_v1_bench_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CompareResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CompareResponse) ProtoMessage() {}
+
+func (x *CompareResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_cbench_v1_bench_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CompareResponse.ProtoReflect.Descriptor instead.
+func (*CompareResponse) Descriptor() ([]byte, []int) {
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *CompareResponse) GetComparison() *Comparison {
+	if x != nil {
+		return x.Comparison
+	}
+	return nil
+}
+
+// Policies to check.
+type GateRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The run.
+	RunId string `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	// What must hold, such as `f1 not worse than baseline by more than 1 point`.
+	// At least one.
+	Policies []string `protobuf:"bytes,2,rep,name=policies,proto3" json:"policies,omitempty"`
+	// The system to check. May be empty if the run has one that is ranked.
+	System string `protobuf:"bytes,3,opt,name=system,proto3" json:"system,omitempty"`
+	// The run to compare with. Empty means none, or with `baseline_system` the
+	// run itself.
+	BaselineRunId string `protobuf:"bytes,4,opt,name=baseline_run_id,json=baselineRunId,proto3" json:"baseline_run_id,omitempty"`
+	// The system to compare with. Empty means the one of the same name, or the
+	// only one.
+	BaselineSystem string `protobuf:"bytes,5,opt,name=baseline_system,json=baselineSystem,proto3" json:"baseline_system,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *GateRequest) Reset() {
+	*x = GateRequest{}
+	mi := &file_cbench_v1_bench_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GateRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GateRequest) ProtoMessage() {}
+
+func (x *GateRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_cbench_v1_bench_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GateRequest.ProtoReflect.Descriptor instead.
+func (*GateRequest) Descriptor() ([]byte, []int) {
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *GateRequest) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *GateRequest) GetPolicies() []string {
+	if x != nil {
+		return x.Policies
+	}
+	return nil
+}
+
+func (x *GateRequest) GetSystem() string {
+	if x != nil {
+		return x.System
+	}
+	return ""
+}
+
+func (x *GateRequest) GetBaselineRunId() string {
+	if x != nil {
+		return x.BaselineRunId
+	}
+	return ""
+}
+
+func (x *GateRequest) GetBaselineSystem() string {
+	if x != nil {
+		return x.BaselineSystem
+	}
+	return ""
+}
+
+// The verdicts.
+type GateResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The run that was checked.
+	RunId string `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	// The system that was checked.
+	System string `protobuf:"bytes,2,opt,name=system,proto3" json:"system,omitempty"`
+	// Whether all policies hold.
+	Passed bool `protobuf:"varint,3,opt,name=passed,proto3" json:"passed,omitempty"`
+	// Each policy, in the order of the request.
+	Checks        []*PolicyCheck `protobuf:"bytes,4,rep,name=checks,proto3" json:"checks,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GateResponse) Reset() {
+	*x = GateResponse{}
+	mi := &file_cbench_v1_bench_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GateResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GateResponse) ProtoMessage() {}
+
+func (x *GateResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_cbench_v1_bench_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GateResponse.ProtoReflect.Descriptor instead.
+func (*GateResponse) Descriptor() ([]byte, []int) {
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *GateResponse) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *GateResponse) GetSystem() string {
+	if x != nil {
+		return x.System
+	}
+	return ""
+}
+
+func (x *GateResponse) GetPassed() bool {
+	if x != nil {
+		return x.Passed
+	}
+	return false
+}
+
+func (x *GateResponse) GetChecks() []*PolicyCheck {
+	if x != nil {
+		return x.Checks
+	}
+	return nil
+}
+
+// A run to render.
+type ReportRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The run.
+	RunId string `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	// Runs whose systems are compared with those of the run, too.
+	CompareRunIds []string `protobuf:"bytes,2,rep,name=compare_run_ids,json=compareRunIds,proto3" json:"compare_run_ids,omitempty"`
+	// Fields of examples; the score of each group is shown.
+	GroupBy       []string `protobuf:"bytes,3,rep,name=group_by,json=groupBy,proto3" json:"group_by,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReportRequest) Reset() {
+	*x = ReportRequest{}
+	mi := &file_cbench_v1_bench_proto_msgTypes[42]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReportRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReportRequest) ProtoMessage() {}
+
+func (x *ReportRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_cbench_v1_bench_proto_msgTypes[42]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
+func (*ReportRequest) Descriptor() ([]byte, []int) {
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{42}
+}
+
+func (x *ReportRequest) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *ReportRequest) GetCompareRunIds() []string {
+	if x != nil {
+		return x.CompareRunIds
+	}
+	return nil
+}
+
+func (x *ReportRequest) GetGroupBy() []string {
+	if x != nil {
+		return x.GroupBy
+	}
+	return nil
+}
+
+// A piece of the page.
+type ReportResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// UTF-8, to be joined in order. May be cut within a character.
+	Content []byte `protobuf:"bytes,1,opt,name=content,proto3" json:"content,omitempty"`
+	// The id of the run. In the first message, and only there.
+	RunId         string `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReportResponse) Reset() {
+	*x = ReportResponse{}
+	mi := &file_cbench_v1_bench_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReportResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReportResponse) ProtoMessage() {}
+
+func (x *ReportResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_cbench_v1_bench_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
+func (*ReportResponse) Descriptor() ([]byte, []int) {
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *ReportResponse) GetContent() []byte {
+	if x != nil {
+		return x.Content
+	}
+	return nil
+}
+
+func (x *ReportResponse) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+// A run to write.
+type ExportRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The run.
+	RunId string `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	// `markdown`, `json`, `jsonl`, `csv`, `parquet`, `junit`, `html`, `swebench`,
+	// a reporter registered with the daemon, or `run`: all of the run, without
+	// loss, for `Import`.
+	Format string `protobuf:"bytes,2,opt,name=format,proto3" json:"format,omitempty"`
+	// Fields of examples; the score of each group is written, too. Not for `run`.
+	GroupBy       []string `protobuf:"bytes,3,rep,name=group_by,json=groupBy,proto3" json:"group_by,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportRequest) Reset() {
+	*x = ExportRequest{}
+	mi := &file_cbench_v1_bench_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportRequest) ProtoMessage() {}
+
+func (x *ExportRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_cbench_v1_bench_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportRequest.ProtoReflect.Descriptor instead.
+func (*ExportRequest) Descriptor() ([]byte, []int) {
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{44}
+}
+
+func (x *ExportRequest) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *ExportRequest) GetFormat() string {
+	if x != nil {
+		return x.Format
+	}
+	return ""
+}
+
+func (x *ExportRequest) GetGroupBy() []string {
+	if x != nil {
+		return x.GroupBy
+	}
+	return nil
+}
+
+// A piece of the file.
+type ExportResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// To be joined in order.
+	Content []byte `protobuf:"bytes,1,opt,name=content,proto3" json:"content,omitempty"`
+	// The id of the run. In the first message, and only there.
+	RunId         string `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportResponse) Reset() {
+	*x = ExportResponse{}
+	mi := &file_cbench_v1_bench_proto_msgTypes[45]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportResponse) ProtoMessage() {}
+
+func (x *ExportResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_cbench_v1_bench_proto_msgTypes[45]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportResponse.ProtoReflect.Descriptor instead.
+func (*ExportResponse) Descriptor() ([]byte, []int) {
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{45}
+}
+
+func (x *ExportResponse) GetContent() []byte {
+	if x != nil {
+		return x.Content
+	}
+	return nil
+}
+
+func (x *ExportResponse) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+// A piece of a run to store.
+type ImportRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// To be joined in order. A message holds at most 128 MB.
+	Content []byte `protobuf:"bytes,1,opt,name=content,proto3" json:"content,omitempty"`
+	// Whether the run gets a new id. Read from the first message.
+	NewId         bool `protobuf:"varint,2,opt,name=new_id,json=newId,proto3" json:"new_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ImportRequest) Reset() {
+	*x = ImportRequest{}
+	mi := &file_cbench_v1_bench_proto_msgTypes[46]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ImportRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ImportRequest) ProtoMessage() {}
+
+func (x *ImportRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_cbench_v1_bench_proto_msgTypes[46]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ImportRequest.ProtoReflect.Descriptor instead.
+func (*ImportRequest) Descriptor() ([]byte, []int) {
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{46}
+}
+
+func (x *ImportRequest) GetContent() []byte {
+	if x != nil {
+		return x.Content
+	}
+	return nil
+}
+
+func (x *ImportRequest) GetNewId() bool {
+	if x != nil {
+		return x.NewId
+	}
+	return false
+}
+
+// The stored run.
+type ImportResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The run.
+	Run *Run `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
+	// Whether it was stored already.
+	AlreadyStored bool `protobuf:"varint,2,opt,name=already_stored,json=alreadyStored,proto3" json:"already_stored,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ImportResponse) Reset() {
+	*x = ImportResponse{}
+	mi := &file_cbench_v1_bench_proto_msgTypes[47]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ImportResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ImportResponse) ProtoMessage() {}
+
+func (x *ImportResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_cbench_v1_bench_proto_msgTypes[47]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ImportResponse.ProtoReflect.Descriptor instead.
+func (*ImportResponse) Descriptor() ([]byte, []int) {
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{47}
+}
+
+func (x *ImportResponse) GetRun() *Run {
+	if x != nil {
+		return x.Run
+	}
+	return nil
+}
+
+func (x *ImportResponse) GetAlreadyStored() bool {
+	if x != nil {
+		return x.AlreadyStored
+	}
+	return false
 }
 
 // Some of the examples to store.
@@ -3541,7 +4366,7 @@ type UploadExamplesRequest struct {
 
 func (x *UploadExamplesRequest) Reset() {
 	*x = UploadExamplesRequest{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[36]
+	mi := &file_cbench_v1_bench_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3553,7 +4378,7 @@ func (x *UploadExamplesRequest) String() string {
 func (*UploadExamplesRequest) ProtoMessage() {}
 
 func (x *UploadExamplesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[36]
+	mi := &file_cbench_v1_bench_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3566,7 +4391,7 @@ func (x *UploadExamplesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadExamplesRequest.ProtoReflect.Descriptor instead.
 func (*UploadExamplesRequest) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{36}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *UploadExamplesRequest) GetExamples() []*Example {
@@ -3589,7 +4414,7 @@ type UploadExamplesResponse struct {
 
 func (x *UploadExamplesResponse) Reset() {
 	*x = UploadExamplesResponse{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[37]
+	mi := &file_cbench_v1_bench_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3601,7 +4426,7 @@ func (x *UploadExamplesResponse) String() string {
 func (*UploadExamplesResponse) ProtoMessage() {}
 
 func (x *UploadExamplesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[37]
+	mi := &file_cbench_v1_bench_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3614,7 +4439,7 @@ func (x *UploadExamplesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadExamplesResponse.ProtoReflect.Descriptor instead.
 func (*UploadExamplesResponse) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{37}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *UploadExamplesResponse) GetDigest() string {
@@ -3640,7 +4465,7 @@ type ListComponentsRequest struct {
 
 func (x *ListComponentsRequest) Reset() {
 	*x = ListComponentsRequest{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[38]
+	mi := &file_cbench_v1_bench_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3652,7 +4477,7 @@ func (x *ListComponentsRequest) String() string {
 func (*ListComponentsRequest) ProtoMessage() {}
 
 func (x *ListComponentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[38]
+	mi := &file_cbench_v1_bench_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3665,7 +4490,7 @@ func (x *ListComponentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListComponentsRequest.ProtoReflect.Descriptor instead.
 func (*ListComponentsRequest) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{38}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{50}
 }
 
 // Everything a run may name.
@@ -3689,7 +4514,7 @@ type ListComponentsResponse struct {
 
 func (x *ListComponentsResponse) Reset() {
 	*x = ListComponentsResponse{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[39]
+	mi := &file_cbench_v1_bench_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3701,7 +4526,7 @@ func (x *ListComponentsResponse) String() string {
 func (*ListComponentsResponse) ProtoMessage() {}
 
 func (x *ListComponentsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[39]
+	mi := &file_cbench_v1_bench_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3714,7 +4539,7 @@ func (x *ListComponentsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListComponentsResponse.ProtoReflect.Descriptor instead.
 func (*ListComponentsResponse) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{39}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ListComponentsResponse) GetDatasets() []*DatasetInfo {
@@ -3802,7 +4627,7 @@ type DatasetInfo struct {
 
 func (x *DatasetInfo) Reset() {
 	*x = DatasetInfo{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[40]
+	mi := &file_cbench_v1_bench_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3814,7 +4639,7 @@ func (x *DatasetInfo) String() string {
 func (*DatasetInfo) ProtoMessage() {}
 
 func (x *DatasetInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[40]
+	mi := &file_cbench_v1_bench_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3827,7 +4652,7 @@ func (x *DatasetInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DatasetInfo.ProtoReflect.Descriptor instead.
 func (*DatasetInfo) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{40}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *DatasetInfo) GetName() string {
@@ -3981,7 +4806,7 @@ type DatasetProtocol struct {
 
 func (x *DatasetProtocol) Reset() {
 	*x = DatasetProtocol{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[41]
+	mi := &file_cbench_v1_bench_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3993,7 +4818,7 @@ func (x *DatasetProtocol) String() string {
 func (*DatasetProtocol) ProtoMessage() {}
 
 func (x *DatasetProtocol) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[41]
+	mi := &file_cbench_v1_bench_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4006,7 +4831,7 @@ func (x *DatasetProtocol) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DatasetProtocol.ProtoReflect.Descriptor instead.
 func (*DatasetProtocol) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{41}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *DatasetProtocol) GetConfigs() []string {
@@ -4120,7 +4945,7 @@ type ProtocolAxis struct {
 
 func (x *ProtocolAxis) Reset() {
 	*x = ProtocolAxis{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[42]
+	mi := &file_cbench_v1_bench_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4132,7 +4957,7 @@ func (x *ProtocolAxis) String() string {
 func (*ProtocolAxis) ProtoMessage() {}
 
 func (x *ProtocolAxis) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[42]
+	mi := &file_cbench_v1_bench_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4145,7 +4970,7 @@ func (x *ProtocolAxis) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProtocolAxis.ProtoReflect.Descriptor instead.
 func (*ProtocolAxis) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{42}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ProtocolAxis) GetStatus() string {
@@ -4177,7 +5002,7 @@ type MetricInfo struct {
 
 func (x *MetricInfo) Reset() {
 	*x = MetricInfo{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[43]
+	mi := &file_cbench_v1_bench_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4189,7 +5014,7 @@ func (x *MetricInfo) String() string {
 func (*MetricInfo) ProtoMessage() {}
 
 func (x *MetricInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[43]
+	mi := &file_cbench_v1_bench_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4202,7 +5027,7 @@ func (x *MetricInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MetricInfo.ProtoReflect.Descriptor instead.
 func (*MetricInfo) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{43}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *MetricInfo) GetName() string {
@@ -4230,7 +5055,7 @@ var File_cbench_v1_bench_proto protoreflect.FileDescriptor
 
 const file_cbench_v1_bench_proto_rawDesc = "" +
 	"\n" +
-	"\x15cbench/v1/bench.proto\x12\tcbench.v1\x1a\x19cbench/v1/evaluator.proto\x1a\x17cbench/v1/example.proto\x1a\x17cbench/v1/failure.proto\x1a\x16cbench/v1/system.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe8\v\n" +
+	"\x15cbench/v1/bench.proto\x12\tcbench.v1\x1a\x1acbench/v1/comparison.proto\x1a\x19cbench/v1/evaluator.proto\x1a\x17cbench/v1/example.proto\x1a\x17cbench/v1/failure.proto\x1a\x16cbench/v1/system.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa7\r\n" +
 	"\aRunSpec\x12.\n" +
 	"\asystems\x18\x01 \x03(\v2\x14.cbench.v1.SystemRefR\asystems\x121\n" +
 	"\bdatasets\x18\x02 \x03(\v2\x15.cbench.v1.DatasetRefR\bdatasets\x127\n" +
@@ -4271,10 +5096,16 @@ const file_cbench_v1_bench_proto_rawDesc = "" +
 	"\rlabels_upload\x18\x1e \x01(\tR\flabelsUpload\x128\n" +
 	"\x18allow_unqualified_judges\x18\x1f \x01(\bR\x16allowUnqualifiedJudges\x12\"\n" +
 	"\n" +
-	"timed_rows\x18  \x01(\x05H\aR\ttimedRows\x88\x01\x01\x1a9\n" +
+	"timed_rows\x18  \x01(\x05H\aR\ttimedRows\x88\x01\x01\x12$\n" +
+	"\vasked_again\x18! \x01(\x05H\bR\n" +
+	"askedAgain\x88\x01\x01\x129\n" +
+	"\aoptions\x18\" \x03(\v2\x1f.cbench.v1.RunSpec.OptionsEntryR\aoptions\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x12\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1aL\n" +
+	"\fOptionsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12&\n" +
+	"\x05value\x18\x02 \x01(\v2\x10.cbench.v1.ValueR\x05value:\x028\x01B\x12\n" +
 	"\x10_max_concurrencyB\n" +
 	"\n" +
 	"\b_repeatsB\f\n" +
@@ -4285,7 +5116,8 @@ const file_cbench_v1_bench_proto_rawDesc = "" +
 	"\v_budget_usdB\n" +
 	"\n" +
 	"\b_anchorsB\r\n" +
-	"\v_timed_rows\"\xbf\x01\n" +
+	"\v_timed_rowsB\x0e\n" +
+	"\f_asked_again\"\xbf\x01\n" +
 	"\x06Prompt\x12\x1a\n" +
 	"\btemplate\x18\x01 \x01(\tR\btemplate\x12#\n" +
 	"\rsystem_prompt\x18\x02 \x01(\tR\fsystemPrompt\x12\x1e\n" +
@@ -4429,7 +5261,7 @@ const file_cbench_v1_bench_proto_rawDesc = "" +
 	"reusedRows\x12\"\n" +
 	"\n" +
 	"total_rows\x18\x05 \x01(\x03H\x00R\ttotalRows\x88\x01\x01B\r\n" +
-	"\v_total_rows\"\x95\x05\n" +
+	"\v_total_rows\"\xb4\x05\n" +
 	"\x03Run\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12&\n" +
 	"\x04spec\x18\x02 \x01(\v2\x12.cbench.v1.RunSpecR\x04spec\x12)\n" +
@@ -4445,7 +5277,9 @@ const file_cbench_v1_bench_proto_rawDesc = "" +
 	" \x01(\tR\vparentRunId\x122\n" +
 	"\x06config\x18\v \x03(\v2\x1a.cbench.v1.Run.ConfigEntryR\x06config\x12#\n" +
 	"\rlast_sequence\x18\f \x01(\x03R\flastSequence\x12(\n" +
-	"\x05notes\x18\r \x03(\v2\x12.cbench.v1.RunNoteR\x05notes\x1aK\n" +
+	"\x05notes\x18\r \x03(\v2\x12.cbench.v1.RunNoteR\x05notes\x12\x1d\n" +
+	"\n" +
+	"created_by\x18\x0e \x01(\tR\tcreatedBy\x1aK\n" +
 	"\vConfigEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12&\n" +
 	"\x05value\x18\x02 \x01(\v2\x10.cbench.v1.ValueR\x05value:\x028\x01\"c\n" +
@@ -4533,13 +5367,14 @@ const file_cbench_v1_bench_proto_rawDesc = "" +
 	"\rGetRunRequest\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\"2\n" +
 	"\x0eGetRunResponse\x12 \n" +
-	"\x03run\x18\x01 \x01(\v2\x0e.cbench.v1.RunR\x03run\"\xf5\x01\n" +
+	"\x03run\x18\x01 \x01(\v2\x0e.cbench.v1.RunR\x03run\"\x89\x02\n" +
 	"\x0fListRunsRequest\x12\x1b\n" +
 	"\tpage_size\x18\x01 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
 	"page_token\x18\x02 \x01(\tR\tpageToken\x12+\n" +
 	"\x06states\x18\x03 \x03(\x0e2\x13.cbench.v1.RunStateR\x06states\x12>\n" +
-	"\x06labels\x18\x04 \x03(\v2&.cbench.v1.ListRunsRequest.LabelsEntryR\x06labels\x1a9\n" +
+	"\x06labels\x18\x04 \x03(\v2&.cbench.v1.ListRunsRequest.LabelsEntryR\x06labels\x12\x12\n" +
+	"\x04mine\x18\x05 \x01(\bR\x04mine\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"^\n" +
@@ -4562,10 +5397,19 @@ const file_cbench_v1_bench_proto_rawDesc = "" +
 	"\x10CancelRunRequest\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\"5\n" +
 	"\x11CancelRunResponse\x12 \n" +
-	"\x03run\x18\x01 \x01(\v2\x0e.cbench.v1.RunR\x03run\")\n" +
+	"\x03run\x18\x01 \x01(\v2\x0e.cbench.v1.RunR\x03run\"\x87\x01\n" +
 	"\x10ResumeRunRequest\x12\x15\n" +
-	"\x06run_id\x18\x01 \x01(\tR\x05runId\"5\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\"\n" +
+	"\n" +
+	"budget_usd\x18\x02 \x01(\x01H\x00R\tbudgetUsd\x88\x01\x01\x12)\n" +
+	"\x0ewaiting_reason\x18\x03 \x01(\tB\x02\x18\x01R\rwaitingReasonB\r\n" +
+	"\v_budget_usd\"5\n" +
 	"\x11ResumeRunResponse\x12 \n" +
+	"\x03run\x18\x01 \x01(\v2\x0e.cbench.v1.RunR\x03run\"C\n" +
+	"\x12ExplainWaitRequest\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"7\n" +
+	"\x13ExplainWaitResponse\x12 \n" +
 	"\x03run\x18\x01 \x01(\v2\x0e.cbench.v1.RunR\x03run\")\n" +
 	"\x10DeleteRunRequest\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\"\x13\n" +
@@ -4586,7 +5430,53 @@ const file_cbench_v1_bench_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"3\n" +
 	"\x0fRescoreResponse\x12 \n" +
-	"\x03run\x18\x01 \x01(\v2\x0e.cbench.v1.RunR\x03run\"G\n" +
+	"\x03run\x18\x01 \x01(\v2\x0e.cbench.v1.RunR\x03run\"\xe3\x01\n" +
+	"\x0eCompareRequest\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12 \n" +
+	"\fother_run_id\x18\x02 \x01(\tR\n" +
+	"otherRunId\x12\x18\n" +
+	"\asystems\x18\x03 \x03(\tR\asystems\x12\x1a\n" +
+	"\bbaseline\x18\x04 \x01(\tR\bbaseline\x12\x1f\n" +
+	"\vscore_field\x18\x05 \x01(\tR\n" +
+	"scoreField\x12\x19\n" +
+	"\bgroup_by\x18\x06 \x03(\tR\agroupBy\x12\x1b\n" +
+	"\x06effect\x18\a \x01(\x01H\x00R\x06effect\x88\x01\x01B\t\n" +
+	"\a_effect\"H\n" +
+	"\x0fCompareResponse\x125\n" +
+	"\n" +
+	"comparison\x18\x01 \x01(\v2\x15.cbench.v1.ComparisonR\n" +
+	"comparison\"\xa9\x01\n" +
+	"\vGateRequest\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1a\n" +
+	"\bpolicies\x18\x02 \x03(\tR\bpolicies\x12\x16\n" +
+	"\x06system\x18\x03 \x01(\tR\x06system\x12&\n" +
+	"\x0fbaseline_run_id\x18\x04 \x01(\tR\rbaselineRunId\x12'\n" +
+	"\x0fbaseline_system\x18\x05 \x01(\tR\x0ebaselineSystem\"\x85\x01\n" +
+	"\fGateResponse\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x16\n" +
+	"\x06system\x18\x02 \x01(\tR\x06system\x12\x16\n" +
+	"\x06passed\x18\x03 \x01(\bR\x06passed\x12.\n" +
+	"\x06checks\x18\x04 \x03(\v2\x16.cbench.v1.PolicyCheckR\x06checks\"i\n" +
+	"\rReportRequest\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12&\n" +
+	"\x0fcompare_run_ids\x18\x02 \x03(\tR\rcompareRunIds\x12\x19\n" +
+	"\bgroup_by\x18\x03 \x03(\tR\agroupBy\"A\n" +
+	"\x0eReportResponse\x12\x18\n" +
+	"\acontent\x18\x01 \x01(\fR\acontent\x12\x15\n" +
+	"\x06run_id\x18\x02 \x01(\tR\x05runId\"Y\n" +
+	"\rExportRequest\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x16\n" +
+	"\x06format\x18\x02 \x01(\tR\x06format\x12\x19\n" +
+	"\bgroup_by\x18\x03 \x03(\tR\agroupBy\"A\n" +
+	"\x0eExportResponse\x12\x18\n" +
+	"\acontent\x18\x01 \x01(\fR\acontent\x12\x15\n" +
+	"\x06run_id\x18\x02 \x01(\tR\x05runId\"@\n" +
+	"\rImportRequest\x12\x18\n" +
+	"\acontent\x18\x01 \x01(\fR\acontent\x12\x15\n" +
+	"\x06new_id\x18\x02 \x01(\bR\x05newId\"Y\n" +
+	"\x0eImportResponse\x12 \n" +
+	"\x03run\x18\x01 \x01(\v2\x0e.cbench.v1.RunR\x03run\x12%\n" +
+	"\x0ealready_stored\x18\x02 \x01(\bR\ralreadyStored\"G\n" +
 	"\x15UploadExamplesRequest\x12.\n" +
 	"\bexamples\x18\x01 \x03(\v2\x12.cbench.v1.ExampleR\bexamples\"U\n" +
 	"\x16UploadExamplesResponse\x12\x16\n" +
@@ -4673,7 +5563,7 @@ const file_cbench_v1_bench_proto_rawDesc = "" +
 	"\x13RUN_STATE_SUCCEEDED\x10\x03\x12\x14\n" +
 	"\x10RUN_STATE_FAILED\x10\x04\x12\x17\n" +
 	"\x13RUN_STATE_CANCELLED\x10\x05\x12\x15\n" +
-	"\x11RUN_STATE_WAITING\x10\x062\xcb\x06\n" +
+	"\x11RUN_STATE_WAITING\x10\x062\xf0\t\n" +
 	"\x05Bench\x12E\n" +
 	"\bEvaluate\x12\x1a.cbench.v1.EvaluateRequest\x1a\x1b.cbench.v1.EvaluateResponse0\x01\x12E\n" +
 	"\bWatchRun\x12\x1a.cbench.v1.WatchRunRequest\x1a\x1b.cbench.v1.WatchRunResponse0\x01\x12B\n" +
@@ -4681,9 +5571,15 @@ const file_cbench_v1_bench_proto_rawDesc = "" +
 	"\bListRuns\x12\x1a.cbench.v1.ListRunsRequest\x1a\x1b.cbench.v1.ListRunsResponse\"\x03\x90\x02\x01\x12H\n" +
 	"\bListRows\x12\x1a.cbench.v1.ListRowsRequest\x1a\x1b.cbench.v1.ListRowsResponse\"\x03\x90\x02\x01\x12K\n" +
 	"\tCancelRun\x12\x1b.cbench.v1.CancelRunRequest\x1a\x1c.cbench.v1.CancelRunResponse\"\x03\x90\x02\x02\x12K\n" +
-	"\tResumeRun\x12\x1b.cbench.v1.ResumeRunRequest\x1a\x1c.cbench.v1.ResumeRunResponse\"\x03\x90\x02\x02\x12K\n" +
+	"\tResumeRun\x12\x1b.cbench.v1.ResumeRunRequest\x1a\x1c.cbench.v1.ResumeRunResponse\"\x03\x90\x02\x02\x12Q\n" +
+	"\vExplainWait\x12\x1d.cbench.v1.ExplainWaitRequest\x1a\x1e.cbench.v1.ExplainWaitResponse\"\x03\x90\x02\x02\x12K\n" +
 	"\tDeleteRun\x12\x1b.cbench.v1.DeleteRunRequest\x1a\x1c.cbench.v1.DeleteRunResponse\"\x03\x90\x02\x02\x12@\n" +
-	"\aRescore\x12\x19.cbench.v1.RescoreRequest\x1a\x1a.cbench.v1.RescoreResponse\x12W\n" +
+	"\aRescore\x12\x19.cbench.v1.RescoreRequest\x1a\x1a.cbench.v1.RescoreResponse\x12E\n" +
+	"\aCompare\x12\x19.cbench.v1.CompareRequest\x1a\x1a.cbench.v1.CompareResponse\"\x03\x90\x02\x01\x12<\n" +
+	"\x04Gate\x12\x16.cbench.v1.GateRequest\x1a\x17.cbench.v1.GateResponse\"\x03\x90\x02\x01\x12D\n" +
+	"\x06Report\x12\x18.cbench.v1.ReportRequest\x1a\x19.cbench.v1.ReportResponse\"\x03\x90\x02\x010\x01\x12D\n" +
+	"\x06Export\x12\x18.cbench.v1.ExportRequest\x1a\x19.cbench.v1.ExportResponse\"\x03\x90\x02\x010\x01\x12?\n" +
+	"\x06Import\x12\x18.cbench.v1.ImportRequest\x1a\x19.cbench.v1.ImportResponse(\x01\x12W\n" +
 	"\x0eUploadExamples\x12 .cbench.v1.UploadExamplesRequest\x1a!.cbench.v1.UploadExamplesResponse(\x01\x12Z\n" +
 	"\x0eListComponents\x12 .cbench.v1.ListComponentsRequest\x1a!.cbench.v1.ListComponentsResponse\"\x03\x90\x02\x01B\x9e\x01\n" +
 	"\rcom.cbench.v1B\n" +
@@ -4703,7 +5599,7 @@ func file_cbench_v1_bench_proto_rawDescGZIP() []byte {
 }
 
 var file_cbench_v1_bench_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_cbench_v1_bench_proto_msgTypes = make([]protoimpl.MessageInfo, 62)
+var file_cbench_v1_bench_proto_msgTypes = make([]protoimpl.MessageInfo, 75)
 var file_cbench_v1_bench_proto_goTypes = []any{
 	(RunKind)(0),                   // 0: cbench.v1.RunKind
 	(SystemRole)(0),                // 1: cbench.v1.SystemRole
@@ -4740,164 +5636,197 @@ var file_cbench_v1_bench_proto_goTypes = []any{
 	(*CancelRunResponse)(nil),      // 32: cbench.v1.CancelRunResponse
 	(*ResumeRunRequest)(nil),       // 33: cbench.v1.ResumeRunRequest
 	(*ResumeRunResponse)(nil),      // 34: cbench.v1.ResumeRunResponse
-	(*DeleteRunRequest)(nil),       // 35: cbench.v1.DeleteRunRequest
-	(*DeleteRunResponse)(nil),      // 36: cbench.v1.DeleteRunResponse
-	(*RescoreRequest)(nil),         // 37: cbench.v1.RescoreRequest
-	(*RescoreResponse)(nil),        // 38: cbench.v1.RescoreResponse
-	(*UploadExamplesRequest)(nil),  // 39: cbench.v1.UploadExamplesRequest
-	(*UploadExamplesResponse)(nil), // 40: cbench.v1.UploadExamplesResponse
-	(*ListComponentsRequest)(nil),  // 41: cbench.v1.ListComponentsRequest
-	(*ListComponentsResponse)(nil), // 42: cbench.v1.ListComponentsResponse
-	(*DatasetInfo)(nil),            // 43: cbench.v1.DatasetInfo
-	(*DatasetProtocol)(nil),        // 44: cbench.v1.DatasetProtocol
-	(*ProtocolAxis)(nil),           // 45: cbench.v1.ProtocolAxis
-	(*MetricInfo)(nil),             // 46: cbench.v1.MetricInfo
-	nil,                            // 47: cbench.v1.RunSpec.LabelsEntry
-	nil,                            // 48: cbench.v1.SystemRef.OptionsEntry
-	nil,                            // 49: cbench.v1.ModelRef.OptionsEntry
-	nil,                            // 50: cbench.v1.EvaluatorRef.OptionsEntry
-	nil,                            // 51: cbench.v1.MetricRef.OptionsEntry
-	nil,                            // 52: cbench.v1.DatasetRef.WhereEntry
-	nil,                            // 53: cbench.v1.DatasetRef.MappingEntry
-	nil,                            // 54: cbench.v1.Run.ConfigEntry
-	nil,                            // 55: cbench.v1.SystemSummary.MetricsEntry
-	nil,                            // 56: cbench.v1.EvalRow.ScoresEntry
-	nil,                            // 57: cbench.v1.EvalRow.MetadataEntry
-	nil,                            // 58: cbench.v1.EvalRow.ProcessedEntry
-	nil,                            // 59: cbench.v1.EvalRow.CostUsdEntry
-	nil,                            // 60: cbench.v1.EvalRow.GroupsEntry
-	nil,                            // 61: cbench.v1.EvaluatorNote.DetailsEntry
-	nil,                            // 62: cbench.v1.ListRunsRequest.LabelsEntry
-	nil,                            // 63: cbench.v1.RescoreRequest.LabelsEntry
-	nil,                            // 64: cbench.v1.DatasetProtocol.AxesEntry
-	(*durationpb.Duration)(nil),    // 65: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil),  // 66: google.protobuf.Timestamp
-	(*Failure)(nil),                // 67: cbench.v1.Failure
-	(*ExampleId)(nil),              // 68: cbench.v1.ExampleId
-	(*Usage)(nil),                  // 69: cbench.v1.Usage
-	(*Example)(nil),                // 70: cbench.v1.Example
-	(*EvaluatorInfo)(nil),          // 71: cbench.v1.EvaluatorInfo
-	(*SystemInfo)(nil),             // 72: cbench.v1.SystemInfo
-	(*Value)(nil),                  // 73: cbench.v1.Value
+	(*ExplainWaitRequest)(nil),     // 35: cbench.v1.ExplainWaitRequest
+	(*ExplainWaitResponse)(nil),    // 36: cbench.v1.ExplainWaitResponse
+	(*DeleteRunRequest)(nil),       // 37: cbench.v1.DeleteRunRequest
+	(*DeleteRunResponse)(nil),      // 38: cbench.v1.DeleteRunResponse
+	(*RescoreRequest)(nil),         // 39: cbench.v1.RescoreRequest
+	(*RescoreResponse)(nil),        // 40: cbench.v1.RescoreResponse
+	(*CompareRequest)(nil),         // 41: cbench.v1.CompareRequest
+	(*CompareResponse)(nil),        // 42: cbench.v1.CompareResponse
+	(*GateRequest)(nil),            // 43: cbench.v1.GateRequest
+	(*GateResponse)(nil),           // 44: cbench.v1.GateResponse
+	(*ReportRequest)(nil),          // 45: cbench.v1.ReportRequest
+	(*ReportResponse)(nil),         // 46: cbench.v1.ReportResponse
+	(*ExportRequest)(nil),          // 47: cbench.v1.ExportRequest
+	(*ExportResponse)(nil),         // 48: cbench.v1.ExportResponse
+	(*ImportRequest)(nil),          // 49: cbench.v1.ImportRequest
+	(*ImportResponse)(nil),         // 50: cbench.v1.ImportResponse
+	(*UploadExamplesRequest)(nil),  // 51: cbench.v1.UploadExamplesRequest
+	(*UploadExamplesResponse)(nil), // 52: cbench.v1.UploadExamplesResponse
+	(*ListComponentsRequest)(nil),  // 53: cbench.v1.ListComponentsRequest
+	(*ListComponentsResponse)(nil), // 54: cbench.v1.ListComponentsResponse
+	(*DatasetInfo)(nil),            // 55: cbench.v1.DatasetInfo
+	(*DatasetProtocol)(nil),        // 56: cbench.v1.DatasetProtocol
+	(*ProtocolAxis)(nil),           // 57: cbench.v1.ProtocolAxis
+	(*MetricInfo)(nil),             // 58: cbench.v1.MetricInfo
+	nil,                            // 59: cbench.v1.RunSpec.LabelsEntry
+	nil,                            // 60: cbench.v1.RunSpec.OptionsEntry
+	nil,                            // 61: cbench.v1.SystemRef.OptionsEntry
+	nil,                            // 62: cbench.v1.ModelRef.OptionsEntry
+	nil,                            // 63: cbench.v1.EvaluatorRef.OptionsEntry
+	nil,                            // 64: cbench.v1.MetricRef.OptionsEntry
+	nil,                            // 65: cbench.v1.DatasetRef.WhereEntry
+	nil,                            // 66: cbench.v1.DatasetRef.MappingEntry
+	nil,                            // 67: cbench.v1.Run.ConfigEntry
+	nil,                            // 68: cbench.v1.SystemSummary.MetricsEntry
+	nil,                            // 69: cbench.v1.EvalRow.ScoresEntry
+	nil,                            // 70: cbench.v1.EvalRow.MetadataEntry
+	nil,                            // 71: cbench.v1.EvalRow.ProcessedEntry
+	nil,                            // 72: cbench.v1.EvalRow.CostUsdEntry
+	nil,                            // 73: cbench.v1.EvalRow.GroupsEntry
+	nil,                            // 74: cbench.v1.EvaluatorNote.DetailsEntry
+	nil,                            // 75: cbench.v1.ListRunsRequest.LabelsEntry
+	nil,                            // 76: cbench.v1.RescoreRequest.LabelsEntry
+	nil,                            // 77: cbench.v1.DatasetProtocol.AxesEntry
+	(*durationpb.Duration)(nil),    // 78: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),  // 79: google.protobuf.Timestamp
+	(*Failure)(nil),                // 80: cbench.v1.Failure
+	(*ExampleId)(nil),              // 81: cbench.v1.ExampleId
+	(*Usage)(nil),                  // 82: cbench.v1.Usage
+	(*Example)(nil),                // 83: cbench.v1.Example
+	(*Comparison)(nil),             // 84: cbench.v1.Comparison
+	(*PolicyCheck)(nil),            // 85: cbench.v1.PolicyCheck
+	(*EvaluatorInfo)(nil),          // 86: cbench.v1.EvaluatorInfo
+	(*SystemInfo)(nil),             // 87: cbench.v1.SystemInfo
+	(*Value)(nil),                  // 88: cbench.v1.Value
 }
 var file_cbench_v1_bench_proto_depIdxs = []int32{
 	5,   // 0: cbench.v1.RunSpec.systems:type_name -> cbench.v1.SystemRef
 	11,  // 1: cbench.v1.RunSpec.datasets:type_name -> cbench.v1.DatasetRef
 	9,   // 2: cbench.v1.RunSpec.evaluators:type_name -> cbench.v1.EvaluatorRef
 	10,  // 3: cbench.v1.RunSpec.metrics:type_name -> cbench.v1.MetricRef
-	65,  // 4: cbench.v1.RunSpec.row_timeout:type_name -> google.protobuf.Duration
-	47,  // 5: cbench.v1.RunSpec.labels:type_name -> cbench.v1.RunSpec.LabelsEntry
+	78,  // 4: cbench.v1.RunSpec.row_timeout:type_name -> google.protobuf.Duration
+	59,  // 5: cbench.v1.RunSpec.labels:type_name -> cbench.v1.RunSpec.LabelsEntry
 	0,   // 6: cbench.v1.RunSpec.kind:type_name -> cbench.v1.RunKind
 	7,   // 7: cbench.v1.RunSpec.reader:type_name -> cbench.v1.ModelRef
-	65,  // 8: cbench.v1.RunSpec.wait_timeout:type_name -> google.protobuf.Duration
+	78,  // 8: cbench.v1.RunSpec.wait_timeout:type_name -> google.protobuf.Duration
 	4,   // 9: cbench.v1.RunSpec.prompt:type_name -> cbench.v1.Prompt
-	7,   // 10: cbench.v1.SystemRef.proxy:type_name -> cbench.v1.ModelRef
-	48,  // 11: cbench.v1.SystemRef.options:type_name -> cbench.v1.SystemRef.OptionsEntry
-	6,   // 12: cbench.v1.SystemRef.tls:type_name -> cbench.v1.TlsOptions
-	1,   // 13: cbench.v1.SystemRef.role:type_name -> cbench.v1.SystemRole
-	49,  // 14: cbench.v1.ModelRef.options:type_name -> cbench.v1.ModelRef.OptionsEntry
-	8,   // 15: cbench.v1.ModelRef.price:type_name -> cbench.v1.Price
-	65,  // 16: cbench.v1.ModelRef.timeout:type_name -> google.protobuf.Duration
-	50,  // 17: cbench.v1.EvaluatorRef.options:type_name -> cbench.v1.EvaluatorRef.OptionsEntry
-	51,  // 18: cbench.v1.MetricRef.options:type_name -> cbench.v1.MetricRef.OptionsEntry
-	52,  // 19: cbench.v1.DatasetRef.where:type_name -> cbench.v1.DatasetRef.WhereEntry
-	53,  // 20: cbench.v1.DatasetRef.mapping:type_name -> cbench.v1.DatasetRef.MappingEntry
-	3,   // 21: cbench.v1.EvaluateRequest.spec:type_name -> cbench.v1.RunSpec
-	16,  // 22: cbench.v1.EvaluateResponse.events:type_name -> cbench.v1.RunEvent
-	16,  // 23: cbench.v1.WatchRunResponse.events:type_name -> cbench.v1.RunEvent
-	66,  // 24: cbench.v1.RunEvent.create_time:type_name -> google.protobuf.Timestamp
-	20,  // 25: cbench.v1.RunEvent.accepted:type_name -> cbench.v1.Run
-	23,  // 26: cbench.v1.RunEvent.row:type_name -> cbench.v1.EvalRow
-	18,  // 27: cbench.v1.RunEvent.progress:type_name -> cbench.v1.Progress
-	20,  // 28: cbench.v1.RunEvent.finished:type_name -> cbench.v1.Run
-	17,  // 29: cbench.v1.RunEvent.state_change:type_name -> cbench.v1.StateChange
-	2,   // 30: cbench.v1.StateChange.state:type_name -> cbench.v1.RunState
-	19,  // 31: cbench.v1.Progress.systems:type_name -> cbench.v1.SystemProgress
-	3,   // 32: cbench.v1.Run.spec:type_name -> cbench.v1.RunSpec
-	2,   // 33: cbench.v1.Run.state:type_name -> cbench.v1.RunState
-	66,  // 34: cbench.v1.Run.create_time:type_name -> google.protobuf.Timestamp
-	66,  // 35: cbench.v1.Run.end_time:type_name -> google.protobuf.Timestamp
-	18,  // 36: cbench.v1.Run.progress:type_name -> cbench.v1.Progress
-	22,  // 37: cbench.v1.Run.summaries:type_name -> cbench.v1.SystemSummary
-	67,  // 38: cbench.v1.Run.failure:type_name -> cbench.v1.Failure
-	54,  // 39: cbench.v1.Run.config:type_name -> cbench.v1.Run.ConfigEntry
-	21,  // 40: cbench.v1.Run.notes:type_name -> cbench.v1.RunNote
-	55,  // 41: cbench.v1.SystemSummary.metrics:type_name -> cbench.v1.SystemSummary.MetricsEntry
-	65,  // 42: cbench.v1.SystemSummary.elapsed:type_name -> google.protobuf.Duration
-	68,  // 43: cbench.v1.EvalRow.example_id:type_name -> cbench.v1.ExampleId
-	56,  // 44: cbench.v1.EvalRow.scores:type_name -> cbench.v1.EvalRow.ScoresEntry
-	65,  // 45: cbench.v1.EvalRow.latency:type_name -> google.protobuf.Duration
-	69,  // 46: cbench.v1.EvalRow.usage:type_name -> cbench.v1.Usage
-	67,  // 47: cbench.v1.EvalRow.failure:type_name -> cbench.v1.Failure
-	57,  // 48: cbench.v1.EvalRow.metadata:type_name -> cbench.v1.EvalRow.MetadataEntry
-	58,  // 49: cbench.v1.EvalRow.processed:type_name -> cbench.v1.EvalRow.ProcessedEntry
-	65,  // 50: cbench.v1.EvalRow.queue_time:type_name -> google.protobuf.Duration
-	65,  // 51: cbench.v1.EvalRow.scoring_time:type_name -> google.protobuf.Duration
-	24,  // 52: cbench.v1.EvalRow.evaluator_notes:type_name -> cbench.v1.EvaluatorNote
-	70,  // 53: cbench.v1.EvalRow.original:type_name -> cbench.v1.Example
-	65,  // 54: cbench.v1.EvalRow.reader_time:type_name -> google.protobuf.Duration
-	69,  // 55: cbench.v1.EvalRow.reader_usage:type_name -> cbench.v1.Usage
-	65,  // 56: cbench.v1.EvalRow.ingest_time:type_name -> google.protobuf.Duration
-	65,  // 57: cbench.v1.EvalRow.handler_time:type_name -> google.protobuf.Duration
-	59,  // 58: cbench.v1.EvalRow.cost_usd:type_name -> cbench.v1.EvalRow.CostUsdEntry
-	60,  // 59: cbench.v1.EvalRow.groups:type_name -> cbench.v1.EvalRow.GroupsEntry
-	61,  // 60: cbench.v1.EvaluatorNote.details:type_name -> cbench.v1.EvaluatorNote.DetailsEntry
-	67,  // 61: cbench.v1.EvaluatorNote.failure:type_name -> cbench.v1.Failure
-	20,  // 62: cbench.v1.GetRunResponse.run:type_name -> cbench.v1.Run
-	2,   // 63: cbench.v1.ListRunsRequest.states:type_name -> cbench.v1.RunState
-	62,  // 64: cbench.v1.ListRunsRequest.labels:type_name -> cbench.v1.ListRunsRequest.LabelsEntry
-	20,  // 65: cbench.v1.ListRunsResponse.runs:type_name -> cbench.v1.Run
-	23,  // 66: cbench.v1.ListRowsResponse.rows:type_name -> cbench.v1.EvalRow
-	20,  // 67: cbench.v1.CancelRunResponse.run:type_name -> cbench.v1.Run
-	20,  // 68: cbench.v1.ResumeRunResponse.run:type_name -> cbench.v1.Run
-	9,   // 69: cbench.v1.RescoreRequest.evaluators:type_name -> cbench.v1.EvaluatorRef
-	63,  // 70: cbench.v1.RescoreRequest.labels:type_name -> cbench.v1.RescoreRequest.LabelsEntry
-	20,  // 71: cbench.v1.RescoreResponse.run:type_name -> cbench.v1.Run
-	70,  // 72: cbench.v1.UploadExamplesRequest.examples:type_name -> cbench.v1.Example
-	43,  // 73: cbench.v1.ListComponentsResponse.datasets:type_name -> cbench.v1.DatasetInfo
-	71,  // 74: cbench.v1.ListComponentsResponse.evaluators:type_name -> cbench.v1.EvaluatorInfo
-	46,  // 75: cbench.v1.ListComponentsResponse.metrics:type_name -> cbench.v1.MetricInfo
-	72,  // 76: cbench.v1.ListComponentsResponse.systems:type_name -> cbench.v1.SystemInfo
-	72,  // 77: cbench.v1.ListComponentsResponse.memory_systems:type_name -> cbench.v1.SystemInfo
-	44,  // 78: cbench.v1.DatasetInfo.protocols:type_name -> cbench.v1.DatasetProtocol
-	9,   // 79: cbench.v1.DatasetProtocol.evaluators:type_name -> cbench.v1.EvaluatorRef
-	64,  // 80: cbench.v1.DatasetProtocol.axes:type_name -> cbench.v1.DatasetProtocol.AxesEntry
-	73,  // 81: cbench.v1.SystemRef.OptionsEntry.value:type_name -> cbench.v1.Value
-	73,  // 82: cbench.v1.ModelRef.OptionsEntry.value:type_name -> cbench.v1.Value
-	73,  // 83: cbench.v1.EvaluatorRef.OptionsEntry.value:type_name -> cbench.v1.Value
-	73,  // 84: cbench.v1.MetricRef.OptionsEntry.value:type_name -> cbench.v1.Value
-	73,  // 85: cbench.v1.Run.ConfigEntry.value:type_name -> cbench.v1.Value
-	73,  // 86: cbench.v1.EvalRow.MetadataEntry.value:type_name -> cbench.v1.Value
-	73,  // 87: cbench.v1.EvalRow.ProcessedEntry.value:type_name -> cbench.v1.Value
-	73,  // 88: cbench.v1.EvaluatorNote.DetailsEntry.value:type_name -> cbench.v1.Value
-	45,  // 89: cbench.v1.DatasetProtocol.AxesEntry.value:type_name -> cbench.v1.ProtocolAxis
-	12,  // 90: cbench.v1.Bench.Evaluate:input_type -> cbench.v1.EvaluateRequest
-	14,  // 91: cbench.v1.Bench.WatchRun:input_type -> cbench.v1.WatchRunRequest
-	25,  // 92: cbench.v1.Bench.GetRun:input_type -> cbench.v1.GetRunRequest
-	27,  // 93: cbench.v1.Bench.ListRuns:input_type -> cbench.v1.ListRunsRequest
-	29,  // 94: cbench.v1.Bench.ListRows:input_type -> cbench.v1.ListRowsRequest
-	31,  // 95: cbench.v1.Bench.CancelRun:input_type -> cbench.v1.CancelRunRequest
-	33,  // 96: cbench.v1.Bench.ResumeRun:input_type -> cbench.v1.ResumeRunRequest
-	35,  // 97: cbench.v1.Bench.DeleteRun:input_type -> cbench.v1.DeleteRunRequest
-	37,  // 98: cbench.v1.Bench.Rescore:input_type -> cbench.v1.RescoreRequest
-	39,  // 99: cbench.v1.Bench.UploadExamples:input_type -> cbench.v1.UploadExamplesRequest
-	41,  // 100: cbench.v1.Bench.ListComponents:input_type -> cbench.v1.ListComponentsRequest
-	13,  // 101: cbench.v1.Bench.Evaluate:output_type -> cbench.v1.EvaluateResponse
-	15,  // 102: cbench.v1.Bench.WatchRun:output_type -> cbench.v1.WatchRunResponse
-	26,  // 103: cbench.v1.Bench.GetRun:output_type -> cbench.v1.GetRunResponse
-	28,  // 104: cbench.v1.Bench.ListRuns:output_type -> cbench.v1.ListRunsResponse
-	30,  // 105: cbench.v1.Bench.ListRows:output_type -> cbench.v1.ListRowsResponse
-	32,  // 106: cbench.v1.Bench.CancelRun:output_type -> cbench.v1.CancelRunResponse
-	34,  // 107: cbench.v1.Bench.ResumeRun:output_type -> cbench.v1.ResumeRunResponse
-	36,  // 108: cbench.v1.Bench.DeleteRun:output_type -> cbench.v1.DeleteRunResponse
-	38,  // 109: cbench.v1.Bench.Rescore:output_type -> cbench.v1.RescoreResponse
-	40,  // 110: cbench.v1.Bench.UploadExamples:output_type -> cbench.v1.UploadExamplesResponse
-	42,  // 111: cbench.v1.Bench.ListComponents:output_type -> cbench.v1.ListComponentsResponse
-	101, // [101:112] is the sub-list for method output_type
-	90,  // [90:101] is the sub-list for method input_type
-	90,  // [90:90] is the sub-list for extension type_name
-	90,  // [90:90] is the sub-list for extension extendee
-	0,   // [0:90] is the sub-list for field type_name
+	60,  // 10: cbench.v1.RunSpec.options:type_name -> cbench.v1.RunSpec.OptionsEntry
+	7,   // 11: cbench.v1.SystemRef.proxy:type_name -> cbench.v1.ModelRef
+	61,  // 12: cbench.v1.SystemRef.options:type_name -> cbench.v1.SystemRef.OptionsEntry
+	6,   // 13: cbench.v1.SystemRef.tls:type_name -> cbench.v1.TlsOptions
+	1,   // 14: cbench.v1.SystemRef.role:type_name -> cbench.v1.SystemRole
+	62,  // 15: cbench.v1.ModelRef.options:type_name -> cbench.v1.ModelRef.OptionsEntry
+	8,   // 16: cbench.v1.ModelRef.price:type_name -> cbench.v1.Price
+	78,  // 17: cbench.v1.ModelRef.timeout:type_name -> google.protobuf.Duration
+	63,  // 18: cbench.v1.EvaluatorRef.options:type_name -> cbench.v1.EvaluatorRef.OptionsEntry
+	64,  // 19: cbench.v1.MetricRef.options:type_name -> cbench.v1.MetricRef.OptionsEntry
+	65,  // 20: cbench.v1.DatasetRef.where:type_name -> cbench.v1.DatasetRef.WhereEntry
+	66,  // 21: cbench.v1.DatasetRef.mapping:type_name -> cbench.v1.DatasetRef.MappingEntry
+	3,   // 22: cbench.v1.EvaluateRequest.spec:type_name -> cbench.v1.RunSpec
+	16,  // 23: cbench.v1.EvaluateResponse.events:type_name -> cbench.v1.RunEvent
+	16,  // 24: cbench.v1.WatchRunResponse.events:type_name -> cbench.v1.RunEvent
+	79,  // 25: cbench.v1.RunEvent.create_time:type_name -> google.protobuf.Timestamp
+	20,  // 26: cbench.v1.RunEvent.accepted:type_name -> cbench.v1.Run
+	23,  // 27: cbench.v1.RunEvent.row:type_name -> cbench.v1.EvalRow
+	18,  // 28: cbench.v1.RunEvent.progress:type_name -> cbench.v1.Progress
+	20,  // 29: cbench.v1.RunEvent.finished:type_name -> cbench.v1.Run
+	17,  // 30: cbench.v1.RunEvent.state_change:type_name -> cbench.v1.StateChange
+	2,   // 31: cbench.v1.StateChange.state:type_name -> cbench.v1.RunState
+	19,  // 32: cbench.v1.Progress.systems:type_name -> cbench.v1.SystemProgress
+	3,   // 33: cbench.v1.Run.spec:type_name -> cbench.v1.RunSpec
+	2,   // 34: cbench.v1.Run.state:type_name -> cbench.v1.RunState
+	79,  // 35: cbench.v1.Run.create_time:type_name -> google.protobuf.Timestamp
+	79,  // 36: cbench.v1.Run.end_time:type_name -> google.protobuf.Timestamp
+	18,  // 37: cbench.v1.Run.progress:type_name -> cbench.v1.Progress
+	22,  // 38: cbench.v1.Run.summaries:type_name -> cbench.v1.SystemSummary
+	80,  // 39: cbench.v1.Run.failure:type_name -> cbench.v1.Failure
+	67,  // 40: cbench.v1.Run.config:type_name -> cbench.v1.Run.ConfigEntry
+	21,  // 41: cbench.v1.Run.notes:type_name -> cbench.v1.RunNote
+	68,  // 42: cbench.v1.SystemSummary.metrics:type_name -> cbench.v1.SystemSummary.MetricsEntry
+	78,  // 43: cbench.v1.SystemSummary.elapsed:type_name -> google.protobuf.Duration
+	81,  // 44: cbench.v1.EvalRow.example_id:type_name -> cbench.v1.ExampleId
+	69,  // 45: cbench.v1.EvalRow.scores:type_name -> cbench.v1.EvalRow.ScoresEntry
+	78,  // 46: cbench.v1.EvalRow.latency:type_name -> google.protobuf.Duration
+	82,  // 47: cbench.v1.EvalRow.usage:type_name -> cbench.v1.Usage
+	80,  // 48: cbench.v1.EvalRow.failure:type_name -> cbench.v1.Failure
+	70,  // 49: cbench.v1.EvalRow.metadata:type_name -> cbench.v1.EvalRow.MetadataEntry
+	71,  // 50: cbench.v1.EvalRow.processed:type_name -> cbench.v1.EvalRow.ProcessedEntry
+	78,  // 51: cbench.v1.EvalRow.queue_time:type_name -> google.protobuf.Duration
+	78,  // 52: cbench.v1.EvalRow.scoring_time:type_name -> google.protobuf.Duration
+	24,  // 53: cbench.v1.EvalRow.evaluator_notes:type_name -> cbench.v1.EvaluatorNote
+	83,  // 54: cbench.v1.EvalRow.original:type_name -> cbench.v1.Example
+	78,  // 55: cbench.v1.EvalRow.reader_time:type_name -> google.protobuf.Duration
+	82,  // 56: cbench.v1.EvalRow.reader_usage:type_name -> cbench.v1.Usage
+	78,  // 57: cbench.v1.EvalRow.ingest_time:type_name -> google.protobuf.Duration
+	78,  // 58: cbench.v1.EvalRow.handler_time:type_name -> google.protobuf.Duration
+	72,  // 59: cbench.v1.EvalRow.cost_usd:type_name -> cbench.v1.EvalRow.CostUsdEntry
+	73,  // 60: cbench.v1.EvalRow.groups:type_name -> cbench.v1.EvalRow.GroupsEntry
+	74,  // 61: cbench.v1.EvaluatorNote.details:type_name -> cbench.v1.EvaluatorNote.DetailsEntry
+	80,  // 62: cbench.v1.EvaluatorNote.failure:type_name -> cbench.v1.Failure
+	20,  // 63: cbench.v1.GetRunResponse.run:type_name -> cbench.v1.Run
+	2,   // 64: cbench.v1.ListRunsRequest.states:type_name -> cbench.v1.RunState
+	75,  // 65: cbench.v1.ListRunsRequest.labels:type_name -> cbench.v1.ListRunsRequest.LabelsEntry
+	20,  // 66: cbench.v1.ListRunsResponse.runs:type_name -> cbench.v1.Run
+	23,  // 67: cbench.v1.ListRowsResponse.rows:type_name -> cbench.v1.EvalRow
+	20,  // 68: cbench.v1.CancelRunResponse.run:type_name -> cbench.v1.Run
+	20,  // 69: cbench.v1.ResumeRunResponse.run:type_name -> cbench.v1.Run
+	20,  // 70: cbench.v1.ExplainWaitResponse.run:type_name -> cbench.v1.Run
+	9,   // 71: cbench.v1.RescoreRequest.evaluators:type_name -> cbench.v1.EvaluatorRef
+	76,  // 72: cbench.v1.RescoreRequest.labels:type_name -> cbench.v1.RescoreRequest.LabelsEntry
+	20,  // 73: cbench.v1.RescoreResponse.run:type_name -> cbench.v1.Run
+	84,  // 74: cbench.v1.CompareResponse.comparison:type_name -> cbench.v1.Comparison
+	85,  // 75: cbench.v1.GateResponse.checks:type_name -> cbench.v1.PolicyCheck
+	20,  // 76: cbench.v1.ImportResponse.run:type_name -> cbench.v1.Run
+	83,  // 77: cbench.v1.UploadExamplesRequest.examples:type_name -> cbench.v1.Example
+	55,  // 78: cbench.v1.ListComponentsResponse.datasets:type_name -> cbench.v1.DatasetInfo
+	86,  // 79: cbench.v1.ListComponentsResponse.evaluators:type_name -> cbench.v1.EvaluatorInfo
+	58,  // 80: cbench.v1.ListComponentsResponse.metrics:type_name -> cbench.v1.MetricInfo
+	87,  // 81: cbench.v1.ListComponentsResponse.systems:type_name -> cbench.v1.SystemInfo
+	87,  // 82: cbench.v1.ListComponentsResponse.memory_systems:type_name -> cbench.v1.SystemInfo
+	56,  // 83: cbench.v1.DatasetInfo.protocols:type_name -> cbench.v1.DatasetProtocol
+	9,   // 84: cbench.v1.DatasetProtocol.evaluators:type_name -> cbench.v1.EvaluatorRef
+	77,  // 85: cbench.v1.DatasetProtocol.axes:type_name -> cbench.v1.DatasetProtocol.AxesEntry
+	88,  // 86: cbench.v1.RunSpec.OptionsEntry.value:type_name -> cbench.v1.Value
+	88,  // 87: cbench.v1.SystemRef.OptionsEntry.value:type_name -> cbench.v1.Value
+	88,  // 88: cbench.v1.ModelRef.OptionsEntry.value:type_name -> cbench.v1.Value
+	88,  // 89: cbench.v1.EvaluatorRef.OptionsEntry.value:type_name -> cbench.v1.Value
+	88,  // 90: cbench.v1.MetricRef.OptionsEntry.value:type_name -> cbench.v1.Value
+	88,  // 91: cbench.v1.Run.ConfigEntry.value:type_name -> cbench.v1.Value
+	88,  // 92: cbench.v1.EvalRow.MetadataEntry.value:type_name -> cbench.v1.Value
+	88,  // 93: cbench.v1.EvalRow.ProcessedEntry.value:type_name -> cbench.v1.Value
+	88,  // 94: cbench.v1.EvaluatorNote.DetailsEntry.value:type_name -> cbench.v1.Value
+	57,  // 95: cbench.v1.DatasetProtocol.AxesEntry.value:type_name -> cbench.v1.ProtocolAxis
+	12,  // 96: cbench.v1.Bench.Evaluate:input_type -> cbench.v1.EvaluateRequest
+	14,  // 97: cbench.v1.Bench.WatchRun:input_type -> cbench.v1.WatchRunRequest
+	25,  // 98: cbench.v1.Bench.GetRun:input_type -> cbench.v1.GetRunRequest
+	27,  // 99: cbench.v1.Bench.ListRuns:input_type -> cbench.v1.ListRunsRequest
+	29,  // 100: cbench.v1.Bench.ListRows:input_type -> cbench.v1.ListRowsRequest
+	31,  // 101: cbench.v1.Bench.CancelRun:input_type -> cbench.v1.CancelRunRequest
+	33,  // 102: cbench.v1.Bench.ResumeRun:input_type -> cbench.v1.ResumeRunRequest
+	35,  // 103: cbench.v1.Bench.ExplainWait:input_type -> cbench.v1.ExplainWaitRequest
+	37,  // 104: cbench.v1.Bench.DeleteRun:input_type -> cbench.v1.DeleteRunRequest
+	39,  // 105: cbench.v1.Bench.Rescore:input_type -> cbench.v1.RescoreRequest
+	41,  // 106: cbench.v1.Bench.Compare:input_type -> cbench.v1.CompareRequest
+	43,  // 107: cbench.v1.Bench.Gate:input_type -> cbench.v1.GateRequest
+	45,  // 108: cbench.v1.Bench.Report:input_type -> cbench.v1.ReportRequest
+	47,  // 109: cbench.v1.Bench.Export:input_type -> cbench.v1.ExportRequest
+	49,  // 110: cbench.v1.Bench.Import:input_type -> cbench.v1.ImportRequest
+	51,  // 111: cbench.v1.Bench.UploadExamples:input_type -> cbench.v1.UploadExamplesRequest
+	53,  // 112: cbench.v1.Bench.ListComponents:input_type -> cbench.v1.ListComponentsRequest
+	13,  // 113: cbench.v1.Bench.Evaluate:output_type -> cbench.v1.EvaluateResponse
+	15,  // 114: cbench.v1.Bench.WatchRun:output_type -> cbench.v1.WatchRunResponse
+	26,  // 115: cbench.v1.Bench.GetRun:output_type -> cbench.v1.GetRunResponse
+	28,  // 116: cbench.v1.Bench.ListRuns:output_type -> cbench.v1.ListRunsResponse
+	30,  // 117: cbench.v1.Bench.ListRows:output_type -> cbench.v1.ListRowsResponse
+	32,  // 118: cbench.v1.Bench.CancelRun:output_type -> cbench.v1.CancelRunResponse
+	34,  // 119: cbench.v1.Bench.ResumeRun:output_type -> cbench.v1.ResumeRunResponse
+	36,  // 120: cbench.v1.Bench.ExplainWait:output_type -> cbench.v1.ExplainWaitResponse
+	38,  // 121: cbench.v1.Bench.DeleteRun:output_type -> cbench.v1.DeleteRunResponse
+	40,  // 122: cbench.v1.Bench.Rescore:output_type -> cbench.v1.RescoreResponse
+	42,  // 123: cbench.v1.Bench.Compare:output_type -> cbench.v1.CompareResponse
+	44,  // 124: cbench.v1.Bench.Gate:output_type -> cbench.v1.GateResponse
+	46,  // 125: cbench.v1.Bench.Report:output_type -> cbench.v1.ReportResponse
+	48,  // 126: cbench.v1.Bench.Export:output_type -> cbench.v1.ExportResponse
+	50,  // 127: cbench.v1.Bench.Import:output_type -> cbench.v1.ImportResponse
+	52,  // 128: cbench.v1.Bench.UploadExamples:output_type -> cbench.v1.UploadExamplesResponse
+	54,  // 129: cbench.v1.Bench.ListComponents:output_type -> cbench.v1.ListComponentsResponse
+	113, // [113:130] is the sub-list for method output_type
+	96,  // [96:113] is the sub-list for method input_type
+	96,  // [96:96] is the sub-list for extension type_name
+	96,  // [96:96] is the sub-list for extension extendee
+	0,   // [0:96] is the sub-list for field type_name
 }
 
 func init() { file_cbench_v1_bench_proto_init() }
@@ -4905,6 +5834,7 @@ func file_cbench_v1_bench_proto_init() {
 	if File_cbench_v1_bench_proto != nil {
 		return
 	}
+	file_cbench_v1_comparison_proto_init()
 	file_cbench_v1_evaluator_proto_init()
 	file_cbench_v1_example_proto_init()
 	file_cbench_v1_failure_proto_init()
@@ -4935,15 +5865,17 @@ func file_cbench_v1_bench_proto_init() {
 	file_cbench_v1_bench_proto_msgTypes[15].OneofWrappers = []any{}
 	file_cbench_v1_bench_proto_msgTypes[16].OneofWrappers = []any{}
 	file_cbench_v1_bench_proto_msgTypes[20].OneofWrappers = []any{}
-	file_cbench_v1_bench_proto_msgTypes[40].OneofWrappers = []any{}
-	file_cbench_v1_bench_proto_msgTypes[41].OneofWrappers = []any{}
+	file_cbench_v1_bench_proto_msgTypes[30].OneofWrappers = []any{}
+	file_cbench_v1_bench_proto_msgTypes[38].OneofWrappers = []any{}
+	file_cbench_v1_bench_proto_msgTypes[52].OneofWrappers = []any{}
+	file_cbench_v1_bench_proto_msgTypes[53].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cbench_v1_bench_proto_rawDesc), len(file_cbench_v1_bench_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   62,
+			NumMessages:   75,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

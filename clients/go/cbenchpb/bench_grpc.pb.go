@@ -26,8 +26,14 @@ const (
 	Bench_ListRows_FullMethodName       = "/cbench.v1.Bench/ListRows"
 	Bench_CancelRun_FullMethodName      = "/cbench.v1.Bench/CancelRun"
 	Bench_ResumeRun_FullMethodName      = "/cbench.v1.Bench/ResumeRun"
+	Bench_ExplainWait_FullMethodName    = "/cbench.v1.Bench/ExplainWait"
 	Bench_DeleteRun_FullMethodName      = "/cbench.v1.Bench/DeleteRun"
 	Bench_Rescore_FullMethodName        = "/cbench.v1.Bench/Rescore"
+	Bench_Compare_FullMethodName        = "/cbench.v1.Bench/Compare"
+	Bench_Gate_FullMethodName           = "/cbench.v1.Bench/Gate"
+	Bench_Report_FullMethodName         = "/cbench.v1.Bench/Report"
+	Bench_Export_FullMethodName         = "/cbench.v1.Bench/Export"
+	Bench_Import_FullMethodName         = "/cbench.v1.Bench/Import"
 	Bench_UploadExamples_FullMethodName = "/cbench.v1.Bench/UploadExamples"
 	Bench_ListComponents_FullMethodName = "/cbench.v1.Bench/ListComponents"
 )
@@ -37,6 +43,15 @@ const (
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
 // The daemon: runs evaluations and stores them.
+//
+// An error is a status whose details hold a `google.rpc.ErrorInfo` with the
+// stable reason (domain `cbench`), and, where a field of the request is to
+// blame, a `google.rpc.BadRequest` with its path, such as
+// `spec.systems[1].options.ratio`. The reason is in the trailing metadata
+// `cbench-reason`, too.
+//
+// A run is named by its id, by a prefix that only one id has, or by `last`,
+// in `Compare`, `Gate`, `Report` and `Export`.
 type BenchClient interface {
 	// Starts a run and follows it to its end.
 	//
@@ -68,12 +83,38 @@ type BenchClient interface {
 	// Returns FAILED_PRECONDITION for a run that succeeded; resuming one that is
 	// already in progress changes nothing.
 	ResumeRun(ctx context.Context, in *ResumeRunRequest, opts ...grpc.CallOption) (*ResumeRunResponse, error)
+	// Says why a system of a run in progress is away, for a client that started
+	// the system: how the process ended, and its last words. A run that waits
+	// keeps it as what it waits for, and as a note.
+	ExplainWait(ctx context.Context, in *ExplainWaitRequest, opts ...grpc.CallOption) (*ExplainWaitResponse, error)
 	// Deletes a finished run with its rows and examples. Deleting a run that
 	// does not exist succeeds. Returns FAILED_PRECONDITION while it is running.
 	DeleteRun(ctx context.Context, in *DeleteRunRequest, opts ...grpc.CallOption) (*DeleteRunResponse, error)
 	// Rescores the stored outputs of a finished run as a new run, without calling
 	// any system.
 	Rescore(ctx context.Context, in *RescoreRequest, opts ...grpc.CallOption) (*RescoreResponse, error)
+	// Compares systems of one or two runs, example by example.
+	//
+	// Returns INVALID_ARGUMENT where there is no pair, or no example that a pair
+	// shares.
+	Compare(ctx context.Context, in *CompareRequest, opts ...grpc.CallOption) (*CompareResponse, error)
+	// Checks a system of a run against policies.
+	//
+	// Returns INVALID_ARGUMENT for a policy that cannot be read, and for a run of
+	// several systems without `system`.
+	Gate(ctx context.Context, in *GateRequest, opts ...grpc.CallOption) (*GateResponse, error)
+	// Renders a run as one HTML page that needs no network.
+	Report(ctx context.Context, in *ReportRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ReportResponse], error)
+	// Writes a run in a format for other programs, or as a whole for `Import`.
+	//
+	// Returns NOT_FOUND for an unknown format.
+	Export(ctx context.Context, in *ExportRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ExportResponse], error)
+	// Stores a run that `Export` wrote in the format `run`, of this daemon or of
+	// another. A run that is stored already is not stored again.
+	//
+	// Returns ALREADY_EXISTS if another run has its id, and INVALID_ARGUMENT if
+	// what was sent is not a whole run.
+	Import(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[ImportRequest, ImportResponse], error)
 	// Stores examples under their digest, for `DatasetRef.upload`.
 	UploadExamples(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[UploadExamplesRequest, UploadExamplesResponse], error)
 	// Lists what a run may name: datasets, evaluators, metrics and systems.
@@ -176,6 +217,16 @@ func (c *benchClient) ResumeRun(ctx context.Context, in *ResumeRunRequest, opts 
 	return out, nil
 }
 
+func (c *benchClient) ExplainWait(ctx context.Context, in *ExplainWaitRequest, opts ...grpc.CallOption) (*ExplainWaitResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ExplainWaitResponse)
+	err := c.cc.Invoke(ctx, Bench_ExplainWait_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *benchClient) DeleteRun(ctx context.Context, in *DeleteRunRequest, opts ...grpc.CallOption) (*DeleteRunResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(DeleteRunResponse)
@@ -196,9 +247,80 @@ func (c *benchClient) Rescore(ctx context.Context, in *RescoreRequest, opts ...g
 	return out, nil
 }
 
+func (c *benchClient) Compare(ctx context.Context, in *CompareRequest, opts ...grpc.CallOption) (*CompareResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CompareResponse)
+	err := c.cc.Invoke(ctx, Bench_Compare_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *benchClient) Gate(ctx context.Context, in *GateRequest, opts ...grpc.CallOption) (*GateResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GateResponse)
+	err := c.cc.Invoke(ctx, Bench_Gate_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *benchClient) Report(ctx context.Context, in *ReportRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ReportResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Bench_ServiceDesc.Streams[2], Bench_Report_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[ReportRequest, ReportResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Bench_ReportClient = grpc.ServerStreamingClient[ReportResponse]
+
+func (c *benchClient) Export(ctx context.Context, in *ExportRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ExportResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Bench_ServiceDesc.Streams[3], Bench_Export_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[ExportRequest, ExportResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Bench_ExportClient = grpc.ServerStreamingClient[ExportResponse]
+
+func (c *benchClient) Import(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[ImportRequest, ImportResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Bench_ServiceDesc.Streams[4], Bench_Import_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[ImportRequest, ImportResponse]{ClientStream: stream}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Bench_ImportClient = grpc.ClientStreamingClient[ImportRequest, ImportResponse]
+
 func (c *benchClient) UploadExamples(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[UploadExamplesRequest, UploadExamplesResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Bench_ServiceDesc.Streams[2], Bench_UploadExamples_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Bench_ServiceDesc.Streams[5], Bench_UploadExamples_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -224,6 +346,15 @@ func (c *benchClient) ListComponents(ctx context.Context, in *ListComponentsRequ
 // for forward compatibility.
 //
 // The daemon: runs evaluations and stores them.
+//
+// An error is a status whose details hold a `google.rpc.ErrorInfo` with the
+// stable reason (domain `cbench`), and, where a field of the request is to
+// blame, a `google.rpc.BadRequest` with its path, such as
+// `spec.systems[1].options.ratio`. The reason is in the trailing metadata
+// `cbench-reason`, too.
+//
+// A run is named by its id, by a prefix that only one id has, or by `last`,
+// in `Compare`, `Gate`, `Report` and `Export`.
 type BenchServer interface {
 	// Starts a run and follows it to its end.
 	//
@@ -255,12 +386,38 @@ type BenchServer interface {
 	// Returns FAILED_PRECONDITION for a run that succeeded; resuming one that is
 	// already in progress changes nothing.
 	ResumeRun(context.Context, *ResumeRunRequest) (*ResumeRunResponse, error)
+	// Says why a system of a run in progress is away, for a client that started
+	// the system: how the process ended, and its last words. A run that waits
+	// keeps it as what it waits for, and as a note.
+	ExplainWait(context.Context, *ExplainWaitRequest) (*ExplainWaitResponse, error)
 	// Deletes a finished run with its rows and examples. Deleting a run that
 	// does not exist succeeds. Returns FAILED_PRECONDITION while it is running.
 	DeleteRun(context.Context, *DeleteRunRequest) (*DeleteRunResponse, error)
 	// Rescores the stored outputs of a finished run as a new run, without calling
 	// any system.
 	Rescore(context.Context, *RescoreRequest) (*RescoreResponse, error)
+	// Compares systems of one or two runs, example by example.
+	//
+	// Returns INVALID_ARGUMENT where there is no pair, or no example that a pair
+	// shares.
+	Compare(context.Context, *CompareRequest) (*CompareResponse, error)
+	// Checks a system of a run against policies.
+	//
+	// Returns INVALID_ARGUMENT for a policy that cannot be read, and for a run of
+	// several systems without `system`.
+	Gate(context.Context, *GateRequest) (*GateResponse, error)
+	// Renders a run as one HTML page that needs no network.
+	Report(*ReportRequest, grpc.ServerStreamingServer[ReportResponse]) error
+	// Writes a run in a format for other programs, or as a whole for `Import`.
+	//
+	// Returns NOT_FOUND for an unknown format.
+	Export(*ExportRequest, grpc.ServerStreamingServer[ExportResponse]) error
+	// Stores a run that `Export` wrote in the format `run`, of this daemon or of
+	// another. A run that is stored already is not stored again.
+	//
+	// Returns ALREADY_EXISTS if another run has its id, and INVALID_ARGUMENT if
+	// what was sent is not a whole run.
+	Import(grpc.ClientStreamingServer[ImportRequest, ImportResponse]) error
 	// Stores examples under their digest, for `DatasetRef.upload`.
 	UploadExamples(grpc.ClientStreamingServer[UploadExamplesRequest, UploadExamplesResponse]) error
 	// Lists what a run may name: datasets, evaluators, metrics and systems.
@@ -296,11 +453,29 @@ func (UnimplementedBenchServer) CancelRun(context.Context, *CancelRunRequest) (*
 func (UnimplementedBenchServer) ResumeRun(context.Context, *ResumeRunRequest) (*ResumeRunResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ResumeRun not implemented")
 }
+func (UnimplementedBenchServer) ExplainWait(context.Context, *ExplainWaitRequest) (*ExplainWaitResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ExplainWait not implemented")
+}
 func (UnimplementedBenchServer) DeleteRun(context.Context, *DeleteRunRequest) (*DeleteRunResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DeleteRun not implemented")
 }
 func (UnimplementedBenchServer) Rescore(context.Context, *RescoreRequest) (*RescoreResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Rescore not implemented")
+}
+func (UnimplementedBenchServer) Compare(context.Context, *CompareRequest) (*CompareResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Compare not implemented")
+}
+func (UnimplementedBenchServer) Gate(context.Context, *GateRequest) (*GateResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Gate not implemented")
+}
+func (UnimplementedBenchServer) Report(*ReportRequest, grpc.ServerStreamingServer[ReportResponse]) error {
+	return status.Error(codes.Unimplemented, "method Report not implemented")
+}
+func (UnimplementedBenchServer) Export(*ExportRequest, grpc.ServerStreamingServer[ExportResponse]) error {
+	return status.Error(codes.Unimplemented, "method Export not implemented")
+}
+func (UnimplementedBenchServer) Import(grpc.ClientStreamingServer[ImportRequest, ImportResponse]) error {
+	return status.Error(codes.Unimplemented, "method Import not implemented")
 }
 func (UnimplementedBenchServer) UploadExamples(grpc.ClientStreamingServer[UploadExamplesRequest, UploadExamplesResponse]) error {
 	return status.Error(codes.Unimplemented, "method UploadExamples not implemented")
@@ -441,6 +616,24 @@ func _Bench_ResumeRun_Handler(srv interface{}, ctx context.Context, dec func(int
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Bench_ExplainWait_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ExplainWaitRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BenchServer).ExplainWait(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Bench_ExplainWait_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BenchServer).ExplainWait(ctx, req.(*ExplainWaitRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Bench_DeleteRun_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(DeleteRunRequest)
 	if err := dec(in); err != nil {
@@ -476,6 +669,71 @@ func _Bench_Rescore_Handler(srv interface{}, ctx context.Context, dec func(inter
 	}
 	return interceptor(ctx, in, info, handler)
 }
+
+func _Bench_Compare_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CompareRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BenchServer).Compare(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Bench_Compare_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BenchServer).Compare(ctx, req.(*CompareRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Bench_Gate_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GateRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BenchServer).Gate(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Bench_Gate_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BenchServer).Gate(ctx, req.(*GateRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Bench_Report_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(ReportRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(BenchServer).Report(m, &grpc.GenericServerStream[ReportRequest, ReportResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Bench_ReportServer = grpc.ServerStreamingServer[ReportResponse]
+
+func _Bench_Export_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(ExportRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(BenchServer).Export(m, &grpc.GenericServerStream[ExportRequest, ExportResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Bench_ExportServer = grpc.ServerStreamingServer[ExportResponse]
+
+func _Bench_Import_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(BenchServer).Import(&grpc.GenericServerStream[ImportRequest, ImportResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Bench_ImportServer = grpc.ClientStreamingServer[ImportRequest, ImportResponse]
 
 func _Bench_UploadExamples_Handler(srv interface{}, stream grpc.ServerStream) error {
 	return srv.(BenchServer).UploadExamples(&grpc.GenericServerStream[UploadExamplesRequest, UploadExamplesResponse]{ServerStream: stream})
@@ -530,12 +788,24 @@ var Bench_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _Bench_ResumeRun_Handler,
 		},
 		{
+			MethodName: "ExplainWait",
+			Handler:    _Bench_ExplainWait_Handler,
+		},
+		{
 			MethodName: "DeleteRun",
 			Handler:    _Bench_DeleteRun_Handler,
 		},
 		{
 			MethodName: "Rescore",
 			Handler:    _Bench_Rescore_Handler,
+		},
+		{
+			MethodName: "Compare",
+			Handler:    _Bench_Compare_Handler,
+		},
+		{
+			MethodName: "Gate",
+			Handler:    _Bench_Gate_Handler,
 		},
 		{
 			MethodName: "ListComponents",
@@ -552,6 +822,21 @@ var Bench_ServiceDesc = grpc.ServiceDesc{
 			StreamName:    "WatchRun",
 			Handler:       _Bench_WatchRun_Handler,
 			ServerStreams: true,
+		},
+		{
+			StreamName:    "Report",
+			Handler:       _Bench_Report_Handler,
+			ServerStreams: true,
+		},
+		{
+			StreamName:    "Export",
+			Handler:       _Bench_Export_Handler,
+			ServerStreams: true,
+		},
+		{
+			StreamName:    "Import",
+			Handler:       _Bench_Import_Handler,
+			ClientStreams: true,
 		},
 		{
 			StreamName:    "UploadExamples",

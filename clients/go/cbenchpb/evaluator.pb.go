@@ -22,6 +22,59 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// Which values of a score are better.
+type ScoreDirection int32
+
+const (
+	// Not stated. See `ScoreInfo.direction`.
+	ScoreDirection_SCORE_DIRECTION_UNSPECIFIED ScoreDirection = 0
+	// Larger values are better.
+	ScoreDirection_SCORE_DIRECTION_HIGHER_IS_BETTER ScoreDirection = 1
+	// Smaller values are better.
+	ScoreDirection_SCORE_DIRECTION_LOWER_IS_BETTER ScoreDirection = 2
+)
+
+// Enum value maps for ScoreDirection.
+var (
+	ScoreDirection_name = map[int32]string{
+		0: "SCORE_DIRECTION_UNSPECIFIED",
+		1: "SCORE_DIRECTION_HIGHER_IS_BETTER",
+		2: "SCORE_DIRECTION_LOWER_IS_BETTER",
+	}
+	ScoreDirection_value = map[string]int32{
+		"SCORE_DIRECTION_UNSPECIFIED":      0,
+		"SCORE_DIRECTION_HIGHER_IS_BETTER": 1,
+		"SCORE_DIRECTION_LOWER_IS_BETTER":  2,
+	}
+)
+
+func (x ScoreDirection) Enum() *ScoreDirection {
+	p := new(ScoreDirection)
+	*p = x
+	return p
+}
+
+func (x ScoreDirection) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ScoreDirection) Descriptor() protoreflect.EnumDescriptor {
+	return file_cbench_v1_evaluator_proto_enumTypes[0].Descriptor()
+}
+
+func (ScoreDirection) Type() protoreflect.EnumType {
+	return &file_cbench_v1_evaluator_proto_enumTypes[0]
+}
+
+func (x ScoreDirection) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ScoreDirection.Descriptor instead.
+func (ScoreDirection) EnumDescriptor() ([]byte, []int) {
+	return file_cbench_v1_evaluator_proto_rawDescGZIP(), []int{0}
+}
+
 // A request to describe.
 type EvaluatorDescribeRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -131,9 +184,12 @@ type EvaluatorInfo struct {
 	MaxConcurrency *int32 `protobuf:"varint,6,opt,name=max_concurrency,json=maxConcurrency,proto3,oneof" json:"max_concurrency,omitempty"`
 	// Where the daemon found it: `builtin`, `attached`, or a target. Empty in
 	// what an evaluator says of itself.
-	Location      string `protobuf:"bytes,7,opt,name=location,proto3" json:"location,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Location string `protobuf:"bytes,7,opt,name=location,proto3" json:"location,omitempty"`
+	// The options it takes. Unset means that it does not say: it gets whatever
+	// the run has, unchecked.
+	DeclaredOptions *DeclaredOptions `protobuf:"bytes,8,opt,name=declared_options,json=declaredOptions,proto3" json:"declared_options,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *EvaluatorInfo) Reset() {
@@ -215,6 +271,13 @@ func (x *EvaluatorInfo) GetLocation() string {
 	return ""
 }
 
+func (x *EvaluatorInfo) GetDeclaredOptions() *DeclaredOptions {
+	if x != nil {
+		return x.DeclaredOptions
+	}
+	return nil
+}
+
 // One kind of score.
 type ScoreInfo struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -222,12 +285,17 @@ type ScoreInfo struct {
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// What a reader should make of it, in one sentence.
 	Description string `protobuf:"bytes,2,opt,name=description,proto3" json:"description,omitempty"`
-	// Whether a larger value is better.
+	// Whether a larger value is better. Read only where `direction` is
+	// unspecified and an SDK of this project serves, which always sets it.
 	HigherIsBetter bool `protobuf:"varint,3,opt,name=higher_is_better,json=higherIsBetter,proto3" json:"higher_is_better,omitempty"`
 	// What a row counts whose system failed. Without it that is 0 where larger
 	// is better and all values lie between 0 and 1; any other score has no mean
 	// over rows of which some failed.
-	Worst         *float64 `protobuf:"fixed64,4,opt,name=worst,proto3,oneof" json:"worst,omitempty"`
+	Worst *float64 `protobuf:"fixed64,4,opt,name=worst,proto3,oneof" json:"worst,omitempty"`
+	// Which values are better. Unspecified is refused, unless `sdk` names an SDK
+	// of this project (`cbench-go/0.1.0`), whose older versions set
+	// `higher_is_better` alone.
+	Direction     ScoreDirection `protobuf:"varint,5,opt,name=direction,proto3,enum=cbench.v1.ScoreDirection" json:"direction,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -288,6 +356,13 @@ func (x *ScoreInfo) GetWorst() float64 {
 		return *x.Worst
 	}
 	return 0
+}
+
+func (x *ScoreInfo) GetDirection() ScoreDirection {
+	if x != nil {
+		return x.Direction
+	}
+	return ScoreDirection_SCORE_DIRECTION_UNSPECIFIED
 }
 
 // A pair to score.
@@ -490,7 +565,9 @@ type ScoreCall struct {
 	// The pair.
 	Request *ScoreRequest `protobuf:"bytes,2,opt,name=request,proto3" json:"request,omitempty"`
 	// How long the evaluator has. Unset means no limit.
-	Timeout       *durationpb.Duration `protobuf:"bytes,3,opt,name=timeout,proto3" json:"timeout,omitempty"`
+	Timeout *durationpb.Duration `protobuf:"bytes,3,opt,name=timeout,proto3" json:"timeout,omitempty"`
+	// As in `ProcessCall`.
+	Traceparent   string `protobuf:"bytes,4,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -544,6 +621,13 @@ func (x *ScoreCall) GetTimeout() *durationpb.Duration {
 		return x.Timeout
 	}
 	return nil
+}
+
+func (x *ScoreCall) GetTraceparent() string {
+	if x != nil {
+		return x.Traceparent
+	}
+	return ""
 }
 
 // Outcomes of streamed scorings, in any order.
@@ -692,13 +776,13 @@ var File_cbench_v1_evaluator_proto protoreflect.FileDescriptor
 
 const file_cbench_v1_evaluator_proto_rawDesc = "" +
 	"\n" +
-	"\x19cbench/v1/evaluator.proto\x12\tcbench.v1\x1a\x17cbench/v1/example.proto\x1a\x17cbench/v1/failure.proto\x1a\x1egoogle/protobuf/duration.proto\"\x1a\n" +
+	"\x19cbench/v1/evaluator.proto\x12\tcbench.v1\x1a\x17cbench/v1/example.proto\x1a\x17cbench/v1/failure.proto\x1a\x16cbench/v1/option.proto\x1a\x1egoogle/protobuf/duration.proto\"\x1a\n" +
 	"\x18EvaluatorDescribeRequest\"g\n" +
 	"\x19EvaluatorDescribeResponse\x128\n" +
 	"\n" +
 	"evaluators\x18\x01 \x03(\v2\x18.cbench.v1.EvaluatorInfoR\n" +
 	"evaluators\x12\x10\n" +
-	"\x03sdk\x18\x02 \x01(\tR\x03sdk\"\x94\x02\n" +
+	"\x03sdk\x18\x02 \x01(\tR\x03sdk\"\xdb\x02\n" +
 	"\rEvaluatorInfo\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12,\n" +
@@ -706,13 +790,15 @@ const file_cbench_v1_evaluator_proto_rawDesc = "" +
 	"\x0frequired_fields\x18\x04 \x03(\tR\x0erequiredFields\x12\x18\n" +
 	"\aversion\x18\x05 \x01(\tR\aversion\x12,\n" +
 	"\x0fmax_concurrency\x18\x06 \x01(\x05H\x00R\x0emaxConcurrency\x88\x01\x01\x12\x1a\n" +
-	"\blocation\x18\a \x01(\tR\blocationB\x12\n" +
-	"\x10_max_concurrency\"\x90\x01\n" +
+	"\blocation\x18\a \x01(\tR\blocation\x12E\n" +
+	"\x10declared_options\x18\b \x01(\v2\x1a.cbench.v1.DeclaredOptionsR\x0fdeclaredOptionsB\x12\n" +
+	"\x10_max_concurrency\"\xc9\x01\n" +
 	"\tScoreInfo\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12(\n" +
 	"\x10higher_is_better\x18\x03 \x01(\bR\x0ehigherIsBetter\x12\x19\n" +
-	"\x05worst\x18\x04 \x01(\x01H\x00R\x05worst\x88\x01\x01B\b\n" +
+	"\x05worst\x18\x04 \x01(\x01H\x00R\x05worst\x88\x01\x01\x127\n" +
+	"\tdirection\x18\x05 \x01(\x0e2\x19.cbench.v1.ScoreDirectionR\tdirectionB\b\n" +
 	"\x06_worst\"\x9c\x02\n" +
 	"\fScoreRequest\x12\x1c\n" +
 	"\tevaluator\x18\x01 \x01(\tR\tevaluator\x12.\n" +
@@ -734,18 +820,23 @@ const file_cbench_v1_evaluator_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\v2\x10.cbench.v1.ValueR\x05value:\x028\x01\"h\n" +
 	"\x12ScoreStreamRequest\x12*\n" +
 	"\x05calls\x18\x01 \x03(\v2\x14.cbench.v1.ScoreCallR\x05calls\x12&\n" +
-	"\x0fcancel_call_ids\x18\x02 \x03(\tR\rcancelCallIds\"\x8c\x01\n" +
+	"\x0fcancel_call_ids\x18\x02 \x03(\tR\rcancelCallIds\"\xae\x01\n" +
 	"\tScoreCall\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x121\n" +
 	"\arequest\x18\x02 \x01(\v2\x17.cbench.v1.ScoreRequestR\arequest\x123\n" +
-	"\atimeout\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\atimeout\"J\n" +
+	"\atimeout\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12 \n" +
+	"\vtraceparent\x18\x04 \x01(\tR\vtraceparent\"J\n" +
 	"\x13ScoreStreamResponse\x123\n" +
 	"\boutcomes\x18\x01 \x03(\v2\x17.cbench.v1.ScoreOutcomeR\boutcomes\"\x99\x01\n" +
 	"\fScoreOutcome\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x126\n" +
 	"\bresponse\x18\x02 \x01(\v2\x18.cbench.v1.ScoreResponseH\x00R\bresponse\x12.\n" +
 	"\afailure\x18\x03 \x01(\v2\x12.cbench.v1.FailureH\x00R\afailureB\b\n" +
-	"\x06result2\xfa\x01\n" +
+	"\x06result*|\n" +
+	"\x0eScoreDirection\x12\x1f\n" +
+	"\x1bSCORE_DIRECTION_UNSPECIFIED\x10\x00\x12$\n" +
+	" SCORE_DIRECTION_HIGHER_IS_BETTER\x10\x01\x12#\n" +
+	"\x1fSCORE_DIRECTION_LOWER_IS_BETTER\x10\x022\xfa\x01\n" +
 	"\tEvaluator\x12Z\n" +
 	"\bDescribe\x12#.cbench.v1.EvaluatorDescribeRequest\x1a$.cbench.v1.EvaluatorDescribeResponse\"\x03\x90\x02\x01\x12?\n" +
 	"\x05Score\x12\x17.cbench.v1.ScoreRequest\x1a\x18.cbench.v1.ScoreResponse\"\x03\x90\x02\x01\x12P\n" +
@@ -765,53 +856,58 @@ func file_cbench_v1_evaluator_proto_rawDescGZIP() []byte {
 	return file_cbench_v1_evaluator_proto_rawDescData
 }
 
+var file_cbench_v1_evaluator_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
 var file_cbench_v1_evaluator_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_cbench_v1_evaluator_proto_goTypes = []any{
-	(*EvaluatorDescribeRequest)(nil),  // 0: cbench.v1.EvaluatorDescribeRequest
-	(*EvaluatorDescribeResponse)(nil), // 1: cbench.v1.EvaluatorDescribeResponse
-	(*EvaluatorInfo)(nil),             // 2: cbench.v1.EvaluatorInfo
-	(*ScoreInfo)(nil),                 // 3: cbench.v1.ScoreInfo
-	(*ScoreRequest)(nil),              // 4: cbench.v1.ScoreRequest
-	(*ScoreResponse)(nil),             // 5: cbench.v1.ScoreResponse
-	(*ScoreStreamRequest)(nil),        // 6: cbench.v1.ScoreStreamRequest
-	(*ScoreCall)(nil),                 // 7: cbench.v1.ScoreCall
-	(*ScoreStreamResponse)(nil),       // 8: cbench.v1.ScoreStreamResponse
-	(*ScoreOutcome)(nil),              // 9: cbench.v1.ScoreOutcome
-	nil,                               // 10: cbench.v1.ScoreRequest.OptionsEntry
-	nil,                               // 11: cbench.v1.ScoreResponse.ScoresEntry
-	nil,                               // 12: cbench.v1.ScoreResponse.DetailsEntry
-	(*Example)(nil),                   // 13: cbench.v1.Example
-	(*durationpb.Duration)(nil),       // 14: google.protobuf.Duration
-	(*Failure)(nil),                   // 15: cbench.v1.Failure
-	(*Value)(nil),                     // 16: cbench.v1.Value
+	(ScoreDirection)(0),               // 0: cbench.v1.ScoreDirection
+	(*EvaluatorDescribeRequest)(nil),  // 1: cbench.v1.EvaluatorDescribeRequest
+	(*EvaluatorDescribeResponse)(nil), // 2: cbench.v1.EvaluatorDescribeResponse
+	(*EvaluatorInfo)(nil),             // 3: cbench.v1.EvaluatorInfo
+	(*ScoreInfo)(nil),                 // 4: cbench.v1.ScoreInfo
+	(*ScoreRequest)(nil),              // 5: cbench.v1.ScoreRequest
+	(*ScoreResponse)(nil),             // 6: cbench.v1.ScoreResponse
+	(*ScoreStreamRequest)(nil),        // 7: cbench.v1.ScoreStreamRequest
+	(*ScoreCall)(nil),                 // 8: cbench.v1.ScoreCall
+	(*ScoreStreamResponse)(nil),       // 9: cbench.v1.ScoreStreamResponse
+	(*ScoreOutcome)(nil),              // 10: cbench.v1.ScoreOutcome
+	nil,                               // 11: cbench.v1.ScoreRequest.OptionsEntry
+	nil,                               // 12: cbench.v1.ScoreResponse.ScoresEntry
+	nil,                               // 13: cbench.v1.ScoreResponse.DetailsEntry
+	(*DeclaredOptions)(nil),           // 14: cbench.v1.DeclaredOptions
+	(*Example)(nil),                   // 15: cbench.v1.Example
+	(*durationpb.Duration)(nil),       // 16: google.protobuf.Duration
+	(*Failure)(nil),                   // 17: cbench.v1.Failure
+	(*Value)(nil),                     // 18: cbench.v1.Value
 }
 var file_cbench_v1_evaluator_proto_depIdxs = []int32{
-	2,  // 0: cbench.v1.EvaluatorDescribeResponse.evaluators:type_name -> cbench.v1.EvaluatorInfo
-	3,  // 1: cbench.v1.EvaluatorInfo.scores:type_name -> cbench.v1.ScoreInfo
-	13, // 2: cbench.v1.ScoreRequest.original:type_name -> cbench.v1.Example
-	13, // 3: cbench.v1.ScoreRequest.processed:type_name -> cbench.v1.Example
-	10, // 4: cbench.v1.ScoreRequest.options:type_name -> cbench.v1.ScoreRequest.OptionsEntry
-	11, // 5: cbench.v1.ScoreResponse.scores:type_name -> cbench.v1.ScoreResponse.ScoresEntry
-	12, // 6: cbench.v1.ScoreResponse.details:type_name -> cbench.v1.ScoreResponse.DetailsEntry
-	7,  // 7: cbench.v1.ScoreStreamRequest.calls:type_name -> cbench.v1.ScoreCall
-	4,  // 8: cbench.v1.ScoreCall.request:type_name -> cbench.v1.ScoreRequest
-	14, // 9: cbench.v1.ScoreCall.timeout:type_name -> google.protobuf.Duration
-	9,  // 10: cbench.v1.ScoreStreamResponse.outcomes:type_name -> cbench.v1.ScoreOutcome
-	5,  // 11: cbench.v1.ScoreOutcome.response:type_name -> cbench.v1.ScoreResponse
-	15, // 12: cbench.v1.ScoreOutcome.failure:type_name -> cbench.v1.Failure
-	16, // 13: cbench.v1.ScoreRequest.OptionsEntry.value:type_name -> cbench.v1.Value
-	16, // 14: cbench.v1.ScoreResponse.DetailsEntry.value:type_name -> cbench.v1.Value
-	0,  // 15: cbench.v1.Evaluator.Describe:input_type -> cbench.v1.EvaluatorDescribeRequest
-	4,  // 16: cbench.v1.Evaluator.Score:input_type -> cbench.v1.ScoreRequest
-	6,  // 17: cbench.v1.Evaluator.ScoreStream:input_type -> cbench.v1.ScoreStreamRequest
-	1,  // 18: cbench.v1.Evaluator.Describe:output_type -> cbench.v1.EvaluatorDescribeResponse
-	5,  // 19: cbench.v1.Evaluator.Score:output_type -> cbench.v1.ScoreResponse
-	8,  // 20: cbench.v1.Evaluator.ScoreStream:output_type -> cbench.v1.ScoreStreamResponse
-	18, // [18:21] is the sub-list for method output_type
-	15, // [15:18] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	3,  // 0: cbench.v1.EvaluatorDescribeResponse.evaluators:type_name -> cbench.v1.EvaluatorInfo
+	4,  // 1: cbench.v1.EvaluatorInfo.scores:type_name -> cbench.v1.ScoreInfo
+	14, // 2: cbench.v1.EvaluatorInfo.declared_options:type_name -> cbench.v1.DeclaredOptions
+	0,  // 3: cbench.v1.ScoreInfo.direction:type_name -> cbench.v1.ScoreDirection
+	15, // 4: cbench.v1.ScoreRequest.original:type_name -> cbench.v1.Example
+	15, // 5: cbench.v1.ScoreRequest.processed:type_name -> cbench.v1.Example
+	11, // 6: cbench.v1.ScoreRequest.options:type_name -> cbench.v1.ScoreRequest.OptionsEntry
+	12, // 7: cbench.v1.ScoreResponse.scores:type_name -> cbench.v1.ScoreResponse.ScoresEntry
+	13, // 8: cbench.v1.ScoreResponse.details:type_name -> cbench.v1.ScoreResponse.DetailsEntry
+	8,  // 9: cbench.v1.ScoreStreamRequest.calls:type_name -> cbench.v1.ScoreCall
+	5,  // 10: cbench.v1.ScoreCall.request:type_name -> cbench.v1.ScoreRequest
+	16, // 11: cbench.v1.ScoreCall.timeout:type_name -> google.protobuf.Duration
+	10, // 12: cbench.v1.ScoreStreamResponse.outcomes:type_name -> cbench.v1.ScoreOutcome
+	6,  // 13: cbench.v1.ScoreOutcome.response:type_name -> cbench.v1.ScoreResponse
+	17, // 14: cbench.v1.ScoreOutcome.failure:type_name -> cbench.v1.Failure
+	18, // 15: cbench.v1.ScoreRequest.OptionsEntry.value:type_name -> cbench.v1.Value
+	18, // 16: cbench.v1.ScoreResponse.DetailsEntry.value:type_name -> cbench.v1.Value
+	1,  // 17: cbench.v1.Evaluator.Describe:input_type -> cbench.v1.EvaluatorDescribeRequest
+	5,  // 18: cbench.v1.Evaluator.Score:input_type -> cbench.v1.ScoreRequest
+	7,  // 19: cbench.v1.Evaluator.ScoreStream:input_type -> cbench.v1.ScoreStreamRequest
+	2,  // 20: cbench.v1.Evaluator.Describe:output_type -> cbench.v1.EvaluatorDescribeResponse
+	6,  // 21: cbench.v1.Evaluator.Score:output_type -> cbench.v1.ScoreResponse
+	9,  // 22: cbench.v1.Evaluator.ScoreStream:output_type -> cbench.v1.ScoreStreamResponse
+	20, // [20:23] is the sub-list for method output_type
+	17, // [17:20] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_cbench_v1_evaluator_proto_init() }
@@ -821,6 +917,7 @@ func file_cbench_v1_evaluator_proto_init() {
 	}
 	file_cbench_v1_example_proto_init()
 	file_cbench_v1_failure_proto_init()
+	file_cbench_v1_option_proto_init()
 	file_cbench_v1_evaluator_proto_msgTypes[2].OneofWrappers = []any{}
 	file_cbench_v1_evaluator_proto_msgTypes[3].OneofWrappers = []any{}
 	file_cbench_v1_evaluator_proto_msgTypes[9].OneofWrappers = []any{
@@ -832,13 +929,14 @@ func file_cbench_v1_evaluator_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cbench_v1_evaluator_proto_rawDesc), len(file_cbench_v1_evaluator_proto_rawDesc)),
-			NumEnums:      0,
+			NumEnums:      1,
 			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
 		GoTypes:           file_cbench_v1_evaluator_proto_goTypes,
 		DependencyIndexes: file_cbench_v1_evaluator_proto_depIdxs,
+		EnumInfos:         file_cbench_v1_evaluator_proto_enumTypes,
 		MessageInfos:      file_cbench_v1_evaluator_proto_msgTypes,
 	}.Build()
 	File_cbench_v1_evaluator_proto = out.File

@@ -306,7 +306,9 @@ type Call struct {
 	//	*Call_Reset_
 	//	*Call_Ingest
 	//	*Call_Query
-	Work          isCall_Work `protobuf_oneof:"work"`
+	Work isCall_Work `protobuf_oneof:"work"`
+	// As in `ProcessCall`.
+	Traceparent   string `protobuf:"bytes,9,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -414,6 +416,13 @@ func (x *Call) GetQuery() *QueryRequest {
 		}
 	}
 	return nil
+}
+
+func (x *Call) GetTraceparent() string {
+	if x != nil {
+		return x.Traceparent
+	}
+	return ""
 }
 
 type isCall_Work interface {
@@ -713,7 +722,7 @@ const file_cbench_v1_gateway_proto_rawDesc = "" +
 	"\x0ememory_systems\x18\x05 \x03(\v2\x15.cbench.v1.SystemInfoR\rmemorySystemsB\x10\n" +
 	"\x0e_max_in_flight\".\n" +
 	"\aWelcome\x12#\n" +
-	"\rattachment_id\x18\x01 \x01(\tR\fattachmentId\"\x9f\x03\n" +
+	"\rattachment_id\x18\x01 \x01(\tR\fattachmentId\"\xc1\x03\n" +
 	"\x04Call\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x123\n" +
 	"\atimeout\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\atimeout\x125\n" +
@@ -722,7 +731,8 @@ const file_cbench_v1_gateway_proto_rawDesc = "" +
 	"\x05score\x18\x05 \x01(\v2\x17.cbench.v1.ScoreRequestH\x00R\x05score\x12/\n" +
 	"\x05reset\x18\x06 \x01(\v2\x17.cbench.v1.ResetRequestH\x00R\x05reset\x122\n" +
 	"\x06ingest\x18\a \x01(\v2\x18.cbench.v1.IngestRequestH\x00R\x06ingest\x12/\n" +
-	"\x05query\x18\b \x01(\v2\x17.cbench.v1.QueryRequestH\x00R\x05queryB\x06\n" +
+	"\x05query\x18\b \x01(\v2\x17.cbench.v1.QueryRequestH\x00R\x05query\x12 \n" +
+	"\vtraceparent\x18\t \x01(\tR\vtraceparentB\x06\n" +
 	"\x04work\"\xa8\x03\n" +
 	"\n" +
 	"CallResult\x12\x17\n" +

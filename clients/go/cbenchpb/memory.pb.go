@@ -216,7 +216,9 @@ type IngestRequest struct {
 	// The turns, in order of time.
 	Turns []*Turn `protobuf:"bytes,3,rep,name=turns,proto3" json:"turns,omitempty"`
 	// The same for every retry of this call, and unique otherwise.
-	CallId        string `protobuf:"bytes,4,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
+	CallId string `protobuf:"bytes,4,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
+	// Settings of this run. Only for a system that declares options.
+	Options       map[string]*Value `protobuf:"bytes,5,rep,name=options,proto3" json:"options,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -277,6 +279,13 @@ func (x *IngestRequest) GetCallId() string {
 		return x.CallId
 	}
 	return ""
+}
+
+func (x *IngestRequest) GetOptions() map[string]*Value {
+	if x != nil {
+		return x.Options
+	}
+	return nil
 }
 
 // What ingesting cost.
@@ -361,7 +370,9 @@ type QueryRequest struct {
 	// unknown.
 	AskedAt string `protobuf:"bytes,6,opt,name=asked_at,json=askedAt,proto3" json:"asked_at,omitempty"`
 	// As in `ProcessRequest`.
-	Instruction   string `protobuf:"bytes,7,opt,name=instruction,proto3" json:"instruction,omitempty"`
+	Instruction string `protobuf:"bytes,7,opt,name=instruction,proto3" json:"instruction,omitempty"`
+	// As in `IngestRequest`.
+	Options       map[string]*Value `protobuf:"bytes,8,rep,name=options,proto3" json:"options,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -443,6 +454,13 @@ func (x *QueryRequest) GetInstruction() string {
 		return x.Instruction
 	}
 	return ""
+}
+
+func (x *QueryRequest) GetOptions() map[string]*Value {
+	if x != nil {
+		return x.Options
+	}
+	return nil
 }
 
 // An answer.
@@ -567,17 +585,21 @@ const file_cbench_v1_memory_proto_rawDesc = "" +
 	"\fResetRequest\x12\x16\n" +
 	"\x06system\x18\x01 \x01(\tR\x06system\x12\x14\n" +
 	"\x05scope\x18\x02 \x01(\tR\x05scope\"\x0f\n" +
-	"\rResetResponse\"}\n" +
+	"\rResetResponse\"\x8c\x02\n" +
 	"\rIngestRequest\x12\x16\n" +
 	"\x06system\x18\x01 \x01(\tR\x06system\x12\x14\n" +
 	"\x05scope\x18\x02 \x01(\tR\x05scope\x12%\n" +
 	"\x05turns\x18\x03 \x03(\v2\x0f.cbench.v1.TurnR\x05turns\x12\x17\n" +
-	"\acall_id\x18\x04 \x01(\tR\x06callId\"\xaf\x01\n" +
+	"\acall_id\x18\x04 \x01(\tR\x06callId\x12?\n" +
+	"\aoptions\x18\x05 \x03(\v2%.cbench.v1.IngestRequest.OptionsEntryR\aoptions\x1aL\n" +
+	"\fOptionsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12&\n" +
+	"\x05value\x18\x02 \x01(\v2\x10.cbench.v1.ValueR\x05value:\x028\x01\"\xaf\x01\n" +
 	"\x0eIngestResponse\x12&\n" +
 	"\x05usage\x18\x01 \x01(\v2\x10.cbench.v1.UsageR\x05usage\x12&\n" +
 	"\fstored_bytes\x18\x02 \x01(\x03H\x00R\vstoredBytes\x88\x01\x01\x12<\n" +
 	"\fhandler_time\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\vhandlerTimeB\x0f\n" +
-	"\r_stored_bytes\"\xd6\x01\n" +
+	"\r_stored_bytes\"\xe4\x02\n" +
 	"\fQueryRequest\x12\x16\n" +
 	"\x06system\x18\x01 \x01(\tR\x06system\x12\x14\n" +
 	"\x05scope\x18\x02 \x01(\tR\x05scope\x12\x1a\n" +
@@ -585,7 +607,11 @@ const file_cbench_v1_memory_proto_rawDesc = "" +
 	"\acall_id\x18\x04 \x01(\tR\x06callId\x12\x1b\n" +
 	"\x06budget\x18\x05 \x01(\x03H\x00R\x06budget\x88\x01\x01\x12\x19\n" +
 	"\basked_at\x18\x06 \x01(\tR\aaskedAt\x12 \n" +
-	"\vinstruction\x18\a \x01(\tR\vinstructionB\t\n" +
+	"\vinstruction\x18\a \x01(\tR\vinstruction\x12>\n" +
+	"\aoptions\x18\b \x03(\v2$.cbench.v1.QueryRequest.OptionsEntryR\aoptions\x1aL\n" +
+	"\fOptionsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12&\n" +
+	"\x05value\x18\x02 \x01(\v2\x10.cbench.v1.ValueR\x05value:\x028\x01B\t\n" +
 	"\a_budget\"\x89\x04\n" +
 	"\rQueryResponse\x12\x1a\n" +
 	"\bresponse\x18\x01 \x01(\tR\bresponse\x12&\n" +
@@ -623,7 +649,7 @@ func file_cbench_v1_memory_proto_rawDescGZIP() []byte {
 	return file_cbench_v1_memory_proto_rawDescData
 }
 
-var file_cbench_v1_memory_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_cbench_v1_memory_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
 var file_cbench_v1_memory_proto_goTypes = []any{
 	(*MemorySystemDescribeRequest)(nil),  // 0: cbench.v1.MemorySystemDescribeRequest
 	(*MemorySystemDescribeResponse)(nil), // 1: cbench.v1.MemorySystemDescribeResponse
@@ -633,36 +659,42 @@ var file_cbench_v1_memory_proto_goTypes = []any{
 	(*IngestResponse)(nil),               // 5: cbench.v1.IngestResponse
 	(*QueryRequest)(nil),                 // 6: cbench.v1.QueryRequest
 	(*QueryResponse)(nil),                // 7: cbench.v1.QueryResponse
-	nil,                                  // 8: cbench.v1.QueryResponse.MetadataEntry
-	(*SystemInfo)(nil),                   // 9: cbench.v1.SystemInfo
-	(*Turn)(nil),                         // 10: cbench.v1.Turn
-	(*Usage)(nil),                        // 11: cbench.v1.Usage
-	(*durationpb.Duration)(nil),          // 12: google.protobuf.Duration
-	(*Value)(nil),                        // 13: cbench.v1.Value
+	nil,                                  // 8: cbench.v1.IngestRequest.OptionsEntry
+	nil,                                  // 9: cbench.v1.QueryRequest.OptionsEntry
+	nil,                                  // 10: cbench.v1.QueryResponse.MetadataEntry
+	(*SystemInfo)(nil),                   // 11: cbench.v1.SystemInfo
+	(*Turn)(nil),                         // 12: cbench.v1.Turn
+	(*Usage)(nil),                        // 13: cbench.v1.Usage
+	(*durationpb.Duration)(nil),          // 14: google.protobuf.Duration
+	(*Value)(nil),                        // 15: cbench.v1.Value
 }
 var file_cbench_v1_memory_proto_depIdxs = []int32{
-	9,  // 0: cbench.v1.MemorySystemDescribeResponse.systems:type_name -> cbench.v1.SystemInfo
-	10, // 1: cbench.v1.IngestRequest.turns:type_name -> cbench.v1.Turn
-	11, // 2: cbench.v1.IngestResponse.usage:type_name -> cbench.v1.Usage
-	12, // 3: cbench.v1.IngestResponse.handler_time:type_name -> google.protobuf.Duration
-	11, // 4: cbench.v1.QueryResponse.usage:type_name -> cbench.v1.Usage
-	8,  // 5: cbench.v1.QueryResponse.metadata:type_name -> cbench.v1.QueryResponse.MetadataEntry
-	12, // 6: cbench.v1.QueryResponse.retrieval_time:type_name -> google.protobuf.Duration
-	12, // 7: cbench.v1.QueryResponse.handler_time:type_name -> google.protobuf.Duration
-	13, // 8: cbench.v1.QueryResponse.MetadataEntry.value:type_name -> cbench.v1.Value
-	0,  // 9: cbench.v1.MemorySystem.Describe:input_type -> cbench.v1.MemorySystemDescribeRequest
-	2,  // 10: cbench.v1.MemorySystem.Reset:input_type -> cbench.v1.ResetRequest
-	4,  // 11: cbench.v1.MemorySystem.Ingest:input_type -> cbench.v1.IngestRequest
-	6,  // 12: cbench.v1.MemorySystem.Query:input_type -> cbench.v1.QueryRequest
-	1,  // 13: cbench.v1.MemorySystem.Describe:output_type -> cbench.v1.MemorySystemDescribeResponse
-	3,  // 14: cbench.v1.MemorySystem.Reset:output_type -> cbench.v1.ResetResponse
-	5,  // 15: cbench.v1.MemorySystem.Ingest:output_type -> cbench.v1.IngestResponse
-	7,  // 16: cbench.v1.MemorySystem.Query:output_type -> cbench.v1.QueryResponse
-	13, // [13:17] is the sub-list for method output_type
-	9,  // [9:13] is the sub-list for method input_type
-	9,  // [9:9] is the sub-list for extension type_name
-	9,  // [9:9] is the sub-list for extension extendee
-	0,  // [0:9] is the sub-list for field type_name
+	11, // 0: cbench.v1.MemorySystemDescribeResponse.systems:type_name -> cbench.v1.SystemInfo
+	12, // 1: cbench.v1.IngestRequest.turns:type_name -> cbench.v1.Turn
+	8,  // 2: cbench.v1.IngestRequest.options:type_name -> cbench.v1.IngestRequest.OptionsEntry
+	13, // 3: cbench.v1.IngestResponse.usage:type_name -> cbench.v1.Usage
+	14, // 4: cbench.v1.IngestResponse.handler_time:type_name -> google.protobuf.Duration
+	9,  // 5: cbench.v1.QueryRequest.options:type_name -> cbench.v1.QueryRequest.OptionsEntry
+	13, // 6: cbench.v1.QueryResponse.usage:type_name -> cbench.v1.Usage
+	10, // 7: cbench.v1.QueryResponse.metadata:type_name -> cbench.v1.QueryResponse.MetadataEntry
+	14, // 8: cbench.v1.QueryResponse.retrieval_time:type_name -> google.protobuf.Duration
+	14, // 9: cbench.v1.QueryResponse.handler_time:type_name -> google.protobuf.Duration
+	15, // 10: cbench.v1.IngestRequest.OptionsEntry.value:type_name -> cbench.v1.Value
+	15, // 11: cbench.v1.QueryRequest.OptionsEntry.value:type_name -> cbench.v1.Value
+	15, // 12: cbench.v1.QueryResponse.MetadataEntry.value:type_name -> cbench.v1.Value
+	0,  // 13: cbench.v1.MemorySystem.Describe:input_type -> cbench.v1.MemorySystemDescribeRequest
+	2,  // 14: cbench.v1.MemorySystem.Reset:input_type -> cbench.v1.ResetRequest
+	4,  // 15: cbench.v1.MemorySystem.Ingest:input_type -> cbench.v1.IngestRequest
+	6,  // 16: cbench.v1.MemorySystem.Query:input_type -> cbench.v1.QueryRequest
+	1,  // 17: cbench.v1.MemorySystem.Describe:output_type -> cbench.v1.MemorySystemDescribeResponse
+	3,  // 18: cbench.v1.MemorySystem.Reset:output_type -> cbench.v1.ResetResponse
+	5,  // 19: cbench.v1.MemorySystem.Ingest:output_type -> cbench.v1.IngestResponse
+	7,  // 20: cbench.v1.MemorySystem.Query:output_type -> cbench.v1.QueryResponse
+	17, // [17:21] is the sub-list for method output_type
+	13, // [13:17] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_cbench_v1_memory_proto_init() }
@@ -681,7 +713,7 @@ func file_cbench_v1_memory_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cbench_v1_memory_proto_rawDesc), len(file_cbench_v1_memory_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   9,
+			NumMessages:   11,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -182,9 +182,12 @@ type SystemInfo struct {
 	MaxConcurrency *int32 `protobuf:"varint,5,opt,name=max_concurrency,json=maxConcurrency,proto3,oneof" json:"max_concurrency,omitempty"`
 	// Where the daemon found it: `builtin`, `attached`, or a target. Empty in
 	// what a system says of itself.
-	Location      string `protobuf:"bytes,6,opt,name=location,proto3" json:"location,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Location string `protobuf:"bytes,6,opt,name=location,proto3" json:"location,omitempty"`
+	// The options it takes. Unset means that it does not say: it gets whatever
+	// the run has, unchecked. A memory system that does not say gets none.
+	DeclaredOptions *DeclaredOptions `protobuf:"bytes,7,opt,name=declared_options,json=declaredOptions,proto3" json:"declared_options,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *SystemInfo) Reset() {
@@ -257,6 +260,13 @@ func (x *SystemInfo) GetLocation() string {
 		return x.Location
 	}
 	return ""
+}
+
+func (x *SystemInfo) GetDeclaredOptions() *DeclaredOptions {
+	if x != nil {
+		return x.DeclaredOptions
+	}
+	return nil
 }
 
 // One example to transform.
@@ -593,7 +603,10 @@ type ProcessCall struct {
 	// What to process. Its `call_id` identifies the reply.
 	Request *ProcessRequest `protobuf:"bytes,1,opt,name=request,proto3" json:"request,omitempty"`
 	// How long the system has. Unset means no limit.
-	Timeout       *durationpb.Duration `protobuf:"bytes,2,opt,name=timeout,proto3" json:"timeout,omitempty"`
+	Timeout *durationpb.Duration `protobuf:"bytes,2,opt,name=timeout,proto3" json:"timeout,omitempty"`
+	// The W3C trace context of this call, as in the metadata `traceparent` of a
+	// unary one. Empty means that nobody traces it.
+	Traceparent   string `protobuf:"bytes,3,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -640,6 +653,13 @@ func (x *ProcessCall) GetTimeout() *durationpb.Duration {
 		return x.Timeout
 	}
 	return nil
+}
+
+func (x *ProcessCall) GetTraceparent() string {
+	if x != nil {
+		return x.Traceparent
+	}
+	return ""
 }
 
 // Outcomes from a streaming system, in any order.
@@ -943,11 +963,11 @@ var File_cbench_v1_system_proto protoreflect.FileDescriptor
 
 const file_cbench_v1_system_proto_rawDesc = "" +
 	"\n" +
-	"\x16cbench/v1/system.proto\x12\tcbench.v1\x1a\x17cbench/v1/example.proto\x1a\x17cbench/v1/failure.proto\x1a\x1egoogle/protobuf/duration.proto\"\x17\n" +
+	"\x16cbench/v1/system.proto\x12\tcbench.v1\x1a\x17cbench/v1/example.proto\x1a\x17cbench/v1/failure.proto\x1a\x16cbench/v1/option.proto\x1a\x1egoogle/protobuf/duration.proto\"\x17\n" +
 	"\x15SystemDescribeRequest\"[\n" +
 	"\x16SystemDescribeResponse\x12/\n" +
 	"\asystems\x18\x01 \x03(\v2\x15.cbench.v1.SystemInfoR\asystems\x12\x10\n" +
-	"\x03sdk\x18\x02 \x01(\tR\x03sdk\"\xf5\x01\n" +
+	"\x03sdk\x18\x02 \x01(\tR\x03sdk\"\xbc\x02\n" +
 	"\n" +
 	"SystemInfo\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
@@ -955,7 +975,8 @@ const file_cbench_v1_system_proto_rawDesc = "" +
 	"\vdescription\x18\x03 \x01(\tR\vdescription\x129\n" +
 	"\fcapabilities\x18\x04 \x03(\x0e2\x15.cbench.v1.CapabilityR\fcapabilities\x12,\n" +
 	"\x0fmax_concurrency\x18\x05 \x01(\x05H\x00R\x0emaxConcurrency\x88\x01\x01\x12\x1a\n" +
-	"\blocation\x18\x06 \x01(\tR\blocationB\x12\n" +
+	"\blocation\x18\x06 \x01(\tR\blocation\x12E\n" +
+	"\x10declared_options\x18\a \x01(\v2\x1a.cbench.v1.DeclaredOptionsR\x0fdeclaredOptionsB\x12\n" +
 	"\x10_max_concurrency\"\xa1\x02\n" +
 	"\x0eProcessRequest\x12\x16\n" +
 	"\x06system\x18\x01 \x01(\tR\x06system\x12,\n" +
@@ -992,10 +1013,11 @@ const file_cbench_v1_system_proto_rawDesc = "" +
 	"\x13_abandoned_requests\"l\n" +
 	"\x14ProcessStreamRequest\x12,\n" +
 	"\x05calls\x18\x01 \x03(\v2\x16.cbench.v1.ProcessCallR\x05calls\x12&\n" +
-	"\x0fcancel_call_ids\x18\x02 \x03(\tR\rcancelCallIds\"w\n" +
+	"\x0fcancel_call_ids\x18\x02 \x03(\tR\rcancelCallIds\"\x99\x01\n" +
 	"\vProcessCall\x123\n" +
 	"\arequest\x18\x01 \x01(\v2\x19.cbench.v1.ProcessRequestR\arequest\x123\n" +
-	"\atimeout\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\atimeout\"N\n" +
+	"\atimeout\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12 \n" +
+	"\vtraceparent\x18\x03 \x01(\tR\vtraceparent\"N\n" +
 	"\x15ProcessStreamResponse\x125\n" +
 	"\boutcomes\x18\x01 \x03(\v2\x19.cbench.v1.ProcessOutcomeR\boutcomes\"\x9d\x01\n" +
 	"\x0eProcessOutcome\x12\x17\n" +
@@ -1061,49 +1083,51 @@ var file_cbench_v1_system_proto_goTypes = []any{
 	nil,                                 // 13: cbench.v1.ProcessRequest.OptionsEntry
 	nil,                                 // 14: cbench.v1.ProcessResponse.FieldsEntry
 	nil,                                 // 15: cbench.v1.ProcessConversationRequest.OptionsEntry
-	(*Example)(nil),                     // 16: cbench.v1.Example
-	(*durationpb.Duration)(nil),         // 17: google.protobuf.Duration
-	(*Failure)(nil),                     // 18: cbench.v1.Failure
-	(*Turn)(nil),                        // 19: cbench.v1.Turn
-	(*Value)(nil),                       // 20: cbench.v1.Value
+	(*DeclaredOptions)(nil),             // 16: cbench.v1.DeclaredOptions
+	(*Example)(nil),                     // 17: cbench.v1.Example
+	(*durationpb.Duration)(nil),         // 18: google.protobuf.Duration
+	(*Failure)(nil),                     // 19: cbench.v1.Failure
+	(*Turn)(nil),                        // 20: cbench.v1.Turn
+	(*Value)(nil),                       // 21: cbench.v1.Value
 }
 var file_cbench_v1_system_proto_depIdxs = []int32{
 	3,  // 0: cbench.v1.SystemDescribeResponse.systems:type_name -> cbench.v1.SystemInfo
 	0,  // 1: cbench.v1.SystemInfo.capabilities:type_name -> cbench.v1.Capability
-	16, // 2: cbench.v1.ProcessRequest.example:type_name -> cbench.v1.Example
-	13, // 3: cbench.v1.ProcessRequest.options:type_name -> cbench.v1.ProcessRequest.OptionsEntry
-	14, // 4: cbench.v1.ProcessResponse.fields:type_name -> cbench.v1.ProcessResponse.FieldsEntry
-	6,  // 5: cbench.v1.ProcessResponse.usage:type_name -> cbench.v1.Usage
-	17, // 6: cbench.v1.ProcessResponse.handler_time:type_name -> google.protobuf.Duration
-	17, // 7: cbench.v1.Usage.compute_time:type_name -> google.protobuf.Duration
-	8,  // 8: cbench.v1.ProcessStreamRequest.calls:type_name -> cbench.v1.ProcessCall
-	4,  // 9: cbench.v1.ProcessCall.request:type_name -> cbench.v1.ProcessRequest
-	17, // 10: cbench.v1.ProcessCall.timeout:type_name -> google.protobuf.Duration
-	10, // 11: cbench.v1.ProcessStreamResponse.outcomes:type_name -> cbench.v1.ProcessOutcome
-	5,  // 12: cbench.v1.ProcessOutcome.response:type_name -> cbench.v1.ProcessResponse
-	18, // 13: cbench.v1.ProcessOutcome.failure:type_name -> cbench.v1.Failure
-	16, // 14: cbench.v1.ProcessConversationRequest.example:type_name -> cbench.v1.Example
-	19, // 15: cbench.v1.ProcessConversationRequest.turns:type_name -> cbench.v1.Turn
-	15, // 16: cbench.v1.ProcessConversationRequest.options:type_name -> cbench.v1.ProcessConversationRequest.OptionsEntry
-	19, // 17: cbench.v1.ProcessConversationResponse.replies:type_name -> cbench.v1.Turn
-	6,  // 18: cbench.v1.ProcessConversationResponse.usage:type_name -> cbench.v1.Usage
-	17, // 19: cbench.v1.ProcessConversationResponse.handler_time:type_name -> google.protobuf.Duration
-	20, // 20: cbench.v1.ProcessRequest.OptionsEntry.value:type_name -> cbench.v1.Value
-	20, // 21: cbench.v1.ProcessResponse.FieldsEntry.value:type_name -> cbench.v1.Value
-	20, // 22: cbench.v1.ProcessConversationRequest.OptionsEntry.value:type_name -> cbench.v1.Value
-	1,  // 23: cbench.v1.System.Describe:input_type -> cbench.v1.SystemDescribeRequest
-	4,  // 24: cbench.v1.System.Process:input_type -> cbench.v1.ProcessRequest
-	7,  // 25: cbench.v1.System.ProcessStream:input_type -> cbench.v1.ProcessStreamRequest
-	11, // 26: cbench.v1.System.ProcessConversation:input_type -> cbench.v1.ProcessConversationRequest
-	2,  // 27: cbench.v1.System.Describe:output_type -> cbench.v1.SystemDescribeResponse
-	5,  // 28: cbench.v1.System.Process:output_type -> cbench.v1.ProcessResponse
-	9,  // 29: cbench.v1.System.ProcessStream:output_type -> cbench.v1.ProcessStreamResponse
-	12, // 30: cbench.v1.System.ProcessConversation:output_type -> cbench.v1.ProcessConversationResponse
-	27, // [27:31] is the sub-list for method output_type
-	23, // [23:27] is the sub-list for method input_type
-	23, // [23:23] is the sub-list for extension type_name
-	23, // [23:23] is the sub-list for extension extendee
-	0,  // [0:23] is the sub-list for field type_name
+	16, // 2: cbench.v1.SystemInfo.declared_options:type_name -> cbench.v1.DeclaredOptions
+	17, // 3: cbench.v1.ProcessRequest.example:type_name -> cbench.v1.Example
+	13, // 4: cbench.v1.ProcessRequest.options:type_name -> cbench.v1.ProcessRequest.OptionsEntry
+	14, // 5: cbench.v1.ProcessResponse.fields:type_name -> cbench.v1.ProcessResponse.FieldsEntry
+	6,  // 6: cbench.v1.ProcessResponse.usage:type_name -> cbench.v1.Usage
+	18, // 7: cbench.v1.ProcessResponse.handler_time:type_name -> google.protobuf.Duration
+	18, // 8: cbench.v1.Usage.compute_time:type_name -> google.protobuf.Duration
+	8,  // 9: cbench.v1.ProcessStreamRequest.calls:type_name -> cbench.v1.ProcessCall
+	4,  // 10: cbench.v1.ProcessCall.request:type_name -> cbench.v1.ProcessRequest
+	18, // 11: cbench.v1.ProcessCall.timeout:type_name -> google.protobuf.Duration
+	10, // 12: cbench.v1.ProcessStreamResponse.outcomes:type_name -> cbench.v1.ProcessOutcome
+	5,  // 13: cbench.v1.ProcessOutcome.response:type_name -> cbench.v1.ProcessResponse
+	19, // 14: cbench.v1.ProcessOutcome.failure:type_name -> cbench.v1.Failure
+	17, // 15: cbench.v1.ProcessConversationRequest.example:type_name -> cbench.v1.Example
+	20, // 16: cbench.v1.ProcessConversationRequest.turns:type_name -> cbench.v1.Turn
+	15, // 17: cbench.v1.ProcessConversationRequest.options:type_name -> cbench.v1.ProcessConversationRequest.OptionsEntry
+	20, // 18: cbench.v1.ProcessConversationResponse.replies:type_name -> cbench.v1.Turn
+	6,  // 19: cbench.v1.ProcessConversationResponse.usage:type_name -> cbench.v1.Usage
+	18, // 20: cbench.v1.ProcessConversationResponse.handler_time:type_name -> google.protobuf.Duration
+	21, // 21: cbench.v1.ProcessRequest.OptionsEntry.value:type_name -> cbench.v1.Value
+	21, // 22: cbench.v1.ProcessResponse.FieldsEntry.value:type_name -> cbench.v1.Value
+	21, // 23: cbench.v1.ProcessConversationRequest.OptionsEntry.value:type_name -> cbench.v1.Value
+	1,  // 24: cbench.v1.System.Describe:input_type -> cbench.v1.SystemDescribeRequest
+	4,  // 25: cbench.v1.System.Process:input_type -> cbench.v1.ProcessRequest
+	7,  // 26: cbench.v1.System.ProcessStream:input_type -> cbench.v1.ProcessStreamRequest
+	11, // 27: cbench.v1.System.ProcessConversation:input_type -> cbench.v1.ProcessConversationRequest
+	2,  // 28: cbench.v1.System.Describe:output_type -> cbench.v1.SystemDescribeResponse
+	5,  // 29: cbench.v1.System.Process:output_type -> cbench.v1.ProcessResponse
+	9,  // 30: cbench.v1.System.ProcessStream:output_type -> cbench.v1.ProcessStreamResponse
+	12, // 31: cbench.v1.System.ProcessConversation:output_type -> cbench.v1.ProcessConversationResponse
+	28, // [28:32] is the sub-list for method output_type
+	24, // [24:28] is the sub-list for method input_type
+	24, // [24:24] is the sub-list for extension type_name
+	24, // [24:24] is the sub-list for extension extendee
+	0,  // [0:24] is the sub-list for field type_name
 }
 
 func init() { file_cbench_v1_system_proto_init() }
@@ -1113,6 +1137,7 @@ func file_cbench_v1_system_proto_init() {
 	}
 	file_cbench_v1_example_proto_init()
 	file_cbench_v1_failure_proto_init()
+	file_cbench_v1_option_proto_init()
 	file_cbench_v1_system_proto_msgTypes[2].OneofWrappers = []any{}
 	file_cbench_v1_system_proto_msgTypes[5].OneofWrappers = []any{}
 	file_cbench_v1_system_proto_msgTypes[9].OneofWrappers = []any{

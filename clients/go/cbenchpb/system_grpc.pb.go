@@ -33,6 +33,9 @@ const (
 //
 // Implement `Describe` and `Process`; every other method is optional and is
 // called only if `Describe` announces it.
+//
+// A unary call may carry the W3C trace context of its row in the metadata
+// `traceparent`. Calls on a stream share its metadata, so each has a field.
 type SystemClient interface {
 	// Reports what this process offers. Called before a run, and cheap.
 	Describe(ctx context.Context, in *SystemDescribeRequest, opts ...grpc.CallOption) (*SystemDescribeResponse, error)
@@ -115,6 +118,9 @@ func (c *systemClient) ProcessConversation(ctx context.Context, in *ProcessConve
 //
 // Implement `Describe` and `Process`; every other method is optional and is
 // called only if `Describe` announces it.
+//
+// A unary call may carry the W3C trace context of its row in the metadata
+// `traceparent`. Calls on a stream share its metadata, so each has a field.
 type SystemServer interface {
 	// Reports what this process offers. Called before a run, and cheap.
 	Describe(context.Context, *SystemDescribeRequest) (*SystemDescribeResponse, error)

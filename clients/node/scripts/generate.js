@@ -6,6 +6,8 @@ import { tmpdir } from "node:os";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 
+import { plainModule } from "./plain.js";
+
 const here = dirname(dirname(fileURLToPath(import.meta.url)));
 const root = dirname(dirname(here));
 const committed = join(here, "src", "gen");
@@ -35,6 +37,8 @@ function generate(folder) {
   run("generate", "--include-imports", "--template", JSON.stringify(template));
   for (const [name, source] of contents(folder)) writeFileSync(join(folder, name), withNegativeZero(source));
   const binary = join(folder, "descriptors.binpb");
+  run("build", "--as-file-descriptor-set", "-o", binary);
+  writeFileSync(join(folder, "plain.ts"), plainModule(readFileSync(binary)));
   run("build", "--as-file-descriptor-set", "--exclude-source-info", "-o", binary);
   const encoded = readFileSync(binary).toString("base64");
   rmSync(binary);

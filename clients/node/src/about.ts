@@ -1,5 +1,6 @@
 /** Descriptions of users' objects: what each has to be, and what it may say of itself. */
 
+import type { TakesOptions } from "./declared.js";
 import { NotServable, RemoteFailure, type Origin } from "./errors.js";
 
 /** How many calls run at once by default. */
@@ -10,7 +11,7 @@ const MAX_TRACE = 16_000;
 const CALLERS = ["adapters.js", "memory.js"].map((name) => new URL(name, import.meta.url).href);
 
 /** What every served object may say of itself. */
-export interface About {
+export interface About extends TakesOptions {
   /** What rows and reports show. */
   readonly name: string;
   /** The version under test, in the form its author uses. */

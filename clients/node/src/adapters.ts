@@ -1,8 +1,10 @@
 /** Systems and evaluators of a user, made to answer requests. */
 
 import type { Call, CurrentCall } from "./calls.js";
+import { Declared, declaredOf } from "./declared.js";
 import { RemoteFailure, Unencodable } from "./errors.js";
 import { decodeExample, fieldsOf, type Example } from "./example.js";
+import { ScoreDirection } from "./gen/cbench/v1/evaluator.js";
 import type { EvaluatorInfo, ScoreRequest, ScoreResponse } from "./gen/cbench/v1/evaluator.js";
 import type { Example as ExampleMessage, Value as ValueMessage } from "./gen/cbench/v1/example.js";
 import {
@@ -61,7 +63,7 @@ export interface Evaluator extends About {
   readonly lowerIsBetter?: readonly string[];
   /** The fields it reads from the original example. */
   readonly requiredFields?: readonly string[];
-  /** Compare a pair. Options are refused unless the method names its third parameter. */
+  /** Compare a pair. Options are refused unless they are declared, or the method names its third parameter. */
   score(original: Example, processed: Example, call: Call): MaybePromise<Scores | Assessment>;
 }
 
@@ -76,6 +78,7 @@ export class SystemAdapter implements Adapter {
     converse: this.#converse.bind(this),
   };
   readonly #system: System;
+  readonly #declared: Declared | undefined;
 
   constructor(system: System, maxConcurrency?: number) {
     this.#system = system;
@@ -85,12 +88,14 @@ export class SystemAdapter implements Adapter {
     const capabilities = [Capability.CAPABILITY_STREAM];
     if (offers(system, "processConversation")) capabilities.push(Capability.CAPABILITY_CONVERSATION);
     const about = aboutOf(system);
-    this.info = { name: this.name, ...about, capabilities, maxConcurrency: stated, location: "" };
+    this.#declared = declaredOf(`system "${this.name}"`, system);
+    const rest = { maxConcurrency: stated, location: "", declaredOptions: this.#declared?.message() };
+    this.info = { name: this.name, ...about, capabilities, ...rest };
   }
 
   async #process(request: ProcessRequest, call: CurrentCall): Promise<ProcessResponse> {
     const example = decodedExample(request.example);
-    call.options = decodedOptions(request.options);
+    call.options = decodedOptions(request.options, this.#declared);
     call.instruction = request.instruction;
     const [returned, handlerTime] = await timed(() => this.#system.process(example, call));
     const processed = fieldsOf(returned) ?? badReturn("process()", returned, "an example");
@@ -109,7 +114,7 @@ export class SystemAdapter implements Adapter {
     }
     const turns = decoded(() => request.turns.map(decodeTurn));
     const example = decodedExample(request.example);
-    call.options = decodedOptions(request.options);
+    call.options = decodedOptions(request.options, this.#declared);
     call.instruction = request.instruction;
     const about = Object.assign(call, { example });
     const talk = this.#system.processConversation.bind(this.#system, turns, about);
@@ -134,6 +139,7 @@ export class EvaluatorAdapter implements Adapter {
   readonly info: EvaluatorInfo;
   readonly answers = { score: this.#score.bind(this) };
   readonly #evaluator: Evaluator;
+  readonly #declared: Declared | undefined;
 
   constructor(evaluator: Evaluator, maxConcurrency?: number) {
     this.#evaluator = evaluator;
@@ -145,24 +151,23 @@ export class EvaluatorAdapter implements Adapter {
       name,
       description: String(description),
       higherIsBetter: !lower.includes(name),
+      direction: lower.includes(name)
+        ? ScoreDirection.SCORE_DIRECTION_LOWER_IS_BETTER
+        : ScoreDirection.SCORE_DIRECTION_HIGHER_IS_BETTER,
     }));
     const requiredFields = [...(evaluator.requiredFields ?? [])];
     const about = aboutOf(evaluator);
-    const rest = { maxConcurrency: stated, location: "" };
+    const owner = `evaluator "${this.name}"`;
+    // Who cannot receive options takes none.
+    this.#declared = declaredOf(owner, evaluator) ?? (evaluator.score.length < 3 ? new Declared(owner, {}, false) : undefined);
+    const rest = { maxConcurrency: stated, location: "", declaredOptions: this.#declared?.message() };
     this.info = { name: this.name, ...about, scores, requiredFields, ...rest };
   }
 
   async #score(request: ScoreRequest, call: CurrentCall): Promise<ScoreResponse> {
     const original = decodedExample(request.original);
     const processed = decodedExample(request.processed);
-    call.options = decodedOptions(request.options);
-    const names = Object.keys(call.options);
-    if (names.length > 0 && this.#evaluator.score.length < 3) {
-      throw new RemoteFailure(
-        `evaluator "${this.name}" takes no options, and got: ${names.join(", ")}`,
-        { reason: "INVALID_ARGUMENT" },
-      );
-    }
+    call.options = decodedOptions(request.options, this.#declared);
     const returned: unknown = await this.#evaluator.score(original, processed, call);
     return encoded("score()", () => encodeAssessment(returned));
   }
@@ -218,6 +223,8 @@ function decodedExample(message: ExampleMessage | undefined): Example {
   return decoded(() => decodeExample(message));
 }
 
-function decodedOptions(options: Map<string, ValueMessage>): Fields {
-  return options.size === 0 ? {} : decoded(() => decodeFields(options, "options"));
+/** The options of a call, checked and with defaults where they are declared. */
+export function decodedOptions(options: Map<string, ValueMessage>, declared: Declared | undefined): Fields {
+  const given = options.size === 0 ? {} : decoded(() => decodeFields(options, "options"));
+  return declared === undefined ? given : declared.filled(given);
 }

@@ -86,6 +86,11 @@ export class Attachment {
     this.#session?.abandon();
   }
 
+  /** Stop at the end of a block that begins with `await using`. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+  }
+
   async #keepAttached(): Promise<void> {
     for (;;) {
       try {

@@ -2,28 +2,40 @@
 
 import { randomUUID } from "node:crypto";
 
-import type { Client, ClientReadableStream, ServiceError } from "@grpc/grpc-js";
+import type { ClientReadableStream, ServiceError } from "@grpc/grpc-js";
 
 import type { Assessment } from "./adapters.js";
-import { asBytes, headers, openClient, type Connection } from "./channel.js";
-import { Refused, type ClientError } from "./errors.js";
+import { asBytes, type Connection } from "./channel.js";
+import { Refused } from "./errors.js";
 import { encodeExample, type Example } from "./example.js";
 import { follow } from "./follow.js";
 import {
   CancelRunRequest,
   CancelRunResponse,
+  CompareRequest,
+  CompareResponse,
   DeleteRunRequest,
   DeleteRunResponse,
   EvaluateRequest,
   EvaluateResponse,
+  ExplainWaitRequest,
+  ExplainWaitResponse,
+  ExportRequest,
+  ExportResponse,
+  GateRequest,
+  GateResponse,
   GetRunRequest,
   GetRunResponse,
+  ImportRequest,
+  ImportResponse,
   ListComponentsRequest,
   ListComponentsResponse,
   ListRowsRequest,
   ListRowsResponse,
   ListRunsRequest,
   ListRunsResponse,
+  ReportRequest,
+  ReportResponse,
   RescoreRequest,
   RescoreResponse,
   ResumeRunRequest,
@@ -35,40 +47,42 @@ import {
   type Run as RunMessage,
   type RunEvent as EventMessage,
 } from "./gen/cbench/v1/bench.js";
+import { Comparison as ComparisonMessage } from "./gen/cbench/v1/comparison.js";
 import { ScoreRequest, ScoreResponse } from "./gen/cbench/v1/evaluator.js";
-import { decodeMessage, emptyMessage } from "./messages.js";
-import { decodeRow, decodeRun, encodeState, isFinal, type Row, type Run, type RunEvent, type RunState } from "./runs.js";
-import { encodeEvaluators, encodeSpec, type EvaluatorRef, type RunSpec } from "./spec.js";
-import { errorOf, findsNobody, isLost, isStatus } from "./status.js";
+import { emptyMessage } from "./messages.js";
+import {
+  compareRequestShape,
+  comparisonShape,
+  exportRequestShape,
+  gateRequestShape,
+  gateResponseShape,
+  reportRequestShape,
+  type CompareRequest as PlainCompare,
+  type Comparison,
+  type Components,
+  type EvaluatorRef,
+  type ExportRequest as PlainExport,
+  type Gated,
+  type GateRequest as PlainGate,
+  type ReportRequest as PlainReport,
+  type RunSpec,
+  type RunState,
+} from "./gen/plain.js";
+import { decodePlain, encodePlain } from "./plain.js";
+import { decodeComponents, decodeRow, decodeRun, encodeState, isFinal, type Row, type Run, type RunEvent } from "./runs.js";
+import { Requests, type Codec, type RequestOptions } from "./requests.js";
+import { encodeEvaluators, encodeSpec } from "./spec.js";
 import { decodeFields, encodeFields } from "./values.js";
 
 const BENCH = "cbench.v1.Bench";
 const UPLOAD_BYTES = 1024 * 1024;
-/** How long a first contact that breaks off, unlike one that finds no daemon, is tried again. */
-const FIRST_CONTACT_MS = 10_000;
-
-/** A message type, as the generated code has it. */
-interface Codec<T> {
-  decode(input: never): T;
-  encode(message: T): { finish(): Uint8Array };
-}
 
 /** How to follow a run. */
-export interface FollowOptions {
+export interface FollowOptions extends RequestOptions {
   /** Whether rows are among the events; true by default. */
   includeRows?: boolean;
   /** How long the daemon may be away; by default without limit. */
   reconnectForMs?: number;
-}
-
-/** What a daemon offers: names that a run may use. */
-export interface Components {
-  readonly datasets: string[];
-  readonly evaluators: string[];
-  readonly metrics: string[];
-  readonly systems: string[];
-  readonly memorySystems: string[];
-  readonly serverVersion: string;
 }
 
 /**
@@ -80,17 +94,13 @@ export interface Components {
 export class BenchClient {
   readonly target: string;
   readonly #timeoutMs: number;
-  readonly #connection: Connection;
-  readonly #client: Client;
-  #hasAnswered = false;
-  #isClosed = false;
+  readonly #requests: Requests;
 
   /** `timeoutMs`, half a minute by default, bounds single requests; following has no limit. */
   constructor(target = "127.0.0.1:50051", options: Connection & { timeoutMs?: number } = {}) {
     this.target = target;
     this.#timeoutMs = options.timeoutMs ?? 30_000;
-    this.#connection = options;
-    this.#client = openClient(target, options);
+    this.#requests = new Requests(target, options, this.#timeoutMs);
   }
 
   /**
@@ -103,7 +113,7 @@ export class BenchClient {
     const { includeRows = true, requestId = randomUUID() } = options;
     const request = { spec: encodeSpec(spec), requestId, omitRows: !includeRows };
     const start = (): ClientReadableStream<EventMessage[]> =>
-      this.#stream("Evaluate", EvaluateRequest, request, EvaluateResponse);
+      this.#stream("Evaluate", EvaluateRequest, request, EvaluateResponse, options.signal);
     return this.#follow(start, "", 0, options, false);
   }
 
@@ -116,7 +126,7 @@ export class BenchClient {
   }
 
   /** Start a run, and return its id without following it. */
-  async start(spec: RunSpec, options: { requestId?: string } = {}): Promise<string> {
+  async start(spec: RunSpec, options: RequestOptions & { requestId?: string } = {}): Promise<string> {
     const follow = { ...options, includeRows: false, reconnectForMs: this.#timeoutMs };
     for await (const event of this.evaluate(spec, follow)) {
       if (event.kind === "accepted") return event.run.runId;
@@ -125,20 +135,20 @@ export class BenchClient {
   }
 
   /** Get a run. */
-  async get(runId: string): Promise<Run> {
-    return runOf(await this.#call("GetRun", GetRunRequest, { runId }, GetRunResponse));
+  async get(runId: string, options: RequestOptions = {}): Promise<Run> {
+    return runOf(await this.#call("GetRun", GetRunRequest, { runId }, GetRunResponse, options));
   }
 
   /** List runs, newest first, without their configuration. */
   async *list(
-    options: { states?: readonly RunState[]; labels?: Record<string, string> } = {},
+    options: RequestOptions & { states?: readonly RunState[]; labels?: Record<string, string> } = {},
   ): AsyncGenerator<Run> {
     const states = (options.states ?? []).map(encodeState);
     const labels = new Map(Object.entries(options.labels ?? {}));
     let pageToken = "";
     do {
       const request = { pageSize: 0, pageToken, states, labels };
-      const page = await this.#call("ListRuns", ListRunsRequest, request, ListRunsResponse);
+      const page = await this.#call("ListRuns", ListRunsRequest, request, ListRunsResponse, options);
       yield* page.runs.map(decodeRun);
       pageToken = page.nextPageToken;
     } while (pageToken !== "");
@@ -147,51 +157,109 @@ export class BenchClient {
   /** List the rows of a run, by system and then in dataset order. */
   async *rows(
     runId: string,
-    options: {
+    options: RequestOptions & {
       includeProcessed?: boolean;
       includeOriginal?: boolean;
       failedOnly?: boolean;
       system?: string;
     } = {},
   ): AsyncGenerator<Row> {
+    const { signal, ...wanted } = options;
     let pageToken = "";
     do {
-      const request = { ...emptyMessage(ListRowsRequest), runId, pageToken, ...options };
-      const page = await this.#call("ListRows", ListRowsRequest, request, ListRowsResponse);
+      const request = { ...emptyMessage(ListRowsRequest), runId, pageToken, ...wanted };
+      const page = await this.#call("ListRows", ListRowsRequest, request, ListRowsResponse, { signal });
       yield* page.rows.map(decodeRow);
       pageToken = page.nextPageToken;
     } while (pageToken !== "");
   }
 
   /** Ask a run to stop; its rows are kept. */
-  async cancel(runId: string): Promise<Run> {
-    return runOf(await this.#call("CancelRun", CancelRunRequest, { runId }, CancelRunResponse));
+  async cancel(runId: string, options: RequestOptions = {}): Promise<Run> {
+    return runOf(await this.#call("CancelRun", CancelRunRequest, { runId }, CancelRunResponse, options));
   }
 
-  /** Take a cancelled or failed run up again where it stopped. */
-  async resume(runId: string): Promise<Run> {
-    return runOf(await this.#call("ResumeRun", ResumeRunRequest, { runId }, ResumeRunResponse));
+  /** Take a cancelled or failed run up again where it stopped, with another budget if one is given. */
+  async resume(runId: string, options: RequestOptions & { budgetUsd?: number } = {}): Promise<Run> {
+    const request = { ...emptyMessage(ResumeRunRequest), runId, budgetUsd: options.budgetUsd };
+    return runOf(await this.#call("ResumeRun", ResumeRunRequest, request, ResumeRunResponse, options));
   }
 
   /** Delete a finished run with its rows. */
-  async delete(runId: string): Promise<void> {
-    await this.#call("DeleteRun", DeleteRunRequest, { runId }, DeleteRunResponse);
+  async delete(runId: string, options: RequestOptions = {}): Promise<void> {
+    await this.#call("DeleteRun", DeleteRunRequest, { runId }, DeleteRunResponse, options);
   }
 
   /** Rescore a finished run as a new run. */
   async rescore(
     runId: string,
     evaluators: readonly EvaluatorRef[] = [],
-    options: { referencesUpload?: string; labels?: Record<string, string>; requestId?: string } = {},
+    options: RequestOptions & Partial<Omit<RescoreRequest, "runId" | "evaluators" | "labels">> & {
+      labels?: Record<string, string>;
+    } = {},
   ): Promise<Run> {
+    const { signal, labels = {}, requestId = randomUUID(), ...further } = options;
     const request = {
+      ...emptyMessage(RescoreRequest),
+      ...further,
       runId,
       evaluators: encodeEvaluators(evaluators),
-      referencesUpload: options.referencesUpload ?? "",
-      labels: new Map(Object.entries(options.labels ?? {})),
-      requestId: options.requestId ?? randomUUID(),
+      labels: new Map(Object.entries(labels)),
+      requestId,
     };
-    return runOf(await this.#call("Rescore", RescoreRequest, request, RescoreResponse));
+    return runOf(await this.#call("Rescore", RescoreRequest, request, RescoreResponse, { signal }));
+  }
+
+  /** Say which differences between systems of one or two runs can be claimed. */
+  async compare(runId: string, options: RequestOptions & Omit<PlainCompare, "runId"> = {}): Promise<Comparison> {
+    const { signal, ...further } = options;
+    const request = encodePlain(compareRequestShape, { ...further, runId }) as CompareRequest;
+    const { comparison } = await this.#call("Compare", CompareRequest, request, CompareResponse, { signal });
+    return decodePlain(comparisonShape, comparison ?? emptyMessage(ComparisonMessage)) as unknown as Comparison;
+  }
+
+  /** Check a system of a run against policies. */
+  async gate(
+    runId: string, policies: readonly string[], options: RequestOptions & Omit<PlainGate, "runId" | "policies"> = {},
+  ): Promise<Gated> {
+    const { signal, ...further } = options;
+    const request = encodePlain(gateRequestShape, { ...further, runId, policies }) as GateRequest;
+    const response = await this.#call("Gate", GateRequest, request, GateResponse, { signal });
+    return decodePlain(gateResponseShape, response) as unknown as Gated;
+  }
+
+  /** Render a run as one HTML page that needs no network, in pieces. */
+  report(runId: string, options: RequestOptions & Omit<PlainReport, "runId"> = {}): AsyncGenerator<Buffer> {
+    const { signal, ...further } = options;
+    const request = encodePlain(reportRequestShape, { ...further, runId }) as ReportRequest;
+    return this.#requests.pieces(`/${BENCH}/Report`, ReportRequest, request, ReportResponse, { signal });
+  }
+
+  /** Write a run in a format for other programs, in pieces; the format `run` is for `import`. */
+  export(
+    runId: string, format: string, options: RequestOptions & Omit<PlainExport, "runId" | "format"> = {},
+  ): AsyncGenerator<Buffer> {
+    const { signal, ...further } = options;
+    const request = encodePlain(exportRequestShape, { ...further, runId, format }) as ExportRequest;
+    return this.#requests.pieces(`/${BENCH}/Export`, ExportRequest, request, ExportResponse, { signal });
+  }
+
+  /** Store a run that `export` wrote in the format `run`, from pieces of at most 128 MB. */
+  async import(
+    pieces: Iterable<Uint8Array> | AsyncIterable<Uint8Array>, options: RequestOptions & { newId?: boolean } = {},
+  ): Promise<{ run: Run; alreadyStored: boolean }> {
+    async function* messages(): AsyncGenerator<ImportRequest> {
+      for await (const piece of pieces) yield { content: asBytes(piece), newId: options.newId ?? false };
+    }
+    const path = `/${BENCH}/Import`;
+    const response = await this.#requests.send(path, ImportRequest, messages(), ImportResponse, options);
+    return { run: runOf(response), alreadyStored: response.alreadyStored };
+  }
+
+  /** Say why a system that you started for a run in progress is away. */
+  async explainWait(runId: string, reason: string, options: RequestOptions = {}): Promise<Run> {
+    const request = { runId, reason };
+    return runOf(await this.#call("ExplainWait", ExplainWaitRequest, request, ExplainWaitResponse, options));
   }
 
   /** Score one pair with an evaluator of the daemon. */
@@ -200,15 +268,16 @@ export class BenchClient {
     original: Example | Record<string, unknown>,
     processed: Example | Record<string, unknown>,
     options: Record<string, unknown> = {},
+    request: RequestOptions = {},
   ): Promise<Required<Assessment>> {
-    const request: ScoreRequest = {
+    const message: ScoreRequest = {
       evaluator,
       original: encodeExample(original),
       processed: encodeExample(processed),
       options: encodeFields(Object.entries(options), "options"),
     };
     const path = "/cbench.v1.Evaluator/Score";
-    const response = await this.#unary(path, ScoreRequest, request, ScoreResponse);
+    const response = await this.#requests.unary(path, ScoreRequest, message, ScoreResponse, request);
     const scores = Object.fromEntries([...response.scores].sort());
     return { scores, explanation: response.explanation, details: decodeFields(response.details) };
   }
@@ -216,60 +285,39 @@ export class BenchClient {
   /** Store examples; the digest is what `DatasetRef.upload` wants. */
   async upload(
     examples: Iterable<Example | Record<string, unknown>> | AsyncIterable<Example | Record<string, unknown>>,
+    options: RequestOptions = {},
   ): Promise<{ digest: string; count: number }> {
-    let settle: (error: ServiceError | null, data?: Buffer) => void = () => {};
-    const answer = new Promise<Buffer>((resolve, reject) => {
-      settle = (error, data) => { if (error) reject(this.#error(error)); else resolve(data as Buffer); };
-    });
-    answer.catch(() => {});
-    const path = `/${BENCH}/UploadExamples`;
-    const sending = this.#client.makeClientStreamRequest<Buffer, Buffer>(
-      path, asBytes, asBytes, headers(this.#connection), settle,
-    );
-    // Its error comes through the answer, too.
-    sending.on("error", () => {});
-    const send = async (batch: UploadExamplesRequest): Promise<void> => {
-      const data = asBytes(UploadExamplesRequest.encode(batch).finish());
-      await new Promise<void>((resolve) => sending.write(data, () => { resolve(); }));
-    };
-    try {
+    async function* batches(): AsyncGenerator<UploadExamplesRequest> {
       let [batch, size]: [UploadExamplesRequest, number] = [{ examples: [] }, 0];
       for await (const example of examples) {
         const encoded = encodeExample(example);
         batch.examples.push(encoded);
         size += UploadExamplesRequest.encode({ examples: [encoded] }).finish().length;
         if (size < UPLOAD_BYTES) continue;
-        await send(batch);
+        yield batch;
         [batch, size] = [{ examples: [] }, 0];
       }
-      if (batch.examples.length > 0) await send(batch);
-    } catch (error) {
-      sending.cancel();
-      throw error;
+      if (batch.examples.length > 0) yield batch;
     }
-    sending.end();
-    const response = decodeMessage(UploadExamplesResponse, await answer);
+    const path = `/${BENCH}/UploadExamples`;
+    const response = await this.#requests.send(path, UploadExamplesRequest, batches(), UploadExamplesResponse, options);
     return { digest: response.digest, count: Number(response.exampleCount) };
   }
 
   /** List what a run may name. */
-  async components(): Promise<Components> {
-    const found = await this.#call("ListComponents", ListComponentsRequest, {}, ListComponentsResponse);
-    const names = (items: { name: string }[]): string[] => items.map((item) => item.name);
-    return {
-      datasets: names(found.datasets),
-      evaluators: names(found.evaluators),
-      metrics: names(found.metrics),
-      systems: names(found.systems),
-      memorySystems: names(found.memorySystems),
-      serverVersion: found.serverVersion,
-    };
+  async components(options: RequestOptions = {}): Promise<Components> {
+    const found = await this.#call("ListComponents", ListComponentsRequest, {}, ListComponentsResponse, options);
+    return decodeComponents(found);
   }
 
   /** Close the connection; loops that follow a run end with an error. */
   close(): void {
-    this.#isClosed = true;
-    this.#client.close();
+    this.#requests.close();
+  }
+
+  /** Close it at the end of a block that begins with `using`. */
+  [Symbol.dispose](): void {
+    this.close();
   }
 
   async *#follow(
@@ -282,74 +330,33 @@ export class BenchClient {
     const omitRows = !(options.includeRows ?? true);
     const watch = (id: string, afterSequence: number): ClientReadableStream<EventMessage[]> => {
       const request = { runId: id, afterSequence: BigInt(afterSequence), omitRows, includeProcessed };
-      return this.#stream("WatchRun", WatchRunRequest, request, WatchRunResponse);
+      return this.#stream("WatchRun", WatchRunRequest, request, WatchRunResponse, options.signal);
     };
     const mayWait = (error: ServiceError, silenceMs: number): void => {
-      if (!this.#mayWait(error, silenceMs, options.reconnectForMs)) throw this.#error(error);
+      if (!this.#requests.mayWait(error, silenceMs, options.reconnectForMs)) throw this.#requests.error(error);
     };
     const isOver = async (id: string, last: number): Promise<boolean> => {
       const path = `/${BENCH}/GetRun`;
-      const { run } = await this.#ask(path, GetRunRequest, { runId: id }, GetRunResponse);
+      const { run } = await this.#requests.ask(path, GetRunRequest, { runId: id }, GetRunResponse, options);
       return run !== undefined && isFinal(decodeRun(run).state) && Number(run.lastSequence) <= last;
     };
-    const source = { watch, isOver, mayWait, ...(start && { start }) };
+    const source = { watch, isOver, mayWait, signal: options.signal, ...(start && { start }) };
     for await (const event of follow(source, runId, after)) {
-      this.#hasAnswered = true;
+      this.#requests.hasAnswered = true;
       yield event;
     }
   }
 
-  #mayWait(error: ServiceError, silenceMs: number, limitMs: number | undefined): boolean {
-    if (this.#isClosed || !isLost(error)) return false;
-    if (this.#hasAnswered) return limitMs === undefined || silenceMs < limitMs;
-    return !findsNobody(error) && silenceMs < Math.min(FIRST_CONTACT_MS, limitMs ?? FIRST_CONTACT_MS);
-  }
-
   #stream<Q, R extends { events: EventMessage[] }>(
-    method: string,
-    requests: Codec<Q>,
-    request: Q,
-    responses: Codec<R>,
+    method: string, requests: Codec<Q>, request: Q, responses: Codec<R>, signal: AbortSignal | undefined,
   ): ClientReadableStream<EventMessage[]> {
-    return this.#client.makeServerStreamRequest(
-      `/${BENCH}/${method}`,
-      (message: Q) => asBytes(requests.encode(message).finish()),
-      (data: Buffer) => decodeMessage(responses as { decode(input: unknown): R }, data).events,
-      request,
-      headers(this.#connection),
-    );
+    return this.#requests.stream(`/${BENCH}/${method}`, requests, request, responses, ({ events }) => events, signal);
   }
 
-  #call<Q, R>(method: string, requests: Codec<Q>, request: Q, responses: Codec<R>): Promise<R> {
-    return this.#unary(`/${BENCH}/${method}`, requests, request, responses);
-  }
-
-  async #unary<Q, R>(path: string, requests: Codec<Q>, request: Q, responses: Codec<R>): Promise<R> {
-    try {
-      const response = await this.#ask(path, requests, request, responses);
-      this.#hasAnswered = true;
-      return response;
-    } catch (error) {
-      throw isStatus(error) ? this.#error(error) : error;
-    }
-  }
-
-  #ask<Q, R>(path: string, requests: Codec<Q>, request: Q, responses: Codec<R>): Promise<R> {
-    return new Promise((resolve, reject) => {
-      this.#client.makeUnaryRequest(
-        path,
-        (message: Q) => asBytes(requests.encode(message).finish()),
-        (data: Buffer) => decodeMessage(responses as { decode(input: unknown): R }, data),
-        request,
-        headers(this.#connection),
-        { deadline: Date.now() + this.#timeoutMs },
-        (error, response) => { if (error) reject(error); else resolve(response as R); },
-      );
-    });
-  }
-
-  #error(error: ServiceError): ClientError {
-    return errorOf(error, this.target, Boolean(this.#connection.token));
+  #call<Q, R>(
+    method: string, requests: Codec<Q>, request: Q, responses: Codec<R>, options: RequestOptions,
+  ): Promise<R> {
+    return this.#requests.unary(`/${BENCH}/${method}`, requests, request, responses, options);
   }
 }
 

@@ -17,6 +17,8 @@ export interface Call {
    * May be empty, and counts in no token ratio.
    */
   readonly instruction: string;
+  /** The W3C trace context of the call, for spans of your own; undefined means that nobody traces it. */
+  readonly traceparent: string | undefined;
   /** Aborted when the caller no longer waits for the answer: cancelled, or overdue. */
   readonly signal: AbortSignal;
   /** Milliseconds left, not below zero; undefined means no limit. */
@@ -36,6 +38,7 @@ export interface MemoryCall extends Call {
 /** A `MemoryCall`, of which `scope`, `budget` and `askedAt` are set for memory systems alone. */
 export class CurrentCall implements MemoryCall {
   readonly callId: string;
+  readonly traceparent: string | undefined;
   options: Fields = {};
   instruction = "";
   scope = "";
@@ -45,8 +48,9 @@ export class CurrentCall implements MemoryCall {
   #controller: AbortController | undefined;
   #abandoned: RemoteFailure | undefined;
 
-  constructor(callId: string, timeoutMs: number | undefined) {
+  constructor(callId: string, timeoutMs: number | undefined, traceparent = "") {
     this.callId = callId;
+    this.traceparent = traceparent || undefined;
     this.#deadline = timeoutMs === undefined ? undefined : performance.now() + timeoutMs;
   }
 

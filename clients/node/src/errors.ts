@@ -5,7 +5,7 @@
  * ├── Unencodable      a value that cannot cross the wire without loss
  * ├── Unreachable      no daemon answers, or not in our protocol
  * ├── RemoteFailure    one call got no result, and why
- * ├── Refused          the daemon declined the request; `reason` says why
+ * ├── Refused          the other side declined the request; `reason` says why
  * ├── NotServable      an object lacks what it needs to be served
  * ├── CannotServe      the address cannot be served on
  * ├── InvalidSpec      an object does not describe a run
@@ -66,7 +66,7 @@ export class InsecureToken extends ClientError {
   }
 }
 
-/** The daemon declined a request; `code` is the name of the gRPC status. */
+/** The other side declined a request; `code` is the name of the gRPC status. */
 export class Refused extends ClientError {
   readonly code: string;
 

@@ -21,13 +21,17 @@ export interface Source {
   readonly isOver: (runId: string, after: number) => Promise<boolean>;
   /** Throw unless an error, after so much silence, is worth another try. */
   readonly mayWait: (error: ServiceError, silenceMs: number) => void;
+  /** Ends it, with the signal's reason. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** Yield events until the run has ended. Returning early does not stop the run. */
 export async function* follow(source: Source, run: string, after: number): AsyncGenerator<RunEvent> {
   let [runId, last, isFinished] = [run, after, false];
   let [alive, delay] = [performance.now(), FIRST_DELAY_MS];
+  const { signal } = source;
   for (;;) {
+    signal?.throwIfAborted();
     const stream = runId || !source.start ? source.watch(runId, last) : source.start();
     try {
       for await (const batch of stream) {
@@ -43,12 +47,14 @@ export async function* follow(source: Source, run: string, after: number): Async
           delay = FIRST_DELAY_MS;
           const event = decodeEvent(message);
           if (event) yield event;
+          signal?.throwIfAborted();
           // Time that the reader takes does not count as silence of the daemon.
           alive = performance.now();
         }
       }
       if (isFinished || (await source.isOver(runId, last))) return;
     } catch (error) {
+      signal?.throwIfAborted();
       if (!isStatus(error)) throw error;
       if (isFinished) return;
       source.mayWait(error, performance.now() - alive);
@@ -57,7 +63,7 @@ export async function* follow(source: Source, run: string, after: number): Async
       // Errors of the cancelled stream no longer matter.
       stream.on("error", () => {});
     }
-    await pause(delay);
+    await pause(delay, undefined, { signal }).catch(() => signal?.throwIfAborted());
     delay = Math.min(delay * 2, MAX_DELAY_MS);
   }
 }

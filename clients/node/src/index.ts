@@ -11,9 +11,10 @@
 
 export type { Assessment, Evaluator, Scores, System } from "./adapters.js";
 export { attach, Attachment, type AttachOptions } from "./attachment.js";
-export { BenchClient, type Components, type FollowOptions } from "./bench.js";
+export { BenchClient, type FollowOptions } from "./bench.js";
 export type { Call, MemoryCall } from "./calls.js";
 export type { Connection, Tls } from "./channel.js";
+export type { DeclaredOption, DeclaredOptions, OptionsOf, TakesOptions } from "./declared.js";
 export {
   CannotServe,
   ClientError,
@@ -32,7 +33,31 @@ export type { HostOptions, Offered } from "./host.js";
 export type { Answered, Ingested, MemoryFactory, MemorySystem } from "./memory.js";
 export type { Turn, Usage } from "./messages.js";
 export type { About } from "./about.js";
-export type { Progress, Row, Run, RunEvent, RunState, Summary } from "./runs.js";
+export type {
+  Comparison,
+  Components,
+  DatasetInfo,
+  DatasetRef,
+  EvaluatorInfo,
+  EvaluatorNote,
+  EvaluatorRef,
+  Gated,
+  MetricInfo,
+  MetricRef,
+  ModelRef,
+  OptionInfo,
+  PairedDifference,
+  PolicyCheck,
+  Progress,
+  Prompt,
+  RunNote,
+  RunSpec,
+  RunState,
+  Summary,
+  SystemInfo,
+  SystemRef,
+} from "./gen/plain.js";
+export type { Row, Run, RunEvent } from "./runs.js";
+export type { RequestOptions } from "./requests.js";
 export { serve, Server, type ServeOptions, type ServerTls } from "./server.js";
-export type { DatasetRef, EvaluatorRef, MetricRef, ModelRef, RunSpec, SystemRef } from "./spec.js";
 export { float, Float, type Fields, type Value } from "./values.js";

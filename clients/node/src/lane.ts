@@ -32,6 +32,7 @@ export interface Asked {
   readonly request: object;
   readonly callId: string;
   readonly timeout: Duration | undefined;
+  readonly traceparent: string;
 }
 
 /** Encodes the outcome of one call: a response of `kind`, or a `RemoteFailure`. */
@@ -68,8 +69,8 @@ export class Lane {
    * be told; every other refusal is the outcome.
    */
   start(asked: Asked, mayWait = false): boolean {
-    const { kind, request, callId, timeout } = asked;
-    const call = new CurrentCall(callId, timeout && millisecondsOf(timeout));
+    const { kind, request, callId, timeout, traceparent } = asked;
+    const call = new CurrentCall(callId, timeout && millisecondsOf(timeout), traceparent);
     try {
       const job = this.#host.submit(kind, request, call, this.#done);
       this.#held.add(job);

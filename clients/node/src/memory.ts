@@ -12,8 +12,9 @@
  * except that an object with one state never has two calls at once.
  */
 
-import { decoded, encoded, timed } from "./adapters.js";
+import { decoded, decodedOptions, encoded, timed } from "./adapters.js";
 import type { CurrentCall, MemoryCall } from "./calls.js";
+import { declaredOf, type Declared } from "./declared.js";
 import { NotServable, RemoteFailure } from "./errors.js";
 import { fieldsOf } from "./example.js";
 import { Gate } from "./gate.js";
@@ -95,6 +96,7 @@ export class MemoryAdapter implements Adapter {
     ingest: this.#ingest.bind(this),
     query: this.#query.bind(this),
   };
+  readonly #declared: Declared | undefined;
   readonly #make: () => MemorySystem;
   readonly #isFactory: boolean;
   readonly #hasOneState: boolean;
@@ -112,11 +114,14 @@ export class MemoryAdapter implements Adapter {
     const stated = this.#hasOneState ? 1 : statedLimit(about, maxConcurrency);
     this.limit = stated ?? DEFAULT_CONCURRENCY;
     const words = aboutOf(about);
-    this.info = { name: this.name, ...words, capabilities: [], maxConcurrency: stated, location: "" };
+    this.#declared = declaredOf(`system "${this.name}"`, about);
+    const rest = { maxConcurrency: stated, location: "", declaredOptions: this.#declared?.message() };
+    this.info = { name: this.name, ...words, capabilities: [], ...rest };
   }
 
   async #reset(request: ResetRequest, call: CurrentCall): Promise<ResetResponse> {
     call.scope = request.scope;
+    call.options = this.#declared?.defaults() ?? {};
     // A scope never used has nothing to forget.
     const isUnknown = !this.#scopes.has(request.scope);
     if (isUnknown && (this.#isFactory || (this.#hasOneState && this.#scopes.size > 0))) return {};
@@ -136,6 +141,7 @@ export class MemoryAdapter implements Adapter {
   async #ingest(request: IngestRequest, call: CurrentCall): Promise<IngestResponse> {
     const turns = decoded(() => request.turns.map(decodeTurn));
     call.scope = request.scope;
+    call.options = decodedOptions(request.options, this.#declared);
     const scope = this.#scope(request.scope);
     return scope.gate.hold(true, call.signal, async () => {
       const earlier = scope.ingested.get(request.callId);
@@ -158,6 +164,7 @@ export class MemoryAdapter implements Adapter {
     call.budget = request.budget === undefined ? undefined : asInteger(request.budget);
     call.askedAt = request.askedAt || undefined;
     call.instruction = request.instruction;
+    call.options = decodedOptions(request.options, this.#declared);
     const scope = this.#scope(request.scope);
     const [returned, handlerTime] = await scope.gate.hold(this.#hasOneState, call.signal, async () => {
       const system = this.#system(scope);
@@ -210,6 +217,8 @@ function described(sample: MemorySystem, factory: MemoryFactory): Partial<About>
     version: sample.version ?? own.version,
     description: sample.description ?? own.description,
     maxConcurrency: sample.maxConcurrency ?? own.maxConcurrency,
+    declaredOptions: sample.declaredOptions ?? own.declaredOptions,
+    acceptsOtherOptions: sample.acceptsOtherOptions ?? own.acceptsOtherOptions,
   };
 }
 

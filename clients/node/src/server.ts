@@ -105,6 +105,11 @@ export class Server {
     this.#server.forceShutdown();
   }
 
+  /** Stop at the end of a block that begins with `await using`. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+  }
+
   #report(state: "SERVING" | "NOT_SERVING"): void {
     for (const name of ["", ...this.#services.names]) this.#health.setStatus(name, state);
   }

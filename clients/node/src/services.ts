@@ -159,7 +159,8 @@ export class Services {
         const callId = "callId" in request ? (request.callId as string) : "";
         const deadline = Number(call.getDeadline());
         const timeout = Number.isFinite(deadline) ? deadline - Date.now() : undefined;
-        const current = new CurrentCall(callId, timeout);
+        const [traceparent] = call.metadata.get("traceparent");
+        const current = new CurrentCall(callId, timeout, traceparent?.toString());
         const job = this.#host.submit(kind, request, current, (_, outcome) => { finish(outcome); });
         call.on("cancelled", () => { job.cancel(); });
       } catch (error) {
@@ -227,22 +228,24 @@ function brokenStream(error: unknown): RemoteFailure {
 
 function processBatch(data: Buffer): Batch {
   const { calls, cancelCallIds } = decodeRequest(ProcessStreamRequest, data);
-  const asked = calls.map(({ request = emptyMessage(ProcessRequest), timeout }) => ({
+  const asked = calls.map(({ request = emptyMessage(ProcessRequest), timeout, traceparent }) => ({
     kind: "process" as const,
     request,
     callId: request.callId,
     timeout,
+    traceparent,
   }));
   return { calls: asked, cancelCallIds };
 }
 
 function scoreBatch(data: Buffer): Batch {
   const { calls, cancelCallIds } = decodeRequest(ScoreStreamRequest, data);
-  const asked = calls.map(({ request = emptyMessage(ScoreRequest), callId, timeout }) => ({
+  const asked = calls.map(({ request = emptyMessage(ScoreRequest), callId, timeout, traceparent }) => ({
     kind: "score" as const,
     request,
     callId,
     timeout,
+    traceparent,
   }));
   return { calls: asked, cancelCallIds };
 }

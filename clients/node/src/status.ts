@@ -62,18 +62,18 @@ export function isLost(error: ServiceError): boolean {
 
 /** Whether there was nothing to connect to. */
 export function findsNobody(error: ServiceError): boolean {
-  return /No connection established|ECONNREFUSED|ENOENT|resol/i.test(error.details);
+  return /No connection established|ECONNREFUSED|ENOENT|Name resolution failed/.test(error.details);
 }
 
 /** Say what a status of the daemon at `target` means, in a sentence with a way out. */
 export function errorOf(error: ServiceError, target: string, hasToken: boolean): ClientError {
-  const details = (error.details || "no reason given").split("\n")[0]?.slice(0, 300) ?? "";
   switch (error.code) {
     case status.UNAUTHENTICATED:
-      return new Unreachable(
+      return new Refused(
         hasToken
           ? `${target} refused the token it was given. Check the token.`
           : `${target} wants a token and none was given. Pass token: "...".`,
+        "UNAUTHENTICATED",
       );
     case status.UNIMPLEMENTED:
       if (error.metadata.get("cbench-reason").length > 0) break;
@@ -83,7 +83,7 @@ export function errorOf(error: ServiceError, target: string, hasToken: boolean):
     case status.DEADLINE_EXCEEDED:
       return new Unreachable(`${target} did not answer in time. Is the process busy or stopped?`);
     case status.UNAVAILABLE:
-      return new Unreachable(unavailable(target, details));
+      return new Unreachable(unavailable(target, error.details));
   }
   const reason = error.metadata.get("cbench-reason")[0];
   return new Refused(
@@ -93,15 +93,56 @@ export function errorOf(error: ServiceError, target: string, hasToken: boolean):
   );
 }
 
+// The words of grpc-js and OpenSSL for what can go wrong before the first call.
+const CAUSES: readonly (readonly [RegExp, (target: string, cause: string) => string])[] = [
+  [
+    /ECONNREFUSED|ENOENT/,
+    (target) => `nothing listens at ${target}. Is it running? Start it, or check the address.`,
+  ],
+  [
+    /Name resolution failed|ENOTFOUND|EAI_AGAIN/,
+    (target) => `the host of ${target} cannot be found. Check the name.`,
+  ],
+  [
+    /wrong version number|packet length too long|record layer failure/i,
+    (target) => `${target} does not speak TLS and this connection does. Drop tls, or check the port.`,
+  ],
+  [
+    /alert/i,
+    (target, cause) =>
+      `${target} refused the TLS handshake (${cause}). ` +
+      "If it asks for a client certificate, pass a valid one as tls: { cert, key }.",
+  ],
+  [
+    /certificate|altnames|CERT_/i,
+    (target, cause) =>
+      `the certificate of ${target} is not accepted: ${cause}. ` +
+      "Pass its authority as tls: { ca }, or the name in it as tls: { serverName }.",
+  ],
+  [
+    /^Failed to connect/,
+    (target) =>
+      `something listens at ${target}, but hangs up on a connection without TLS. ` +
+      "If it speaks TLS, pass tls: true, or tls: { ca } for a certificate of your own; else check the port.",
+  ],
+  [
+    /^Protocol error/,
+    (target) => `something listens at ${target}, but it does not speak gRPC. Is it the right port?`,
+  ],
+];
+
 function unavailable(target: string, details: string): string {
-  if (/ECONNREFUSED|ENOENT/.test(details)) {
-    return `nothing listens at ${target}. Is it running? Start it, or check the address.`;
-  }
-  if (/resol|ENOTFOUND/i.test(details)) {
-    return `the host of ${target} cannot be found. Check the name.`;
-  }
-  return (
-    `${target} is not available: ${details}. ` +
-    "Is it starting or shutting down, and does it speak TLS where you do?"
-  );
+  const cause = causeOf(details);
+  for (const [words, sentence] of CAUSES) if (words.test(cause)) return sentence(target, cause);
+  return `${target} is not available: ${cause}. Is it starting or shutting down?`;
+}
+
+/** Take the cause out of the words of grpc-js and OpenSSL: no numbers, times or file names. */
+function causeOf(details: string): string {
+  const told = details
+    .replace(/^No connection established\. Last error: /, "")
+    .replace(/\s*(\([\dTZ:.-]+\))?\. Resolution note:.*$/s, "")
+    .replace(/^Error: /, "");
+  const openssl = /SSL routines:[^:]*:([^:]+):/.exec(told)?.[1];
+  return (openssl ?? told.split("\n")[0]?.slice(0, 300)) || "no reason given";
 }

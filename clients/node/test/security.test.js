@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
@@ -9,7 +10,7 @@ import { credentials, status } from "@grpc/grpc-js";
 import { loadSync } from "@grpc/proto-loader";
 import { protoPath } from "grpc-health-check";
 
-import { BenchClient, CannotServe, InsecureToken, Server } from "cbench-client";
+import { BenchClient, CannotServe, InsecureToken, Server, Unreachable } from "cbench-client";
 
 import { bytes, served, until, Wire } from "./support/wire.js";
 
@@ -45,6 +46,38 @@ test("TLS, and a certificate demanded of callers", async (t) => {
   for (const unknown of [credentials.createSsl(ours.cert), credentials.createInsecure()]) {
     const error = await new Wire(t, server.address, unknown).process({}).catch((thrown) => thrown);
     assert.equal(error.code, status.UNAVAILABLE);
+  }
+});
+
+test("each cause of a connection that does not come about has its own sentence", async (t) => {
+  const [ours, theirs] = [selfSigned("server"), selfSigned("caller")];
+  const [plain, secret, mutual] = await Promise.all([
+    served(t, echo),
+    served(t, echo, { tls: ours }),
+    served(t, echo, { tls: { ...ours, clientCa: theirs.cert } }),
+  ]);
+  const web = createServer((_, response) => response.end("a page"));
+  t.after(() => web.close());
+  await new Promise((resolve) => web.listen(0, "127.0.0.1", resolve));
+  const told = async (address, connection) => {
+    const client = new BenchClient(address, { timeoutMs: 10_000, ...connection });
+    t.after(() => client.close());
+    return client.get("r1").catch((error) => error);
+  };
+  const cases = [
+    [secret, {}, /hangs up on a connection without TLS\. If it speaks TLS, pass tls: true/],
+    [plain, { tls: true }, /does not speak TLS and this connection does\. Drop tls/],
+    [secret, { tls: true }, /is not accepted: self.signed certificate\. Pass its authority as tls: \{ ca \}/],
+    [secret, { tls: { ca: ours.cert, serverName: "other.example" } }, /is not accepted: .*altnames/],
+    [mutual, { tls: { ca: ours.cert } }, /refused the TLS handshake \(.*certificate required\)/],
+    [{ server: { address: `127.0.0.1:${web.address().port}` } }, {}, /it does not speak gRPC/],
+    [{ server: { address: "no-such-host.invalid:1" } }, {}, /the host of no-such-host\.invalid:1 cannot be found/],
+  ];
+  for (const [{ server }, connection, sentence] of cases) {
+    const error = await told(server.address, connection);
+    assert.ok(error instanceof Unreachable, String(error));
+    assert.match(error.message, sentence);
+    assert.doesNotMatch(error.message, /Resolution note|routines/);
   }
 });
 

@@ -14,11 +14,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from cbench_client._gen.specs import (
+        DatasetRef,
+        EvaluatorRef,
+        MetricRef,
+        ModelRef,
+        RunSpec,
+        SystemRef,
+    )
     from cbench_client.bench.client import BenchClient
     from cbench_client.bench.rows import row_to_dict
-    from cbench_client.bench.spec import InvalidSpec
     from cbench_client.errors import (
+        CannotServe,
         ClientError,
+        InsecureToken,
+        InvalidSpec,
+        NotServable,
         Refused,
         RemoteFailure,
         Unencodable,
@@ -26,8 +37,9 @@ if TYPE_CHECKING:
     )
     from cbench_client.host.attachment import Attachment, attach
     from cbench_client.host.calls import current_call
+    from cbench_client.host.declared import Option
     from cbench_client.host.server import Server, serve
-    from cbench_client.remote.channel import InsecureToken, Tls
+    from cbench_client.remote.channel import Tls
     from cbench_client.remote.objects import RemoteEvaluator, RemoteMemorySystem, RemoteSystem
 
 __version__ = "0.1.0"
@@ -35,15 +47,24 @@ __version__ = "0.1.0"
 __all__ = [
     "Attachment",
     "BenchClient",
+    "CannotServe",
     "ClientError",
+    "DatasetRef",
+    "EvaluatorRef",
     "InsecureToken",
     "InvalidSpec",
+    "MetricRef",
+    "ModelRef",
+    "NotServable",
+    "Option",
     "Refused",
     "RemoteEvaluator",
     "RemoteFailure",
     "RemoteMemorySystem",
     "RemoteSystem",
+    "RunSpec",
     "Server",
+    "SystemRef",
     "Tls",
     "Unencodable",
     "Unreachable",
@@ -56,15 +77,24 @@ __all__ = [
 _HOMES = {
     "Attachment": "host.attachment",
     "BenchClient": "bench.client",
+    "CannotServe": "errors",
     "ClientError": "errors",
-    "InsecureToken": "remote.channel",
-    "InvalidSpec": "bench.spec",
+    "DatasetRef": "_gen.specs",
+    "EvaluatorRef": "_gen.specs",
+    "InsecureToken": "errors",
+    "InvalidSpec": "errors",
+    "MetricRef": "_gen.specs",
+    "ModelRef": "_gen.specs",
+    "NotServable": "errors",
+    "Option": "host.declared",
     "Refused": "errors",
     "RemoteEvaluator": "remote.objects",
     "RemoteFailure": "errors",
     "RemoteMemorySystem": "remote.objects",
     "RemoteSystem": "remote.objects",
+    "RunSpec": "_gen.specs",
     "Server": "host.server",
+    "SystemRef": "_gen.specs",
     "Tls": "remote.channel",
     "Unencodable": "errors",
     "Unreachable": "errors",

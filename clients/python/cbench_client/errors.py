@@ -4,7 +4,11 @@ ClientError
 ├── Unencodable      a value that cannot cross the wire without loss
 ├── Unreachable      nothing answers, or not in our protocol
 ├── RemoteFailure    the other side says why one example got no result
-└── Refused          the daemon declined the request; `reason` says why
+├── Refused          the other side declined the request; `reason` says why
+├── NotServable      an object lacks what it needs to be served
+├── CannotServe      the address cannot be served on
+├── InvalidSpec      a dict does not describe a run
+└── InsecureToken    a token would travel in the clear
 """
 
 ADVICE = {
@@ -73,13 +77,42 @@ class RemoteFailure(ClientError):
 
 
 class Refused(ClientError):
-    """The daemon declined a request."""
+    """The other side declined a request; `code` is the name of the gRPC status.
 
-    def __init__(self, message: str, *, code: str, reason: str = "") -> None:
+    `field` is the path of the request's field that is to blame, such as
+    `spec.systems[1].options.ratio`; empty where it does not say.
+    """
+
+    def __init__(self, message: str, *, code: str, reason: str = "", field: str = "") -> None:
         problem, advice = _split(message)
         super().__init__(problem, advice=advice)
         self.code = code
         self.reason = reason or code
+        self.field = field
+
+
+class NotServable(ClientError, TypeError):
+    """An object lacks what it needs to be served."""
+
+    reason = "NOT_SERVABLE"
+
+
+class CannotServe(ClientError):
+    """The address cannot be served on."""
+
+    reason = "CANNOT_SERVE"
+
+
+class InvalidSpec(ClientError, ValueError):
+    """A dict does not describe the message it should."""
+
+    reason = "INVALID_SPEC"
+
+
+class InsecureToken(ClientError, ValueError):
+    """A token would travel in the clear."""
+
+    reason = "INSECURE_TOKEN"
 
 
 def _split(message: str) -> tuple[str, str]:

@@ -32,6 +32,7 @@ impl Evaluator for Score {
             .score("exact", "Whether the response is the answer.")
             .score_lower_is_better("distance", "How far it is.")
             .required_field("answer")
+            .accepts_other_options()
     }
 
     async fn score(

@@ -52,26 +52,22 @@ impl MemorySystem for Memory {
         }
         let mut scopes = self.scopes.lock().expect("whole");
         let scope = scopes.entry(scope.to_string()).or_default();
-        let usage = Usage { prompt_tokens: Some(turns.len() as i64), ..Usage::default() };
+        let usage = Usage::new().prompt_tokens(turns.len() as i64);
         scope.turns.extend(turns);
         scope.ingests += 1;
-        Ok(Ingested { usage: Some(usage), stored_bytes: Some(scope.bytes()) })
+        Ok(Ingested::new().usage(usage).stored_bytes(scope.bytes()))
     }
 
     async fn query(&self, scope: &str, question: Question, call: &Call) -> Result<Answer, Failure> {
         obey(&question.text).await?;
         let scope = self.scopes.lock().expect("whole").get(scope).cloned().unwrap_or_default();
         let contents: Vec<&str> = scope.turns.iter().map(|turn| turn.content.as_str()).collect();
-        let answer = Answer {
-            response: contents.len().to_string(),
-            context: Some(contents.join("\n")),
-            context_tokens: Some(contents.len() as i64),
-            stored_bytes: Some(scope.bytes()),
-            retrieval_time: Some(Duration::from_millis(250)),
-            usage: Some(Usage { prompt_tokens: Some(3), ..Usage::default() }),
-            metadata: Fields::new(),
-        };
-        Ok(answer
+        Ok(Answer::new(contents.len().to_string())
+            .context(contents.join("\n"))
+            .context_tokens(contents.len() as i64)
+            .stored_bytes(scope.bytes())
+            .retrieval_time(Duration::from_millis(250))
+            .usage(Usage::new().prompt_tokens(3))
             .with_metadata("ingests", scope.ingests)
             .with_metadata("question", question.text)
             .with_metadata("budget", question.budget)

@@ -49,13 +49,11 @@ pub fn offer(offers: Offers) -> Offers {
             Example::new().with("context", "x".repeat(integer(&example, "size") as usize))
         }))
         .system(system(info("conformance-usage", "Reports usage."), |_example, _call| {
-            let usage = Usage {
-                prompt_tokens: Some(9_007_199_254_740_993),
-                completion_tokens: Some(0),
-                cost_usd: Some(0.25),
-                compute_time: Some(Duration::from_millis(1_500)),
-                total_tokens: None,
-            };
+            let usage = Usage::new()
+                .prompt_tokens(9_007_199_254_740_993)
+                .completion_tokens(0)
+                .cost_usd(0.25)
+                .compute_time(Duration::from_millis(1_500));
             Example::new().with("response", "used").with_usage(&usage)
         }))
         .system(Chat(chat))
@@ -127,7 +125,9 @@ impl System for Chat {
                 fields.insert("instruction".into(), told.into());
             }
             let content = format!("{}: {}", position + 1, turn.content);
-            Turn { speaker: turn.speaker, fields, ..Turn::assistant(content) }
+            let mut reply = Turn::assistant(content).speaker(turn.speaker);
+            reply.fields = fields;
+            reply
         });
         Ok(replies.collect())
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
+use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 use tonic::{Code, Status};
 
@@ -77,7 +77,7 @@ impl Attachment {
     /// Does as [`attach`](Attachment::attach), without blocking.
     pub async fn run(self) -> Result<()> {
         let signalled = signalled()?;
-        let mut attachment = self.start()?;
+        let attachment = self.start()?;
         tokio::select! {
             result = attachment.ended() => result,
             () = signalled => attachment.stop(GRACE).await,
@@ -107,8 +107,10 @@ impl Attachment {
             last_seen: None,
             failures: 0,
         };
-        let keeping = tokio::spawn(keeper.keep_attached());
-        Ok(RunningAttachment { stopping, attached, keeping })
+        let (tell, outcome) = watch::channel(None);
+        let keeping =
+            tokio::spawn(async move { tell.send_replace(Some(keeper.keep_attached().await)) });
+        Ok(RunningAttachment { stopping, attached, outcome, keeping: keeping.abort_handle() })
     }
 }
 
@@ -116,32 +118,37 @@ impl Attachment {
 pub struct RunningAttachment {
     stopping: CancellationToken,
     attached: watch::Receiver<Option<String>>,
-    keeping: JoinHandle<Result<()>>,
+    outcome: watch::Receiver<Option<Result<()>>>,
+    keeping: AbortHandle,
 }
 
 impl RunningAttachment {
     /// Waits for the daemon's first welcome, and returns the attachment's id.
     /// Fails if the daemon declines.
-    pub async fn attached(&mut self) -> Result<String> {
-        match self.attached.wait_for(Option::is_some).await {
+    pub async fn attached(&self) -> Result<String> {
+        match self.attached.clone().wait_for(Option::is_some).await {
             Ok(id) => Ok(id.clone().unwrap_or_default()),
-            Err(_) => Err(match (&mut self.keeping).await {
-                Ok(Err(error)) => error,
-                _ => Error::Unreachable("the attachment ended before it stood.".into()),
+            Err(_) => Err(match self.ended().await {
+                Err(error) => error,
+                Ok(()) => Error::unreachable("the attachment ended before it stood."),
             }),
         }
     }
 
     /// Waits until the attachment is over; fails if the daemon wants none of it.
-    pub async fn ended(&mut self) -> Result<()> {
-        (&mut self.keeping).await.unwrap_or(Ok(()))
+    pub async fn ended(&self) -> Result<()> {
+        let mut outcome = self.outcome.clone();
+        match outcome.wait_for(Option::is_some).await {
+            Ok(ended) => ended.clone().unwrap_or(Ok(())),
+            Err(_) => Ok(()),
+        }
     }
 
     /// Takes no more calls, finishes those in progress within `grace`, and ends.
-    pub async fn stop(mut self, grace: Duration) -> Result<()> {
+    pub async fn stop(self, grace: Duration) -> Result<()> {
         self.stopping.cancel();
-        match tokio::time::timeout(grace, &mut self.keeping).await {
-            Ok(ended) => ended.unwrap_or(Ok(())),
+        match tokio::time::timeout(grace, self.ended()).await {
+            Ok(ended) => ended,
             Err(_) => {
                 eprintln!("calls in progress did not end in time and are given up");
                 self.keeping.abort();

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use prost::Message;
+use tokio_stream::StreamExt;
 use tonic::{Response, Status};
 
 use crate::chance;
@@ -17,6 +18,7 @@ use crate::follow::Events;
 use crate::pb;
 use crate::pb::bench_client::BenchClient;
 use crate::pb::evaluator_client::EvaluatorClient;
+use crate::pieces::Pieces;
 use crate::tls::Tls;
 use crate::value::Fields;
 
@@ -143,7 +145,23 @@ impl Bench {
     /// Takes a cancelled or failed run up again where it stopped.
     pub async fn resume(&self, run_id: impl Into<String>) -> Result<pb::Run> {
         let mut client = self.client();
-        let request = pb::ResumeRunRequest { run_id: run_id.into() };
+        let request = pb::ResumeRunRequest { run_id: run_id.into(), ..Default::default() };
+        let response = self.answer(client.resume_run(request)).await?;
+        Ok(response.run.unwrap_or_default())
+    }
+
+    /// Resumes a run with another budget, in US dollars in all, in the place of the one it had.
+    pub async fn resume_with_budget(
+        &self,
+        run_id: impl Into<String>,
+        budget_usd: f64,
+    ) -> Result<pb::Run> {
+        let mut client = self.client();
+        let request = pb::ResumeRunRequest {
+            run_id: run_id.into(),
+            budget_usd: Some(budget_usd),
+            ..Default::default()
+        };
         let response = self.answer(client.resume_run(request)).await?;
         Ok(response.run.unwrap_or_default())
     }
@@ -164,6 +182,60 @@ impl Bench {
         }
         let mut client = self.client();
         let response = self.answer(client.rescore(request)).await?;
+        Ok(response.run.unwrap_or_default())
+    }
+
+    /// Says which differences between systems of one or two runs can be claimed.
+    pub async fn compare(&self, request: pb::CompareRequest) -> Result<pb::Comparison> {
+        let mut client = self.client();
+        let response = self.answer(client.compare(request)).await?;
+        Ok(response.comparison.unwrap_or_default())
+    }
+
+    /// Checks a system of a run against policies.
+    pub async fn gate(&self, request: pb::GateRequest) -> Result<pb::GateResponse> {
+        let mut client = self.client();
+        self.answer(client.gate(request)).await
+    }
+
+    /// Renders a run as one HTML page that needs no network.
+    pub async fn report(&self, request: pb::ReportRequest) -> Result<Pieces> {
+        let mut client = self.client();
+        let pieces = self.answer(client.report(request)).await?;
+        let pieces = pieces.map(|piece| piece.map(|piece| piece.content));
+        Ok(Pieces::new(self.dial.clone(), pieces))
+    }
+
+    /// Writes a run in a format for other programs, or as a whole, in the format
+    /// `run`, for [`import`](Bench::import).
+    pub async fn export(&self, request: pb::ExportRequest) -> Result<Pieces> {
+        let mut client = self.client();
+        let pieces = self.answer(client.export(request)).await?;
+        let pieces = pieces.map(|piece| piece.map(|piece| piece.content));
+        Ok(Pieces::new(self.dial.clone(), pieces))
+    }
+
+    /// Stores a run that `export` wrote in the format `run`, in pieces of at most
+    /// 128 MB, under a new id if asked for. The response says whether it was stored already.
+    pub async fn import<I>(&self, pieces: I, new_id: bool) -> Result<pb::ImportResponse>
+    where
+        I: IntoIterator<Item = Vec<u8>, IntoIter: Send + 'static>,
+    {
+        let messages = pieces.into_iter().map(move |content| pb::ImportRequest { content, new_id });
+        let mut client = self.client();
+        let response = client.import(tokio_stream::iter(messages)).await;
+        Ok(response.map_err(|status| self.dial.explain(&status))?.into_inner())
+    }
+
+    /// Says why a system that you started for a run in progress is away.
+    pub async fn explain_wait(
+        &self,
+        run_id: impl Into<String>,
+        reason: impl Into<String>,
+    ) -> Result<pb::Run> {
+        let mut client = self.client();
+        let request = pb::ExplainWaitRequest { run_id: run_id.into(), reason: reason.into() };
+        let response = self.answer(client.explain_wait(request)).await?;
         Ok(response.run.unwrap_or_default())
     }
 

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
+use crate::declared::OptionError;
 use crate::value::{Fields, Value};
 
 /// The call being answered: its id, its options, its deadline, and whether
@@ -41,6 +42,42 @@ impl Call {
         self.0.options.get(name)
     }
 
+    /// An option that is a number, whole or not; defaults that were declared count.
+    pub fn number(&self, name: &str) -> Result<f64, OptionError> {
+        self.read(name, "a number", Value::as_f64)
+    }
+
+    /// An option that is an integer.
+    pub fn integer(&self, name: &str) -> Result<i64, OptionError> {
+        self.read(name, "an integer", Value::as_i64)
+    }
+
+    /// An option that is text.
+    pub fn text(&self, name: &str) -> Result<&str, OptionError> {
+        self.read(name, "text", Value::as_str)
+    }
+
+    /// An option that is true or false.
+    pub fn flag(&self, name: &str) -> Result<bool, OptionError> {
+        self.read(name, "a truth value", Value::as_bool)
+    }
+
+    fn read<'a, T>(
+        &'a self,
+        name: &str,
+        wanted: &'static str,
+        taken: impl FnOnce(&'a Value) -> Option<T>,
+    ) -> Result<T, OptionError> {
+        let value = self.option(name).ok_or_else(|| OptionError::Missing(name.into()))?;
+        taken(value).ok_or_else(|| OptionError::OfAnotherKind(name.into(), value.kind(), wanted))
+    }
+
+    /// The W3C trace context of this call, for the spans that user code makes.
+    /// `None` means that nobody traces it.
+    pub fn traceparent(&self) -> Option<&str> {
+        Some(self.0.ticket.traceparent.as_str()).filter(|told| !told.is_empty())
+    }
+
     /// What the dataset asks of whoever answers: the task, its labels and the
     /// form of an answer. It may be empty, and counts in no token ratio.
     pub fn instruction(&self) -> &str {
@@ -74,6 +111,7 @@ pub(crate) struct Ticket {
     pub id: String,
     pub deadline: Option<Instant>,
     pub gone: CancellationToken,
+    pub traceparent: String,
     /// Given back when user code has ended, which may be after the outcome.
     pub places: Vec<OwnedSemaphorePermit>,
 }

@@ -2,6 +2,7 @@
 
 use std::error::Error as StdError;
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tonic::service::interceptor::InterceptedService;
@@ -43,7 +44,7 @@ impl Dial {
             Address::Unix(path) => format!("unix:{path}"),
             Address::Tcp { port: None, .. } => {
                 let message = format!("{} names no port. Write it as host:port.", self.target);
-                return Err(Error::Unreachable(message));
+                return Err(Error::unreachable(message));
             }
             Address::Tcp { host, port: Some(port) } => {
                 let scheme = if self.tls.is_some() { "https" } else { "http" };
@@ -52,7 +53,7 @@ impl Dial {
             }
         };
         let endpoint = Endpoint::from_shared(uri).map_err(|error| {
-            Error::Unreachable(format!("\"{}\" is not an address to dial: {error}.", self.target))
+            Error::unreachable(format!("\"{}\" is not an address to dial: {error}.", self.target))
         })?;
         let endpoint = endpoint
             .connect_timeout(Duration::from_secs(5))
@@ -65,7 +66,7 @@ impl Dial {
         match &self.tls {
             None => Ok(endpoint),
             Some(tls) => endpoint.tls_config(tls.client_config()).map_err(|error| {
-                Error::Tls(format!(
+                Error::unreachable(format!(
                     "the certificates for {} cannot be used: {}.",
                     self.target,
                     causes(&error)
@@ -78,29 +79,33 @@ impl Dial {
     pub fn explain(&self, status: &Status) -> Error {
         let target = &self.target;
         let details = short(status);
+        let unreachable =
+            |message| Error::Unreachable { message, source: Some(Arc::new(status.clone())) };
+        let refused =
+            |message| Error::Refused { message, code: status.code(), reason: reason_of(status) };
         match status.code() {
-            Code::Unauthenticated if self.token.is_some() => Error::Unreachable(format!(
-                "{target} refused the token it was given. Check the token."
-            )),
-            Code::Unauthenticated => {
-                Error::Unreachable(format!("{target} wants a token and none was given."))
+            Code::Unauthenticated if self.token.is_some() => {
+                refused(format!("{target} refused the token it was given. Check the token."))
             }
-            Code::Unimplemented => Error::Unreachable(format!(
+            Code::Unauthenticated => refused(format!(
+                "{target} wants a token and none was given. Set it with token(...)."
+            )),
+            Code::Unimplemented if status.metadata().get(REASON).is_none() => unreachable(format!(
                 "a gRPC server answers at {target}, but it does not serve what was asked for: \
                  {details}. Check the address."
             )),
-            Code::DeadlineExceeded => Error::Unreachable(format!(
+            Code::DeadlineExceeded => unreachable(format!(
                 "{target} did not answer in time. Is the process busy or stopped?"
             )),
             Code::Unavailable | Code::Unknown if is_lost(status) => {
-                Error::Unreachable(match io_kind(status) {
+                unreachable(match io_kind(status) {
                     Some(io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound) => format!(
                         "nothing listens at {target}. Is it running? Start it, or check the address."
                     ),
                     _ => format!("{target} cannot be reached: {details}. Check the address."),
                 })
             }
-            code => Error::Refused { message: details, code, reason: reason_of(status) },
+            _ => refused(details),
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::value::{Fields, Value};
 /// How deep values may nest, as the contract has it.
 const MAX_DEPTH: usize = 30;
 
-type Messages = BTreeMap<String, pb::Value>;
+pub(crate) type Messages = BTreeMap<String, pb::Value>;
 
 /// Encodes `fields`; refuses what cannot cross, by the name of its field.
 pub(crate) fn fields_to_proto(fields: Fields, path: &str) -> Result<Messages> {

@@ -1,6 +1,7 @@
 //! Evaluators, which score.
 
 use std::collections::BTreeMap;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use crate::call::{Call, Ticket};
@@ -8,8 +9,9 @@ use crate::convert;
 use crate::example::Example;
 use crate::failure::Failure;
 use crate::info::Info;
+use crate::into_result::IntoResult;
 use crate::pb;
-use crate::system::{IntoResult, on_a_thread};
+use crate::system::on_a_thread;
 use crate::value::{Fields, Value};
 use crate::work::{Answer, Reply, Served, Work, misdirected, unencodable, unreadable};
 
@@ -18,6 +20,7 @@ use crate::work::{Answer, Reply, Served, Work, misdirected, unencodable, unreada
 /// A score that does not apply is left out rather than set to zero, so that
 /// means are taken over the rows it applies to.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Assessment {
     /// Values by score name.
     pub scores: BTreeMap<String, f64>,
@@ -91,32 +94,29 @@ pub trait Evaluator: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Assessment, Failure>> + Send;
 }
 
-impl IntoResult<Assessment> for Assessment {
-    fn into_result(self) -> Result<Assessment, Failure> {
-        Ok(self)
-    }
-}
-
 /// Makes an evaluator of a synchronous function, which is called on separate threads.
 ///
 /// It may return an `Assessment`, or a `Result` with any error.
-pub fn evaluator<F, R>(info: impl Into<Info>, function: F) -> impl Evaluator
+pub fn evaluator<F, R, K>(info: impl Into<Info>, function: F) -> impl Evaluator
 where
     F: Fn(Example, Example, &Call) -> R + Send + Sync + 'static,
-    R: IntoResult<Assessment> + 'static,
+    R: IntoResult<Assessment, K> + 'static,
+    K: 'static,
 {
-    Function { info: info.into(), function: Arc::new(function) }
+    Function { info: info.into(), function: Arc::new(function), kind: PhantomData }
 }
 
-struct Function<F> {
+struct Function<F, K> {
     info: Info,
     function: Arc<F>,
+    kind: PhantomData<fn() -> K>,
 }
 
-impl<F, R> Evaluator for Function<F>
+impl<F, R, K> Evaluator for Function<F, K>
 where
     F: Fn(Example, Example, &Call) -> R + Send + Sync + 'static,
-    R: IntoResult<Assessment> + 'static,
+    R: IntoResult<Assessment, K> + 'static,
+    K: 'static,
 {
     fn info(&self) -> Info {
         self.info.clone()
@@ -158,24 +158,13 @@ impl<E: Evaluator> EvaluatorAdapter<E> {
         let processed = convert::example_from_proto(request.processed).map_err(unreadable)?;
         let options =
             convert::fields_from_proto(request.options, "options.").map_err(unreadable)?;
-        self.check_options(&options)?;
+        let owner = format!("evaluator \"{}\"", self.info.name);
+        let options = match &self.info.declared {
+            Some(declared) => declared.filled(options, &owner)?,
+            None => options,
+        };
         let call = ticket.into_call(options, String::new());
         let assessment = self.evaluator.score(original, processed, &call).await?;
         Ok(Reply::Score(assessment.into_proto()?))
-    }
-
-    fn check_options(&self, options: &Fields) -> Result<(), Failure> {
-        let Some(known) = &self.info.options else { return Ok(()) };
-        let unknown: Vec<&str> =
-            options.keys().filter(|name| !known.contains(name)).map(String::as_str).collect();
-        if unknown.is_empty() {
-            return Ok(());
-        }
-        let takes = if known.is_empty() { "no options".into() } else { known.join(", ") };
-        Err(Failure::invalid(format!(
-            "evaluator \"{}\" takes {takes}, and got: {}",
-            self.info.name,
-            unknown.join(", ")
-        )))
     }
 }

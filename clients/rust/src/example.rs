@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::failure::Failure;
 use crate::usage::Usage;
 use crate::value::{Fields, Value};
 
@@ -14,6 +13,18 @@ pub enum ExampleId {
     Text(String),
     /// A numeric id.
     Number(i64),
+}
+
+/// Why a field could not be read. As any error, `?` makes a failure of it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FieldError {
+    /// There is no field of that name.
+    #[error("the example has no field \"{0}\"")]
+    Missing(String),
+    /// The field of that name is of another kind.
+    #[error("field \"{0}\" is {1}, not text")]
+    OfAnotherKind(String, &'static str),
 }
 
 /// One record of a dataset, or what a system made of it: values by name.
@@ -86,13 +97,12 @@ impl Example {
     }
 
     /// A field that has to be there and be text.
-    pub fn text(&self, name: &str) -> Result<&str, Failure> {
-        let problem = match self.fields.get(name) {
-            Some(Value::Text(text)) => return Ok(text),
-            Some(other) => format!("field \"{name}\" is {}, not text", other.kind()),
-            None => format!("the example has no field \"{name}\""),
-        };
-        Err(Failure::exception(problem, String::new()))
+    pub fn text(&self, name: &str) -> Result<&str, FieldError> {
+        match self.fields.get(name) {
+            Some(Value::Text(text)) => Ok(text),
+            Some(other) => Err(FieldError::OfAnotherKind(name.into(), other.kind())),
+            None => Err(FieldError::Missing(name.into())),
+        }
     }
 
     /// Every field, in the order of names.

@@ -1,6 +1,7 @@
 //! Failures: why one call gave no result.
 
 use std::backtrace::Backtrace;
+use std::error::Error as StdError;
 use std::fmt;
 use std::time::Duration;
 
@@ -10,9 +11,11 @@ use crate::trace;
 
 /// Why one example got no result. It is stored with the row, and the run goes on.
 ///
-/// Any error converts into a failure with the reason `EXCEPTION` and a stack
-/// trace, so `?` just works in user code; for that to be possible, a `Failure`
-/// is not itself a `std::error::Error`.
+/// Whatever converts into a `Box<dyn Error + Send + Sync>` converts into a
+/// failure with the reason `EXCEPTION` and a stack trace: errors, text, and
+/// `anyhow::Error`. So `?` just works in user code; for that to be possible, a
+/// `Failure` is not itself a `std::error::Error`. What is neither `Send` nor
+/// `Sync` goes through [`of`](Failure::of).
 ///
 /// ```
 /// use std::time::Duration;
@@ -23,6 +26,7 @@ use crate::trace;
 /// assert!(failure.retryable);
 /// ```
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Failure {
     /// A stable UPPER_SNAKE_CASE identifier.
     pub reason: String,
@@ -46,6 +50,28 @@ impl Failure {
             retry_delay: None,
             stack_trace: String::new(),
         }
+    }
+
+    /// Makes a failure of an error that may not leave its thread, such as a `Box<dyn Error>`.
+    ///
+    /// ```
+    /// use cbench_client::Failure;
+    ///
+    /// fn count(text: &str) -> Result<usize, Box<dyn std::error::Error>> {
+    ///     Ok(text.parse()?)
+    /// }
+    ///
+    /// let failure = count("many").map_err(|error| Failure::of(&*error)).unwrap_err();
+    /// assert_eq!(failure.message, "invalid digit found in string");
+    /// ```
+    pub fn of(error: &dyn StdError) -> Self {
+        let mut message = error.to_string();
+        let mut cause = error.source();
+        while let Some(inner) = cause {
+            message = format!("{message}: {inner}");
+            cause = inner.source();
+        }
+        Self::exception(message, trace::of_error(&Backtrace::force_capture()))
     }
 
     /// Says that the same call may succeed later.
@@ -91,14 +117,8 @@ impl fmt::Display for Failure {
     }
 }
 
-impl<E: std::error::Error> From<E> for Failure {
+impl<E: Into<Box<dyn StdError + Send + Sync>>> From<E> for Failure {
     fn from(error: E) -> Self {
-        let mut message = error.to_string();
-        let mut cause = error.source();
-        while let Some(inner) = cause {
-            message = format!("{message}: {inner}");
-            cause = inner.source();
-        }
-        Self::exception(message, trace::of_error(&Backtrace::force_capture()))
+        Self::of(&*error.into())
     }
 }

@@ -1,9 +1,13 @@
 //! A run, followed through lost connections: each stored event once and in order.
 
 use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::atomic::Ordering;
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
+use tokio_stream::Stream;
 use tonic::{Status, Streaming};
 
 use crate::bench::Bench;
@@ -33,7 +37,116 @@ const FIRST_CONTACT: Duration = Duration::from_secs(10);
 /// # Ok(())
 /// # }
 /// ```
+///
+/// It is a `Stream` of results as well, for the adapters of the crates
+/// futures and tokio-stream. After an error there is nothing more. To give up
+/// waiting, drop it, or the future of `next`, as `tokio::time::timeout` does;
+/// `next` after that goes on where it was.
 pub struct Events {
+    // Away while its next event is awaited.
+    follower: Option<Box<Follower>>,
+    next: Option<Pin<Box<Awaited>>>,
+}
+
+type Awaited = dyn Future<Output = (Box<Follower>, Result<Option<pb::RunEvent>>)> + Send;
+
+impl Events {
+    pub(crate) fn of_new_run(bench: Bench, spec: pb::RunSpec) -> Self {
+        let request_id = chance::uuid();
+        let start = pb::EvaluateRequest { spec: Some(spec), request_id, omit_rows: false };
+        Self::of(Follower { start: Some(start), ..Follower::new(bench, String::new(), 0) })
+    }
+
+    pub(crate) fn of_run(bench: Bench, run_id: String, after: i64) -> Self {
+        Self::of(Follower::new(bench, run_id, after))
+    }
+
+    fn of(follower: Follower) -> Self {
+        Self { follower: Some(Box::new(follower)), next: None }
+    }
+
+    /// Leaves rows out, for a caller who only wants progress and the end.
+    pub fn without_rows(self) -> Self {
+        self.set(|follower| follower.omit_rows = true)
+    }
+
+    /// Lets rows carry the processed output. Only `watch` can.
+    pub fn with_processed(self) -> Self {
+        self.set(|follower| follower.include_processed = true)
+    }
+
+    /// Names the request, so that repeating it follows the first run. Only for `evaluate`.
+    pub fn request_id(self, id: impl Into<String>) -> Self {
+        self.set(|follower| {
+            if let Some(start) = &mut follower.start {
+                start.request_id = id.into();
+            }
+        })
+    }
+
+    /// Bounds how long the daemon may be away; by default without limit.
+    pub fn reconnect_for(self, limit: Duration) -> Self {
+        self.set(|follower| follower.reconnect_for = Some(limit))
+    }
+
+    /// Gives the next event; `None` when the run has ended.
+    pub async fn next(&mut self) -> Result<Option<pb::RunEvent>> {
+        poll_fn(|context| Pin::new(&mut *self).poll_next(context)).await.transpose()
+    }
+
+    /// Follows the run to its end, and returns it as it ended.
+    pub async fn finish(mut self) -> Result<pb::Run> {
+        let mut last = None;
+        let mut seen = None;
+        loop {
+            if let Some(follower) = &self.follower {
+                seen = Some((follower.bench.clone(), follower.run_id.clone()));
+            }
+            match self.next().await? {
+                Some(pb::RunEvent { kind: Some(Kind::Finished(run)), .. }) => last = Some(run),
+                Some(_) => {}
+                None => break,
+            }
+        }
+        match (last, seen) {
+            (None, Some((bench, run_id))) => bench.get(run_id).await,
+            (last, _) => Ok(last.unwrap_or_default()),
+        }
+    }
+
+    fn set(mut self, change: impl FnOnce(&mut Follower)) -> Self {
+        if let Some(follower) = &mut self.follower {
+            change(follower);
+        }
+        self
+    }
+}
+
+impl Stream for Events {
+    type Item = Result<pb::RunEvent>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if let Some(event) = self.follower.as_mut().and_then(|follower| follower.received()) {
+            return Poll::Ready(Some(Ok(event)));
+        }
+        if let Some(mut follower) = self.follower.take() {
+            self.next = Some(Box::pin(async move {
+                let event = follower.next().await;
+                (follower, event)
+            }));
+        }
+        let Some(next) = &mut self.next else { return Poll::Ready(None) };
+        let (follower, event) = ready!(next.as_mut().poll(context));
+        self.next = None;
+        if let Ok(Some(_)) = event {
+            self.follower = Some(follower);
+        }
+        Poll::Ready(event.transpose())
+    }
+}
+
+/// Where in the run's events its reader is.
+struct Follower {
     bench: Bench,
     start: Option<pb::EvaluateRequest>,
     run_id: String,
@@ -53,14 +166,8 @@ enum EventStream {
     Watch(Streaming<pb::WatchRunResponse>),
 }
 
-impl Events {
-    pub(crate) fn of_new_run(bench: Bench, spec: pb::RunSpec) -> Self {
-        let request_id = chance::uuid();
-        let start = pb::EvaluateRequest { spec: Some(spec), request_id, omit_rows: false };
-        Self { start: Some(start), ..Self::of_run(bench, String::new(), 0) }
-    }
-
-    pub(crate) fn of_run(bench: Bench, run_id: String, after: i64) -> Self {
+impl Follower {
+    fn new(bench: Bench, run_id: String, after: i64) -> Self {
         Self {
             bench,
             start: None,
@@ -77,41 +184,22 @@ impl Events {
         }
     }
 
-    /// Leaves rows out, for a caller who only wants progress and the end.
-    pub fn without_rows(mut self) -> Self {
-        self.omit_rows = true;
-        self
-    }
-
-    /// Lets rows carry the processed output. Only `watch` can.
-    pub fn with_processed(mut self) -> Self {
-        self.include_processed = true;
-        self
-    }
-
-    /// Names the request, so that repeating it follows the first run. Only for `evaluate`.
-    pub fn request_id(mut self, id: impl Into<String>) -> Self {
-        if let Some(start) = &mut self.start {
-            start.request_id = id.into();
+    /// Gives the next event that is already here.
+    fn received(&mut self) -> Option<pb::RunEvent> {
+        while let Some(event) = self.ready.pop_front() {
+            if self.is_new(&event) {
+                return Some(event);
+            }
         }
-        self
+        None
     }
 
-    /// Bounds how long the daemon may be away; by default without limit.
-    pub fn reconnect_for(mut self, limit: Duration) -> Self {
-        self.reconnect_for = Some(limit);
-        self
-    }
-
-    /// Gives the next event; `None` when the run has ended.
-    pub async fn next(&mut self) -> Result<Option<pb::RunEvent>> {
+    async fn next(&mut self) -> Result<Option<pb::RunEvent>> {
         // Time that the reader takes does not count as silence of the daemon.
         self.alive = Instant::now();
         loop {
-            while let Some(event) = self.ready.pop_front() {
-                if self.is_new(&event) {
-                    return Ok(Some(event));
-                }
+            if let Some(event) = self.received() {
+                return Ok(Some(event));
             }
             match self.receive().await {
                 Ok(true) => {
@@ -125,20 +213,6 @@ impl Events {
             }
             tokio::time::sleep(self.delay).await;
             self.delay = (self.delay * 2).min(MAX_DELAY);
-        }
-    }
-
-    /// Follows the run to its end, and returns it as it ended.
-    pub async fn finish(mut self) -> Result<pb::Run> {
-        let mut last = None;
-        while let Some(event) = self.next().await? {
-            if let Some(Kind::Finished(run)) = event.kind {
-                last = Some(run);
-            }
-        }
-        match last {
-            Some(run) => Ok(run),
-            None => self.bench.get(self.run_id).await,
         }
     }
 

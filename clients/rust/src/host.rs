@@ -63,13 +63,15 @@ impl Offers {
         let info = system.info();
         self.note(info.check_system());
         self.memory_systems.push(info.system(&[]));
-        let served: Arc<dyn Served> = Arc::new(MemoryAdapter::new(system));
+        let served: Arc<dyn Served> = Arc::new(MemoryAdapter::new(system, info.clone()));
         self.add(Offer::new(&info, Kind::Memory, served))
     }
 
     /// Adds an evaluator.
     pub fn evaluator(mut self, evaluator: impl Evaluator) -> Self {
-        let info = evaluator.info();
+        // One that says nothing of options takes none.
+        let mut info = evaluator.info();
+        info.declared.get_or_insert_default();
         self.note(info.check_evaluator());
         self.evaluators.push(info.evaluator());
         let adapter = EvaluatorAdapter { evaluator, info: info.clone() };
@@ -184,10 +186,15 @@ impl Host {
     }
 
     /// Makes one call and waits for its outcome. Dropped, it cancels the call.
-    pub async fn run(&self, work: Work, timeout: Option<Duration>) -> Result<Reply, Failure> {
+    pub async fn run(
+        &self,
+        work: Work,
+        timeout: Option<Duration>,
+        traceparent: String,
+    ) -> Result<Reply, Failure> {
         let accepted = self.accept(&work, work.call_id())?;
         let admitted = accepted.offer.admit().ok_or_else(|| accepted.offer.full())?;
-        accepted.run(work, admitted, timeout, self.given_up.child_token()).await
+        accepted.run(work, admitted, timeout, traceparent, self.given_up.child_token()).await
     }
 }
 
@@ -203,8 +210,9 @@ impl Accepted {
         work: Work,
         admitted: OwnedSemaphorePermit,
         timeout: Option<Duration>,
+        traceparent: String,
         caller: CancellationToken,
     ) -> Result<Reply, Failure> {
-        self.offer.run(work, self.claim, admitted, timeout, caller).await
+        self.offer.run(work, self.claim, admitted, timeout, traceparent, caller).await
     }
 }

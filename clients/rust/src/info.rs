@@ -1,7 +1,12 @@
 //! Descriptions that a system, memory system or evaluator gives of itself.
 
+use crate::convert::{self, Messages};
+use crate::declared::{Declared, OptionInfo};
 use crate::error::{Error, Result};
+use crate::failure::Failure;
 use crate::pb;
+use crate::value::Fields;
+use crate::work::unreadable;
 
 const MAX_NAME: usize = 200;
 
@@ -21,7 +26,7 @@ pub struct Info {
     pub(crate) holds_conversations: bool,
     pub(crate) scores: Vec<pb::ScoreInfo>,
     pub(crate) required_fields: Vec<String>,
-    pub(crate) options: Option<Vec<String>>,
+    pub(crate) declared: Option<Declared>,
 }
 
 impl Info {
@@ -36,7 +41,7 @@ impl Info {
             holds_conversations: false,
             scores: Vec::new(),
             required_fields: Vec::new(),
-            options: None,
+            declared: None,
         }
     }
 
@@ -85,20 +90,46 @@ impl Info {
         self
     }
 
-    /// Says that an evaluator takes no options; those it gets are refused by name.
-    pub fn takes_no_options(mut self) -> Self {
-        self.options = Some(Vec::new());
+    /// Declares an option; those that are not declared are then refused by name.
+    ///
+    /// A system that declares none gets whatever the run sets, unchecked. A
+    /// memory system and an evaluator get none.
+    pub fn option(mut self, option: OptionInfo) -> Self {
+        self.declared.get_or_insert_default().options.push(option);
         self
     }
 
-    /// Names the only options an evaluator takes; others are refused by name.
+    /// Says that there are no options; those it gets are refused by name.
+    pub fn takes_no_options(mut self) -> Self {
+        self.declared.get_or_insert_default();
+        self
+    }
+
+    /// Names options of any kind; others are refused by name.
     pub fn takes_options<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
-        self.options = Some(names.into_iter().map(Into::into).collect());
+        let declared = self.declared.get_or_insert_default();
+        declared.options.extend(names.into_iter().map(OptionInfo::any));
+        self
+    }
+
+    /// Says that options of any other name are taken as well, unchecked.
+    pub fn accepts_other_options(mut self) -> Self {
+        self.declared.get_or_insert_default().accepts_others = true;
         self
     }
 
     fn with_score(mut self, name: String, description: String, higher_is_better: bool) -> Self {
-        self.scores.push(pb::ScoreInfo { name, description, higher_is_better, worst: None });
+        let direction = match higher_is_better {
+            true => pb::ScoreDirection::HigherIsBetter,
+            false => pb::ScoreDirection::LowerIsBetter,
+        };
+        self.scores.push(pb::ScoreInfo {
+            name,
+            description,
+            higher_is_better,
+            worst: None,
+            direction: direction.into(),
+        });
         self
     }
 
@@ -110,6 +141,7 @@ impl Info {
             capabilities: capabilities.iter().map(|&item| item.into()).collect(),
             max_concurrency: self.announced_limit(),
             location: String::new(),
+            declared_options: self.announced_options(),
         }
     }
 
@@ -122,11 +154,26 @@ impl Info {
             version: self.version.clone(),
             max_concurrency: self.announced_limit(),
             location: String::new(),
+            declared_options: self.announced_options(),
         }
+    }
+
+    // What cannot be announced is refused when it is checked.
+    fn announced_options(&self) -> Option<pb::DeclaredOptions> {
+        self.declared.as_ref().and_then(|declared| declared.to_proto().ok())
     }
 
     fn announced_limit(&self) -> Option<i32> {
         self.max_concurrency.map(|limit| limit.try_into().unwrap_or(i32::MAX))
+    }
+
+    /// Reads the options of a call, checked and with defaults where they are declared.
+    pub(crate) fn options_of(&self, given: Messages) -> Result<Fields, Failure> {
+        let given = convert::fields_from_proto(given, "options.").map_err(unreadable)?;
+        match &self.declared {
+            Some(declared) => declared.filled(given, &format!("system \"{}\"", self.name)),
+            None => Ok(given),
+        }
     }
 
     pub(crate) fn check_system(&self) -> Result<()> {
@@ -154,6 +201,9 @@ impl Info {
     }
 
     fn check_limit(&self) -> Result<()> {
+        if let Some(declared) = &self.declared {
+            declared.check(&self.name)?;
+        }
         if self.max_concurrency == Some(0) {
             return Err(Error::NotServable(format!(
                 "the max_concurrency of \"{}\" is 0; it must be at least 1.",

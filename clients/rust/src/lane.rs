@@ -91,6 +91,7 @@ impl<O: Outcome> Lane<O> {
         work: Work,
         call_id: String,
         timeout: Option<prost_types::Duration>,
+        traceparent: String,
         may_wait: bool,
     ) -> bool {
         let origin = work.kind().origin();
@@ -119,7 +120,7 @@ impl<O: Outcome> Lane<O> {
         }
         let held = Held::new(self.shared.clone());
         let timeout = timeout.map(crate::convert::duration_from_proto);
-        let running = accepted.run(work, admitted, timeout, caller.clone());
+        let running = accepted.run(work, admitted, timeout, traceparent, caller.clone());
         let shared = self.shared.clone();
         tokio::spawn(async move {
             let result = running.await;

@@ -8,6 +8,7 @@ use tokio::sync::RwLock;
 
 use crate::call::{Call, Ticket};
 use crate::convert;
+use crate::declared::Declared;
 use crate::failure::Failure;
 use crate::info::Info;
 use crate::pb;
@@ -46,6 +47,7 @@ pub trait MemorySystem: Send + Sync + 'static {
 
 /// What ingesting cost.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Ingested {
     /// Resources consumed.
     pub usage: Option<Usage>,
@@ -53,8 +55,28 @@ pub struct Ingested {
     pub stored_bytes: Option<i64>,
 }
 
+impl Ingested {
+    /// Starts with nothing reported.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Reports resources consumed.
+    pub fn usage(mut self, usage: Usage) -> Self {
+        self.usage = Some(usage);
+        self
+    }
+
+    /// Reports the bytes that the scope now occupies.
+    pub fn stored_bytes(mut self, bytes: i64) -> Self {
+        self.stored_bytes = Some(bytes);
+        self
+    }
+}
+
 /// What is asked.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Question {
     /// The question.
     pub text: String,
@@ -66,6 +88,7 @@ pub struct Question {
 
 /// An answer from memory, with what it was made from where the system says so.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Answer {
     /// The answer; empty where the system only retrieves.
     pub response: String,
@@ -84,6 +107,41 @@ pub struct Answer {
 }
 
 impl Answer {
+    /// Starts with the answer; empty where the system only retrieves.
+    pub fn new(response: impl Into<String>) -> Self {
+        Self { response: response.into(), ..Self::default() }
+    }
+
+    /// Says what was retrieved to answer from.
+    pub fn context(mut self, context: impl Into<String>) -> Self {
+        self.context = Some(context.into());
+        self
+    }
+
+    /// Reports the tokens of that context, as the system counts them.
+    pub fn context_tokens(mut self, count: i64) -> Self {
+        self.context_tokens = Some(count);
+        self
+    }
+
+    /// Reports the bytes that the scope occupies.
+    pub fn stored_bytes(mut self, bytes: i64) -> Self {
+        self.stored_bytes = Some(bytes);
+        self
+    }
+
+    /// Reports the time spent finding the context, without answering.
+    pub fn retrieval_time(mut self, time: Duration) -> Self {
+        self.retrieval_time = Some(time);
+        self
+    }
+
+    /// Reports what answering cost.
+    pub fn usage(mut self, usage: Usage) -> Self {
+        self.usage = Some(usage);
+        self
+    }
+
     /// Adds something to keep with the row.
     pub fn with_metadata(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.metadata.insert(name.into(), value.into());
@@ -109,6 +167,7 @@ type Scope = Arc<RwLock<HashMap<String, pb::IngestResponse>>>;
 /// A user's memory system, made to answer requests.
 pub(crate) struct MemoryAdapter<M> {
     system: M,
+    info: Info,
     scopes: Mutex<HashMap<String, Scope>>,
 }
 
@@ -124,8 +183,8 @@ impl<M: MemorySystem> Served for MemoryAdapter<M> {
 }
 
 impl<M: MemorySystem> MemoryAdapter<M> {
-    pub fn new(system: M) -> Self {
-        Self { system, scopes: Mutex::default() }
+    pub fn new(system: M, info: Info) -> Self {
+        Self { system, info, scopes: Mutex::default() }
     }
 
     async fn reset(
@@ -135,7 +194,8 @@ impl<M: MemorySystem> MemoryAdapter<M> {
     ) -> Result<Reply, Failure> {
         let scope = self.scope(&request.scope);
         let mut ingested = scope.write().await;
-        let call = ticket.into_call(Fields::new(), String::new());
+        let options = self.info.declared.as_ref().map(Declared::defaults).unwrap_or_default();
+        let call = ticket.into_call(options, String::new());
         self.system.reset(&request.scope, &call).await?;
         ingested.clear();
         drop(ingested);
@@ -153,12 +213,13 @@ impl<M: MemorySystem> MemoryAdapter<M> {
         ticket: Ticket,
     ) -> Result<Reply, Failure> {
         let turns = convert::turns_from_proto(request.turns).map_err(unreadable)?;
+        let options = self.info.options_of(request.options)?;
         let scope = self.scope(&request.scope);
         let mut ingested = scope.write().await;
         if let Some(earlier) = ingested.get(&request.call_id) {
             return Ok(Reply::Ingest(*earlier));
         }
-        let call = ticket.into_call(Fields::new(), String::new());
+        let call = ticket.into_call(options, String::new());
         let started = Instant::now();
         let done = self.system.ingest(&request.scope, turns, &call).await?;
         let reply = pb::IngestResponse {
@@ -177,11 +238,12 @@ impl<M: MemorySystem> MemoryAdapter<M> {
         request: pb::QueryRequest,
         ticket: Ticket,
     ) -> Result<Reply, Failure> {
+        let options = self.info.options_of(request.options)?;
         let scope = self.scope(&request.scope);
         let _shared = scope.read().await;
         let question =
             Question { text: request.question, budget: request.budget, asked_at: request.asked_at };
-        let call = ticket.into_call(Fields::new(), request.instruction);
+        let call = ticket.into_call(options, request.instruction);
         let started = Instant::now();
         let answer = self.system.query(&request.scope, question, &call).await?;
         let handler_time = Some(convert::duration_to_proto(started.elapsed()));

@@ -88,13 +88,15 @@ impl Offer {
         claim: Claim,
         admitted: OwnedSemaphorePermit,
         timeout: Option<Duration>,
+        traceparent: String,
         caller: CancellationToken,
     ) -> Result<Reply, Failure> {
         // One that is too far away to be told is none.
         let deadline = timeout.and_then(|span| Instant::now().checked_add(span));
         let gone = caller.child_token();
         let _told = gone.clone().drop_guard();
-        let ticket = Ticket { id: claim.id.clone(), deadline, gone, places: vec![admitted] };
+        let ticket =
+            Ticket { id: claim.id.clone(), deadline, gone, traceparent, places: vec![admitted] };
         tokio::select! {
             biased;
             () = caller.cancelled() => Err(Failure::new("CANCELLED", "the caller gave up")),

@@ -131,7 +131,7 @@ impl Server {
             .http2_keepalive_interval(Some(Duration::from_secs(30)));
         if let Some(tls) = &self.tls {
             builder = builder.tls_config(tls.config()).map_err(|error| {
-                Error::Tls(format!("the certificate or key cannot be used: {error}."))
+                Error::CannotServe(format!("the certificate or key cannot be used: {error}."))
             })?;
         }
         let closing = CancellationToken::new();

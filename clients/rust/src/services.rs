@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::host::{Host, SDK};
 use crate::lane::{self, Batches, Lane, Outcome};
 use crate::pb;
-use crate::status::{status_of, timeout_of};
+use crate::status::{status_of, timeout_of, traceparent_of};
 use crate::work::{Kind, Reply, Work};
 
 /// Every service of a host. Each call in progress holds a token of `calls`.
@@ -32,9 +32,11 @@ impl Services {
     async fn run<M>(&self, request: Request<M>, work: fn(M) -> Work) -> Result<Reply, Status> {
         let _in_progress = self.calls.token();
         let timeout = timeout_of(request.metadata()).map(before_tonic);
+        let traceparent = traceparent_of(request.metadata());
         let work = work(request.into_inner());
         let origin = work.kind().origin();
-        self.host.run(work, timeout).await.map_err(|failure| status_of(&failure, origin))
+        let answer = self.host.run(work, timeout, traceparent).await;
+        answer.map_err(|failure| status_of(&failure, origin))
     }
 
     fn stream<M, O, R>(
@@ -70,9 +72,12 @@ fn before_tonic(timeout: Duration) -> Duration {
     timeout - (timeout / 10).min(Duration::from_millis(3))
 }
 
+/// What one call of a stream asks for: the work, its id, its time and its trace context.
+type StreamedCall = (Work, String, Option<prost_types::Duration>, String);
+
 /// What a message of a stream asks for.
 struct StreamParts {
-    calls: Vec<(Work, String, Option<prost_types::Duration>)>,
+    calls: Vec<StreamedCall>,
     cancelled: Vec<String>,
 }
 
@@ -97,8 +102,8 @@ async fn read<M, O: Outcome>(
             Err(status) => return Some(Failure::invalid(status.message())),
         };
         let mut may_wait = true;
-        for (work, call_id, timeout) in asked.calls {
-            may_wait &= lane.start(work, call_id, timeout, may_wait).await;
+        for (work, call_id, timeout, traceparent) in asked.calls {
+            may_wait &= lane.start(work, call_id, timeout, traceparent, may_wait).await;
         }
         for call_id in asked.cancelled {
             lane.cancel(&call_id);
@@ -179,10 +184,10 @@ impl pb::system_server::System for Services {
     }
 }
 
-fn process_call(call: pb::ProcessCall) -> (Work, String, Option<prost_types::Duration>) {
+fn process_call(call: pb::ProcessCall) -> StreamedCall {
     let request = call.request.unwrap_or_default();
     let call_id = request.call_id.clone();
-    (Work::Process(request), call_id, call.timeout)
+    (Work::Process(request), call_id, call.timeout, call.traceparent)
 }
 
 #[tonic::async_trait]
@@ -237,6 +242,7 @@ impl pb::evaluator_server::Evaluator for Services {
     }
 }
 
-fn score_call(call: pb::ScoreCall) -> (Work, String, Option<prost_types::Duration>) {
-    (Work::Score(call.request.unwrap_or_default()), call.call_id, call.timeout)
+fn score_call(call: pb::ScoreCall) -> StreamedCall {
+    let work = Work::Score(call.request.unwrap_or_default());
+    (work, call.call_id, call.timeout, call.traceparent)
 }

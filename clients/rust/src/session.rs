@@ -112,7 +112,7 @@ impl Session {
             let failure = Failure::new("RESOURCE_EXHAUSTED", message).retryable();
             return self.lane.fail(call.call_id, &failure, work.kind().origin());
         }
-        self.lane.start(work, call.call_id, call.timeout, false).await;
+        self.lane.start(work, call.call_id, call.timeout, call.traceparent, false).await;
     }
 }
 

@@ -57,6 +57,12 @@ fn code_of(failure: &Failure) -> Code {
     }
 }
 
+/// Reads the W3C trace context of a unary call; empty if there is none.
+pub(crate) fn traceparent_of(metadata: &MetadataMap) -> String {
+    let told = metadata.get("traceparent").and_then(|text| text.to_str().ok());
+    told.unwrap_or_default().to_string()
+}
+
 /// Reads how long the caller of a unary method waits.
 pub(crate) fn timeout_of(metadata: &MetadataMap) -> Option<Duration> {
     let text = metadata.get("grpc-timeout")?.to_str().ok()?;

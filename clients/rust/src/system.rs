@@ -1,5 +1,6 @@
 //! Systems, which are benchmarked.
 
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -8,6 +9,7 @@ use crate::convert;
 use crate::example::Example;
 use crate::failure::Failure;
 use crate::info::Info;
+use crate::into_result::IntoResult;
 use crate::pb;
 use crate::trace;
 use crate::turn::Turn;
@@ -63,44 +65,43 @@ pub trait System: Send + Sync + 'static {
     }
 }
 
-/// What a function may return as its result: `T`, or a `Result` of it.
-pub trait IntoResult<T> {
-    /// Makes it a `Result`.
-    fn into_result(self) -> Result<T, Failure>;
-}
-
-impl IntoResult<Example> for Example {
-    fn into_result(self) -> Result<Example, Failure> {
-        Ok(self)
-    }
-}
-
-impl<T, E: Into<Failure>> IntoResult<T> for Result<T, E> {
-    fn into_result(self) -> Result<T, Failure> {
-        self.map_err(Into::into)
-    }
-}
-
 /// Makes a system of a synchronous function, which is called on separate threads.
 ///
-/// It may return an `Example`, or a `Result` with any error.
-pub fn system<F, R>(info: impl Into<Info>, function: F) -> impl System
+/// It may return an `Example`, or a `Result` with any error: a [`Failure`], an
+/// error of a type of its own, an `anyhow::Error`, or a boxed one.
+///
+/// ```
+/// use std::error::Error;
+///
+/// use cbench_client::{Call, Example, system};
+///
+/// fn count(example: Example, _call: &Call) -> Result<Example, Box<dyn Error>> {
+///     let number: i64 = example.text("question")?.parse()?;
+///     Ok(example.with("response", (number + 1).to_string()))
+/// }
+///
+/// let counter = system("counter", count);
+/// ```
+pub fn system<F, R, K>(info: impl Into<Info>, function: F) -> impl System
 where
     F: Fn(Example, &Call) -> R + Send + Sync + 'static,
-    R: IntoResult<Example> + 'static,
+    R: IntoResult<Example, K> + 'static,
+    K: 'static,
 {
-    Function { info: info.into(), function: Arc::new(function) }
+    Function { info: info.into(), function: Arc::new(function), kind: PhantomData }
 }
 
-struct Function<F> {
+struct Function<F, K> {
     info: Info,
     function: Arc<F>,
+    kind: PhantomData<fn() -> K>,
 }
 
-impl<F, R> System for Function<F>
+impl<F, R, K> System for Function<F, K>
 where
     F: Fn(Example, &Call) -> R + Send + Sync + 'static,
-    R: IntoResult<Example> + 'static,
+    R: IntoResult<Example, K> + 'static,
+    K: 'static,
 {
     fn info(&self) -> Info {
         self.info.clone()
@@ -143,8 +144,7 @@ impl<S: System> SystemAdapter<S> {
         ticket: Ticket,
     ) -> Result<Reply, Failure> {
         let example = convert::example_from_proto(request.example).map_err(unreadable)?;
-        let options =
-            convert::fields_from_proto(request.options, "options.").map_err(unreadable)?;
+        let options = self.info.options_of(request.options)?;
         let (source, call) = (example.source(), ticket.into_call(options, request.instruction));
         let started = Instant::now();
         let processed = self.system.process(example, &call).await?;
@@ -168,8 +168,7 @@ impl<S: System> SystemAdapter<S> {
         }
         let turns = convert::turns_from_proto(request.turns).map_err(unreadable)?;
         let example = convert::example_from_proto(request.example).map_err(unreadable)?;
-        let options =
-            convert::fields_from_proto(request.options, "options.").map_err(unreadable)?;
+        let options = self.info.options_of(request.options)?;
         let call = ticket.into_call(options, request.instruction);
         let started = Instant::now();
         let replies = self.system.process_conversation(turns, example, &call).await?;

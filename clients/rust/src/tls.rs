@@ -95,7 +95,8 @@ impl ServerTls {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>> {
-    fs::read(path).map_err(|error| Error::Tls(format!("cannot read {}: {error}.", path.display())))
+    fs::read(path)
+        .map_err(|error| Error::CannotServe(format!("cannot read {}: {error}.", path.display())))
 }
 
 /// Refuses to send a token in the clear over a network.

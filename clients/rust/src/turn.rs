@@ -1,9 +1,10 @@
 //! One turn of a conversation.
 
-use crate::value::Fields;
+use crate::value::{Fields, Value};
 
 /// One turn of a conversation.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Turn {
     /// Who speaks, as a model sees it: `user` or `assistant`.
     pub role: String,
@@ -28,5 +29,29 @@ impl Turn {
     /// Makes a turn of the assistant.
     pub fn assistant(content: impl Into<String>) -> Self {
         Self { role: "assistant".into(), content: content.into(), ..Self::default() }
+    }
+
+    /// Says the speaker's own name.
+    pub fn speaker(mut self, name: impl Into<String>) -> Self {
+        self.speaker = name.into();
+        self
+    }
+
+    /// Says when it was said.
+    pub fn time(mut self, time: impl Into<String>) -> Self {
+        self.time = time.into();
+        self
+    }
+
+    /// Says which session it belongs to.
+    pub fn session(mut self, session: impl Into<String>) -> Self {
+        self.session = session.into();
+        self
+    }
+
+    /// Adds something else known about it.
+    pub fn with(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.fields.insert(name.into(), value.into());
+        self
     }
 }

@@ -7,7 +7,14 @@ use crate::pb;
 use crate::value::{Fields, Value};
 
 /// Resources consumed by a call. What is `None` is not reported.
+///
+/// ```
+/// use cbench_client::Usage;
+///
+/// let usage = Usage::new().prompt_tokens(120).completion_tokens(8).cost_usd(0.0004);
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Usage {
     /// Tokens sent to a model.
     pub prompt_tokens: Option<i64>,
@@ -22,6 +29,41 @@ pub struct Usage {
 }
 
 impl Usage {
+    /// Starts with nothing reported.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Reports tokens sent to a model.
+    pub fn prompt_tokens(mut self, count: i64) -> Self {
+        self.prompt_tokens = Some(count);
+        self
+    }
+
+    /// Reports tokens produced by a model.
+    pub fn completion_tokens(mut self, count: i64) -> Self {
+        self.completion_tokens = Some(count);
+        self
+    }
+
+    /// Reports all tokens, where that is not the sum of the two above.
+    pub fn total_tokens(mut self, count: i64) -> Self {
+        self.total_tokens = Some(count);
+        self
+    }
+
+    /// Reports money spent, in US dollars.
+    pub fn cost_usd(mut self, dollars: f64) -> Self {
+        self.cost_usd = Some(dollars);
+        self
+    }
+
+    /// Reports time the system itself spent, without network or queueing.
+    pub fn compute_time(mut self, time: Duration) -> Self {
+        self.compute_time = Some(time);
+        self
+    }
+
     pub(crate) fn to_proto(&self) -> pb::Usage {
         pb::Usage {
             prompt_tokens: self.prompt_tokens,

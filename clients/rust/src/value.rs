@@ -9,8 +9,8 @@ pub type Fields = BTreeMap<String, Value>;
 
 /// One value. Integers and doubles are different kinds: 1 is not 1.0.
 ///
-/// Most values are made with `into()`: from text, integers up to 64 bits that
-/// fit an `i64`, floats, booleans, vectors, maps and options. Larger integer
+/// Most values are made with `into()`: from text, integers that fit an
+/// `i64`, lengths, floats, booleans, vectors, maps and options. Larger integer
 /// types convert with `try_into()`, which refuses what does not fit. Binary
 /// data is `Value::Bytes`.
 #[derive(Clone, Debug, PartialEq)]
@@ -140,7 +140,18 @@ macro_rules! value_try_from {
     };
 }
 
-value_try_from!(u64, usize, u128, i128);
+value_try_from!(u64, u128, i128);
+
+/// A length, or another number of this machine's size.
+///
+/// # Panics
+///
+/// If it does not fit into 64 bits with a sign, which no length does.
+impl From<usize> for Value {
+    fn from(value: usize) -> Self {
+        i64::try_from(value).map(Value::Int).expect("a usize that fits into 64 bits with a sign")
+    }
+}
 
 impl<T: Into<Value>> From<Vec<T>> for Value {
     fn from(items: Vec<T>) -> Self {

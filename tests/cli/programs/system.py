@@ -55,6 +55,38 @@ class Halving(Answering):
         return {**example, "context": " ".join(words[: len(words) // 2])}
 
 
+class Ignoring(Halving):
+    """Takes any options, and ignores them."""
+
+    name = "ignoring"
+
+    def process(self, example: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
+        return super().process(example)
+
+
+class Keeping(Answering):
+    """Keeps a share of the sentences, those with a code first; options it knows are its own."""
+
+    name = "keeping"
+
+    def process(self, example: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
+        sentences = example["context"].split(". ")
+        count = max(1, round(len(sentences) * options.get("ratio", 0.5)))
+        first = sorted(sentences, key=lambda each: " code " not in each)[:count]
+        return {**example, "context": ". ".join(first)}
+
+
+class Wavering(Answering):
+    """Keeps another part of the context whenever it is asked."""
+
+    name = "wavering"
+
+    def process(self, example: dict[str, Any]) -> dict[str, Any]:
+        with open(sys.argv[2], "a") as calls:
+            calls.write(".")
+        return {**example, "context": f"{example['context']} ({time.monotonic_ns()})"}
+
+
 class Stuck(Answering):
     """Answers the first few examples, then says so by a file and waits for another."""
 
@@ -89,15 +121,34 @@ class Mortal(Answering):
         return super().process(example)
 
 
+class Mayfly(Answering):
+    """Dies of its first example, and cannot be started again."""
+
+    name = "mayfly"
+
+    def __init__(self, spent: Path) -> None:
+        if spent.exists():
+            print("spent", file=sys.stderr, flush=True)
+            os._exit(4)
+        self._spent = spent
+
+    def process(self, example: dict[str, Any]) -> dict[str, Any]:
+        self._spent.touch()
+        print("so short", file=sys.stderr, flush=True)
+        os._exit(3)
+
+
 if __name__ == "__main__":
     kind = sys.argv[1]
     if kind == "both":
         serve([Answering(), Failing()])
     elif kind == "stuck":
         serve(Stuck(Path(sys.argv[2])), *sys.argv[3:])
+    elif kind == "mayfly":
+        serve(Mayfly(Path(sys.argv[2])))
     elif kind == "mortal":
         print("loading the weights", flush=True)
         serve(Mortal())
     else:
-        kinds = (Answering, Failing, Selecting, Halving)
+        kinds = (Answering, Failing, Selecting, Halving, Ignoring, Keeping, Wavering)
         serve(next(each for each in kinds if each.name == kind)())

@@ -30,6 +30,23 @@ def descriptions_lie() -> None:
 
 
 @fault
+def declarations_lie() -> None:
+    def lying(describe: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        def lie(self: Any) -> Any:
+            answer = describe(self)
+            for info in getattr(answer, "evaluators", None) or answer.systems:
+                info.declared_options.options.add(name="two words")
+                for score in getattr(info, "scores", ()):
+                    score.ClearField("direction")
+            return answer
+
+        return lie
+
+    for name in ("describe_systems", "describe_memory", "describe_evaluators"):
+        setattr(hosting.Host, name, lying(getattr(hosting.Host, name)))
+
+
+@fault
 def hello_lies() -> None:
     hello = hosting.Host.hello
 

@@ -1,5 +1,6 @@
 """Faults with names, bad input and failures."""
 
+import os
 from typing import Any
 
 from faults.registry import fault
@@ -45,6 +46,11 @@ def invalid_values_are_taken() -> None:
 @fault
 def garbage_is_unavailable() -> None:
     services._undecodable = lambda message, error: RemoteFailure("?", reason="UNAVAILABLE")
+
+
+@fault
+def garbage_is_deadly() -> None:
+    services._undecodable = lambda message, error: os._exit(1)
 
 
 @fault

@@ -20,8 +20,8 @@ def half_close_drops_calls() -> None:
         self.abandon()
         close(self)
 
-    def late(self: Any, args: Any, offered: Any) -> Any:
-        call = bound(self, args, offered)
+    def late(self: Any, *given: Any) -> Any:
+        call = bound(self, *given)
 
         def slowly() -> Any:
             time.sleep(_STILL_AT_WORK_S)

@@ -4,9 +4,11 @@ import { Distributions, Times } from "./charts";
 import { Fronts, Pairs } from "./comparison";
 import { type Head, type Index, readIndex } from "./data";
 import { Example } from "./example";
+import { GroupDifferences, Groups, HeatMaps } from "./groups";
 import { count } from "./numbers";
 import { Rows } from "./rows";
 import { type Filter, NO_FILTER } from "./filter";
+import { SweepCurve } from "./sweep";
 import { SystemTable } from "./tables";
 import { Failures, StageTable } from "./trouble";
 
@@ -61,9 +63,15 @@ export function App({ head }: { head: Head }) {
             </p>
           ))}
         </Section>
+        {head.sweep && (
+          <Section id="sweep" title={`Sweep of ${head.sweep.option}`}>
+            <SweepCurve head={head} sweep={head.sweep} />
+          </Section>
+        )}
         {comparison && comparison.pairs.length > 0 && (
           <Section id="comparison" title="Which is better">
             <Pairs head={head} comparison={comparison} find={find} />
+            <GroupDifferences head={head} groups={comparison.groups} />
           </Section>
         )}
         {comparison && comparison.fronts.length > 0 && (
@@ -76,9 +84,29 @@ export function App({ head }: { head: Head }) {
             <SystemTable head={head} table={head.scores} caption="Mean of every score" ranged={() => true} />
           </Section>
         )}
+        {head.suites && (
+          <Section id="suites" title="By suite">
+            <SystemTable head={head} table={head.suites} caption="Score by suite" ranged={() => true} />
+          </Section>
+        )}
         {head.datasets && (
           <Section id="datasets" title="By dataset">
             <SystemTable head={head} table={head.datasets} caption="Mean score by dataset" ranged={() => true} />
+          </Section>
+        )}
+        {head.parts && (
+          <Section id="parts" title="By dataset">
+            <Groups head={head} tables={[head.parts]} />
+          </Section>
+        )}
+        {head.groups.length > 0 && (
+          <Section id="groups" title="By group">
+            <Groups head={head} tables={head.groups} />
+          </Section>
+        )}
+        {head.heat.length > 0 && (
+          <Section id="heat" title="By length and depth">
+            <HeatMaps head={head} cells={head.heat} />
           </Section>
         )}
         {head.distributions.length > 0 && (

@@ -84,10 +84,65 @@ export interface Front {
   points: FrontPoint[];
 }
 
+/** A pair on the examples of one group. */
+export interface GroupDifference {
+  field: string;
+  group: string;
+  a: string;
+  b: string;
+  claimed: boolean;
+  examples: number;
+  difference: string;
+  interval: string;
+  p: string;
+}
+
+/** A table whose first column names the groups of a field, then one column per system. */
+export interface GroupTable extends Table {
+  field: string;
+}
+
+export interface HeatCell {
+  system: string;
+  length: number;
+  depth: number;
+  value: number;
+  text: string;
+  rows: number;
+}
+
 export interface Comparison {
   notes: string[];
   pairs: Pair[];
+  groups: GroupDifference[];
   fronts: Front[];
+}
+
+export interface SweepPoint {
+  system: string;
+  label: string;
+  value: string;
+  tokens: number | null;
+  score: number;
+  low: number | null;
+  high: number | null;
+  text: string;
+  interval: string;
+  kept: string;
+}
+
+export interface Sweep {
+  option: string;
+  title: string;
+  score: string;
+  examples: number;
+  curve: { name: string; points: SweepPoint[] };
+  cuts: { name: string; points: SweepPoint[] }[];
+  whole: SweepPoint | null;
+  goal: number | null;
+  needed: { low: number; at: number; high: number } | null;
+  table: Table;
+  note: string;
 }
 
 export interface Head {
@@ -109,8 +164,14 @@ export interface Head {
   notes: string[];
   headline: Table;
   comparison: Comparison | null;
+  sweep: Sweep | null;
   scores: Table | null;
+  suites: Table | null;
+  /** A few datasets beside each other, or many of them below each other. */
   datasets: Table | null;
+  parts: GroupTable | null;
+  groups: GroupTable[];
+  heat: HeatCell[];
   distributions: Distribution[];
   times: StageTimes[];
   failures: FailureLine[];
@@ -125,8 +186,8 @@ export interface Index {
     repeat: number[];
     score: (number | null)[];
     name: string[];
-    tokens_in: number[];
-    tokens_out: number[];
+    tokens_in: (number | null)[];
+    tokens_out: (number | null)[];
     latency: number[];
     failure: (string | null)[];
     said: string[];

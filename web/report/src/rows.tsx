@@ -284,13 +284,23 @@ function Row({
         <small>{rows.name[row]}</small>
       </div>
       <div class="tokens" role="gridcell">
-        <span>{count(rows.tokens_out[row] ?? 0)}</span>
-        <small>of {count(rows.tokens_in[row] ?? 0)}</small>
+        <Left before={rows.tokens_in[row] ?? null} after={rows.tokens_out[row] ?? null} />
       </div>
       <div class="latency" role="gridcell">
         {seconds(rows.latency[row] ?? 0)}
       </div>
     </div>
+  );
+}
+
+/** What was left of the context, where that is known. */
+function Left({ before, after }: { before: number | null; after: number | null }) {
+  if (before === null || after === null) return <span>—</span>;
+  return (
+    <>
+      <span>{count(after)}</span>
+      <small>of {count(before)}</small>
+    </>
   );
 }
 

@@ -60,7 +60,7 @@ export function SystemTable({
   );
 }
 
-function Range({ cell, scale, colour }: { cell: Cell; scale: number; colour: string }) {
+export function Range({ cell, scale, colour }: { cell: Cell; scale: number; colour: string }) {
   if (cell.value === null || cell.value === undefined || cell.value < 0) return null;
   const at = (value: number) => `${(100 * Math.max(0, value)) / scale}%`;
   return (

@@ -10,6 +10,7 @@ import {
   type Evaluator,
   type Example,
   type MemorySystem,
+  type OptionsOf,
   type RunSpec,
   type System,
   type Turn,
@@ -54,6 +55,11 @@ const evaluator: Evaluator = {
 
 const spec: RunSpec = { systems: [{ builtin: "identity" }], datasets: [{ name: "mini-qa" }], seed: 1n };
 
+// @ts-expect-error A system is in one place.
+export const two: RunSpec = { systems: [{ builtin: "identity", target: "h:1" }], datasets: [{ name: "mini-qa" }] };
+// @ts-expect-error A system is somewhere.
+export const none: RunSpec = { systems: [{ name: "identity" }], datasets: [{ name: "mini-qa" }] };
+
 export async function main(): Promise<void> {
   await serve([new Shorten(), Notes, evaluator], { address: "127.0.0.1:50061" });
   await attach(function echo(example) {
@@ -63,4 +69,32 @@ export async function main(): Promise<void> {
   for await (const event of bench.evaluate(spec)) {
     if (event.kind === "finished") console.log(event.run.summaries[0]?.metrics.mean);
   }
+}
+
+const declaredOptions = {
+  ratio: { type: "number", default: 0.5, minimum: 0, maximum: 1 },
+  mode: { type: "text", default: "good", choices: ["fast", "good"] },
+  limit: { type: "integer", nullable: true },
+} as const;
+
+export const declared: System = {
+  name: "declared",
+  declaredOptions,
+  process(example, call) {
+    const { ratio, mode, limit } = call.options as OptionsOf<typeof declaredOptions>;
+    const share: number = ratio;
+    const quick: boolean = mode === "fast";
+    const most: number | null | undefined = limit;
+    // @ts-expect-error It is a number.
+    const text: string = ratio;
+    return example.with({ share, quick, most: most ?? null, text, traceparent: call.traceparent ?? null });
+  },
+};
+// @ts-expect-error There is no such type of option.
+export const undeclarable: System = { name: "u", declaredOptions: { a: { type: "float" } }, process: (example) => example };
+
+export async function compared(client: BenchClient): Promise<number> {
+  const { pairs } = await client.compare("last", { baseline: "identity", effect: 0.02 });
+  const { passed } = await client.gate("last", ["f1 above 0.5"]);
+  return passed ? (pairs[0]?.difference.value ?? 0) : 0;
 }

@@ -9,11 +9,14 @@ import grpc
 from google.protobuf.message import Message
 
 from cbench_client._gen.cbench.v1 import bench_pb2, evaluator_pb2
+from cbench_client._gen.specs import EvaluatorRef, RunSpec
+from cbench_client.bench.analysis import AnalysisClient
 from cbench_client.bench.follow import FINAL_STATES, Follower
 from cbench_client.bench.rows import row_to_dict
 from cbench_client.bench.spec import message_from_dict
-from cbench_client.errors import ClientError, Refused
+from cbench_client.errors import ClientError, Refused, Unreachable
 from cbench_client.messages import convert
+from cbench_client.messages.error_details import KEY, field_to_blame
 from cbench_client.messages.scores import Assessment, assessment_of, score_request
 from cbench_client.remote.channel import Tls, open_sync_channel
 from cbench_client.remote.diagnosis import explain
@@ -35,11 +38,11 @@ _UNREACHABLE = frozenset(
     )
 )
 
-Spec = bench_pb2.RunSpec | Mapping[str, Any]
+Spec = bench_pb2.RunSpec | RunSpec | Mapping[str, Any]
 M = TypeVar("M", bound=Message)
 
 
-class BenchClient:
+class BenchClient(AnalysisClient):
     """A client of one daemon. Runs, rows and events are the protocol's own messages.
 
     `timeout`, in seconds, bounds single requests; following a run ends
@@ -114,10 +117,17 @@ class BenchClient:
         return self._call("GetRun", request, bench_pb2.GetRunResponse).run
 
     def list(
-        self, *, states: Iterable[int] = (), labels: Mapping[str, str] | None = None
+        self,
+        *,
+        states: Iterable[int] = (),
+        labels: Mapping[str, str] | None = None,
+        mine: bool = False,
     ) -> Iterator[bench_pb2.Run]:
-        """List runs, newest first, without their configuration."""
-        request = bench_pb2.ListRunsRequest(labels=labels)
+        """List runs, newest first, without their configuration.
+
+        `mine` asks only for those that were started with the token of this client.
+        """
+        request = bench_pb2.ListRunsRequest(labels=labels, mine=mine)
         request.states.extend(cast(Any, states))
         for page in self._pages("ListRuns", request, bench_pb2.ListRunsResponse):
             yield from page.runs
@@ -147,10 +157,23 @@ class BenchClient:
         request = bench_pb2.CancelRunRequest(run_id=run_id)
         return self._call("CancelRun", request, bench_pb2.CancelRunResponse).run
 
-    def resume(self, run_id: str) -> bench_pb2.Run:
-        """Take a cancelled or failed run up again where it stopped."""
-        request = bench_pb2.ResumeRunRequest(run_id=run_id)
+    def resume(self, run_id: str, *, budget_usd: float | None = None) -> bench_pb2.Run:
+        """Take a cancelled or failed run up again where it stopped.
+
+        `budget_usd` is the most that it may cost in all, in the place of its budget.
+        """
+        request = bench_pb2.ResumeRunRequest(run_id=run_id, budget_usd=budget_usd)
         return self._call("ResumeRun", request, bench_pb2.ResumeRunResponse).run
+
+    def explain_wait(self, run_id: str, reason: str) -> bench_pb2.Run:
+        """Tell a run in progress why a system that you started for it is away."""
+        request = bench_pb2.ExplainWaitRequest(run_id=run_id, reason=reason)
+        try:
+            return self._call("ExplainWait", request, bench_pb2.ExplainWaitResponse).run
+        except Unreachable:
+            # A daemon of before has another way.
+            old = bench_pb2.ResumeRunRequest(run_id=run_id, waiting_reason=reason)
+            return self._call("ResumeRun", old, bench_pb2.ResumeRunResponse).run
 
     def delete(self, run_id: str) -> None:
         """Delete a finished run with its rows."""
@@ -160,7 +183,7 @@ class BenchClient:
     def rescore(
         self,
         run_id: str,
-        evaluators: Iterable[Mapping[str, Any]] = (),
+        evaluators: Iterable[EvaluatorRef | Mapping[str, Any]] = (),
         *,
         references_upload: str = "",
         labels: Mapping[str, str] | None = None,
@@ -307,6 +330,9 @@ class BenchClient:
         self._has_answered = True
         return response
 
+    def _failure(self, error: grpc.RpcError) -> ClientError:
+        return self._error(error, _BENCH)
+
     def _error(self, error: grpc.RpcError, service: str) -> ClientError:
         code = error.code() or grpc.StatusCode.UNKNOWN
         if code in _UNREACHABLE:
@@ -323,6 +349,7 @@ class BenchClient:
             error.details() or f"{self.target} declined without a word.",
             code=code.name,
             reason=str(trailers.get("cbench-reason", "")),
+            field=field_to_blame(trailers.get(KEY, b"")),
         )
 
 

@@ -6,16 +6,10 @@ from typing import Any, TypeVar
 
 from google.protobuf.message import Message
 
-from cbench_client.errors import ClientError
+from cbench_client.errors import ClientError, InvalidSpec
 from cbench_client.messages import convert
 
 M = TypeVar("M", bound=Message)
-
-
-class InvalidSpec(ClientError, ValueError):
-    """A dict does not describe the message it should."""
-
-    reason = "INVALID_SPEC"
 
 
 def message_from_dict(message: M, fields: Mapping[str, Any], path: str = "") -> M:

@@ -1,6 +1,6 @@
 """Systems and evaluators of a user, made to answer requests."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from cbench_client._gen.cbench.v1 import evaluator_pb2, example_pb2, system_pb2
@@ -19,6 +19,7 @@ from cbench_client.host.offers import (
 )
 from cbench_client.host.threads import ThreadPool
 from cbench_client.messages import convert
+from cbench_client.messages.options import DeclaredOptions, joined, options_to_proto
 
 
 class SystemAdapter:
@@ -43,8 +44,11 @@ class SystemAdapter:
             capabilities=[system_pb2.CAPABILITY_STREAM],
             max_concurrency=stated,
         )
+        methods = [self._process]
         if self._converse is not None:
             self.info.capabilities.append(system_pb2.CAPABILITY_CONVERSATION)
+            methods.append(self._converse)
+        declare_options(self.info, methods)
         self.answers = {"process": self.process, "converse": self.converse}
 
     async def process(
@@ -52,11 +56,13 @@ class SystemAdapter:
     ) -> None:
         """Transform one example."""
         example = decoded_example(request.example)
-        options = decoded_options(request.options)
+        arguments = self._process.options.arguments(
+            decoded_options(request.options), f'system "{self.name}"', strict=not self._converse
+        )
         # User code may change its dict in place; what is carried over is
         # judged by what was sent.
         processed = await self._process.timed(
-            reply, dict(example), options=options, instruction=request.instruction
+            reply, dict(example), arguments=arguments, instruction=request.instruction
         )
         if not isinstance(processed, Mapping):
             bad_return("process()", processed, "a dict")
@@ -76,9 +82,11 @@ class SystemAdapter:
         with Decoding():
             turns = convert.turns_from_proto(request.turns)
         example = decoded_example(request.example)
-        options = decoded_options(request.options)
+        arguments = self._converse.options.arguments(
+            decoded_options(request.options), f'system "{self.name}"', strict=False
+        )
         replies = await self._converse.timed(
-            reply, turns, example=example, options=options, instruction=request.instruction
+            reply, turns, arguments=arguments, example=example, instruction=request.instruction
         )
         if not isinstance(replies, list | tuple):
             bad_return("process_conversation()", replies, "a list of turns")
@@ -114,13 +122,19 @@ class EvaluatorAdapter:
             description=described(evaluator),
             scores=[
                 evaluator_pb2.ScoreInfo(
-                    name=name, description=text, higher_is_better=name not in lower
+                    name=name,
+                    description=text,
+                    higher_is_better=name not in lower,
+                    direction=evaluator_pb2.SCORE_DIRECTION_LOWER_IS_BETTER
+                    if name in lower
+                    else evaluator_pb2.SCORE_DIRECTION_HIGHER_IS_BETTER,
                 )
                 for name, text in texts.items()
             ],
             required_fields=getattr(evaluator, "required_fields", None) or (),
             max_concurrency=stated,
         )
+        declare_options(self.info, [self._score])
         self.answers = {"score": self.score}
 
     async def score(
@@ -130,13 +144,16 @@ class EvaluatorAdapter:
         original = decoded_example(request.original)
         processed = decoded_example(request.processed)
         options = decoded_options(request.options)
-        if options and not self._score.accepts("options"):
+        declared = self._score.options.declared
+        if options and declared == DeclaredOptions():
             raise RemoteFailure(
                 f'evaluator "{self.name}" takes no options, and got: {", ".join(options)}',
                 origin=self.origin,
                 reason="INVALID_ARGUMENT",
             )
-        returned = await self._score(original, processed, options=options)
+        who = f'evaluator "{self.name}"'
+        arguments = self._score.options.arguments(options, who, strict=True)
+        returned = await self._score(original, processed, arguments=arguments)
         # An assessment has scores; a plain dict may have a score of that name, too.
         plain = isinstance(returned, Mapping) and not isinstance(returned.get("scores"), Mapping)
         scores = returned if plain else part(returned, "scores")
@@ -190,6 +207,12 @@ def decoded_example(message: example_pb2.Example) -> dict[str, Any]:
         return convert.example_from_proto(message)
     except Unencodable as error:
         raise RemoteFailure(str(error), reason="INVALID_ARGUMENT") from error
+
+
+def declare_options(info: Any, methods: Iterable[UserMethod]) -> None:
+    """Announce the options that the methods of a component take."""
+    declared = joined(method.options.declared for method in methods)
+    options_to_proto(declared, info.declared_options)
 
 
 def decoded_options(options: Mapping[str, example_pb2.Value]) -> dict[str, Any]:

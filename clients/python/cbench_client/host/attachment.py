@@ -11,11 +11,11 @@ import grpc
 import grpc.aio
 
 from cbench_client._gen.cbench.v1 import gateway_pb2
-from cbench_client.errors import Refused
+from cbench_client.errors import NotServable, Refused
 from cbench_client.host.background import GRACE_S, LoopThread, ending_on_signals, wait_until_done
 from cbench_client.host.host import host_for
 from cbench_client.host.limits import QUEUE_FACTOR
-from cbench_client.host.offers import NotServable
+from cbench_client.host.servable import Servable, Servables
 from cbench_client.host.session import Session, raise_status
 from cbench_client.remote.channel import Tls, check_token, open_channel
 
@@ -47,11 +47,11 @@ class Attachment:
 
     def __init__(
         self,
-        systems: Any = (),
+        systems: Servables = (),
         server: str = "127.0.0.1:50051",
         *,
-        memory_systems: Iterable[Any] = (),
-        evaluators: Iterable[Any] = (),
+        memory_systems: Iterable[Servable] = (),
+        evaluators: Iterable[Servable] = (),
         max_concurrency: int | None = None,
         max_in_flight: int | None = None,
         tls: Tls | bool | None = None,
@@ -95,10 +95,14 @@ class Attachment:
         """
         return self._attached.result(timeout)
 
+    def begin_to_stop(self) -> None:
+        """Take no more calls; it ends when those in progress have."""
+        self._thread.call(self._stopping.set)
+
     def stop(self, grace: float = GRACE_S) -> None:
         """Take no more calls, finish those in progress within `grace` seconds, and end."""
         self._grace = grace
-        self._thread.call(self._stopping.set)
+        self.begin_to_stop()
         self._thread.join(grace)
 
     def __enter__(self) -> "Attachment":
@@ -182,11 +186,11 @@ class Attachment:
 
 
 def attach(
-    systems: Any = (),
+    systems: Servables = (),
     server: str = "127.0.0.1:50051",
     *,
-    memory_systems: Iterable[Any] = (),
-    evaluators: Iterable[Any] = (),
+    memory_systems: Iterable[Servable] = (),
+    evaluators: Iterable[Servable] = (),
     max_concurrency: int | None = None,
     max_in_flight: int | None = None,
     tls: Tls | bool | None = None,
@@ -207,6 +211,6 @@ def attach(
         tls=tls,
         token=token,
     )
-    with ending_on_signals(lambda: attachment._thread.call(attachment._stopping.set)), attachment:
+    with ending_on_signals(attachment.begin_to_stop), attachment:
         wait_until_done(attachment.ended)
         attachment.ended.result()

@@ -83,15 +83,23 @@ def ending_on_signals(end: Callable[[], object]) -> Iterator[None]:
         yield
         return
     seen = False
+    reading, writing = os.pipe()
 
     def handle(number: int, frame: FrameType | None) -> None:
+        # Nothing that takes a lock: the code that it interrupts may hold that very lock.
         nonlocal seen
         if seen:
             os._exit(128 + number)
         seen = True
-        print("finishing the calls in progress; once more to stop at once", file=sys.stderr)
-        end()
+        os.write(writing, b"!")
 
+    def wait_for_signal() -> None:
+        if os.read(reading, 1):
+            print("finishing the calls in progress; once more to stop at once", file=sys.stderr)
+            end()
+
+    waiting = threading.Thread(target=wait_for_signal, name="cbench-signals", daemon=True)
+    waiting.start()
     numbers = (signal.SIGINT, signal.SIGTERM)
     before = {number: signal.signal(number, handle) for number in numbers}
     try:
@@ -99,3 +107,6 @@ def ending_on_signals(end: Callable[[], object]) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+        os.close(writing)
+        waiting.join()
+        os.close(reading)

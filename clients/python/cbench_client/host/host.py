@@ -17,12 +17,12 @@ from cbench_client._gen.cbench.v1 import (
     memory_pb2,
     system_pb2,
 )
-from cbench_client.errors import RemoteFailure
+from cbench_client.errors import NotServable, RemoteFailure
 from cbench_client.host.adapters import EvaluatorAdapter, SystemAdapter
 from cbench_client.host.calls import CurrentCall, Done, Job
 from cbench_client.host.limits import Adapter, Offer
 from cbench_client.host.memory import MemoryAdapter
-from cbench_client.host.offers import NotServable, offers
+from cbench_client.host.offers import offers
 
 SDK = "cbench-python/0.1.0"
 

@@ -16,16 +16,16 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from cbench_client._gen.cbench.v1 import memory_pb2, system_pb2
-from cbench_client.errors import RemoteFailure
-from cbench_client.host.adapters import Decoding, Encoding
+from cbench_client.errors import NotServable, RemoteFailure
+from cbench_client.host.adapters import Decoding, Encoding, decoded_options
 from cbench_client.host.gate import Gate
 from cbench_client.host.offers import (
     ASYNC_CONCURRENCY,
     SYNC_CONCURRENCY,
-    NotServable,
     UserMethod,
     bad_return,
     described,
+    method_options,
     offers,
     part,
     run_in_thread,
@@ -34,6 +34,7 @@ from cbench_client.host.offers import (
 )
 from cbench_client.host.threads import ThreadPool
 from cbench_client.messages import convert
+from cbench_client.messages.options import DeclaredOptions, joined, options_to_proto
 
 METHODS = ("reset", "ingest", "query")
 
@@ -89,6 +90,8 @@ class MemoryAdapter:
             description=_description(sample),
             max_concurrency=1 if self._is_bare else stated,
         )
+        declared = _declared(sample)
+        options_to_proto(declared, self.info.declared_options)
         self.answers = {"reset": self.reset, "ingest": self.ingest, "query": self.query}
 
     async def reset(
@@ -122,7 +125,10 @@ class MemoryAdapter:
                 reply.CopyFrom(earlier)
                 return
             methods = await self._methods(scope)
-            returned = await methods.ingest.timed(reply, turns, scope=request.scope)
+            arguments = self._arguments(methods.ingest, request)
+            returned = await methods.ingest.timed(
+                reply, turns, arguments=arguments, scope=request.scope
+            )
             with Encoding("ingest()"):
                 _fill(reply, returned, ("stored_bytes",))
             if request.call_id:
@@ -140,6 +146,7 @@ class MemoryAdapter:
             returned = await methods.query.timed(
                 reply,
                 request.question,
+                arguments=self._arguments(methods.query, request),
                 scope=request.scope,
                 budget=request.budget if request.HasField("budget") else None,
                 asked_at=request.asked_at or None,
@@ -150,16 +157,24 @@ class MemoryAdapter:
                 reply.response = returned
                 return
             response, context = part(returned, "response"), part(returned, "context")
-            if not isinstance(response, str) and not isinstance(context, str):
+            retrieved = part(returned, "retrieved")
+            if not any(isinstance(each, str | list) for each in (response, context, retrieved)):
                 bad_return("query()", returned, "text, or something with a response or a context")
             reply.response = response or ""
             if context is not None:
                 reply.context = context
             _fill(reply, returned, ("context_tokens", "stored_bytes"))
-            convert.fields_to_proto(part(returned, "metadata") or {}, reply.metadata, "metadata.")
+            metadata = part(returned, "metadata") or {}
+            if retrieved is not None:
+                metadata = {**metadata, "retrieved": list(retrieved)}
+            convert.fields_to_proto(metadata, reply.metadata, "metadata.")
             seconds = part(returned, "retrieval_seconds")
             if seconds is not None:
                 reply.retrieval_time.FromNanoseconds(round(seconds * 1e9))
+
+    def _arguments(self, method: UserMethod, request: Any) -> dict[str, Any]:
+        options = decoded_options(request.options)
+        return method.options.arguments(options, f'memory system "{self.name}"', strict=False)
 
     def _scope(self, scope: str) -> _Scope:
         if self._is_bare and (other := self._other_scope(scope)):
@@ -184,6 +199,13 @@ class MemoryAdapter:
                 scope.methods = scope.methods or _Methods(made, self._pool)
         assert scope.methods is not None
         return scope.methods
+
+
+def _declared(sample: Any) -> DeclaredOptions:
+    """Return the options of `ingest` and `query`; those of a class are asked of its methods."""
+    if not all(offers(sample, name) for name in ("ingest", "query")):
+        return DeclaredOptions()
+    return joined(method_options(sample, name).declared for name in ("ingest", "query"))
 
 
 def _is_factory(system: Any) -> bool:

@@ -9,20 +9,26 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-from cbench_client.errors import ClientError, RemoteFailure
+from cbench_client.errors import NotServable, RemoteFailure
 from cbench_client.host.calls import current_call, enter_call
+from cbench_client.host.declared import MethodOptions
 from cbench_client.host.threads import ThreadPool
 
 SYNC_CONCURRENCY = 32
 ASYNC_CONCURRENCY = 256
 _MAX_TRACE = 16_000
 _PACKAGE = str(Path(__file__).parents[1])
-
-
-class NotServable(ClientError, TypeError):
-    """An object lacks what it needs to be served."""
-
-    reason = "NOT_SERVABLE"
+_NONE: Mapping[str, Any] = {}
+# How many arguments each method is given by position, and which it may name besides.
+_ARGUMENTS: dict[str, tuple[int, frozenset[str]]] = {
+    "process": (1, frozenset({"instruction"})),
+    "process_conversation": (1, frozenset({"example", "instruction"})),
+    "score": (2, frozenset()),
+    "assess": (2, frozenset()),
+    "reset": (0, frozenset({"scope"})),
+    "ingest": (1, frozenset({"scope"})),
+    "query": (1, frozenset({"scope", "budget", "asked_at", "instruction"})),
+}
 
 
 class UserMethod:
@@ -32,24 +38,28 @@ class UserMethod:
     """
 
     def __init__(self, owner: Any, name: str, pool: ThreadPool) -> None:
-        twin = getattr(owner, f"a{name}", None)
-        self._call: Callable[..., Any] = twin if callable(twin) else getattr(owner, name)
-        self.is_async = callable(twin) or is_async(self._call)
+        self._call = _method(owner, name)
+        self.is_async = _has_twin(owner, name) or is_async(self._call)
         self._pool = pool
         self._keywords = named_parameters(self._call)
+        self.options = method_options(owner, name)
 
     def accepts(self, keyword: str) -> bool:
         """Whether the method names a parameter `keyword`."""
         return keyword in self._keywords
 
-    def __call__(self, *args: Any, **offered: Any) -> Awaitable[Any]:
-        """Call with `args`, and with those of `offered` that the method names."""
-        call = self._bound(args, offered)
+    def __call__(
+        self, *args: Any, arguments: Mapping[str, Any] = _NONE, **offered: Any
+    ) -> Awaitable[Any]:
+        """Call with `args` and `arguments`, and with those of `offered` that the method names."""
+        call = self._bound(args, arguments, offered)
         return call() if self.is_async else run_in_thread(self._pool, call)
 
-    async def timed(self, reply: Any, *args: Any, **offered: Any) -> Any:
+    async def timed(
+        self, reply: Any, *args: Any, arguments: Mapping[str, Any] = _NONE, **offered: Any
+    ) -> Any:
         """Call likewise, and say in the reply what that took, without waiting for a thread."""
-        call = self._bound(args, offered)
+        call = self._bound(args, arguments, offered)
         if self.is_async:
             started = time.perf_counter_ns()
             returned = await call()
@@ -59,9 +69,28 @@ class UserMethod:
         reply.handler_time.seconds, reply.handler_time.nanos = divmod(taken, 10**9)
         return returned
 
-    def _bound(self, args: tuple[Any, ...], offered: Mapping[str, Any]) -> Callable[[], Any]:
+    def _bound(
+        self, args: tuple[Any, ...], options: Mapping[str, Any], offered: Mapping[str, Any]
+    ) -> Callable[[], Any]:
         kwargs = {key: value for key, value in offered.items() if key in self._keywords}
-        return functools.partial(self._call, *args, **kwargs)
+        return functools.partial(self._call, *args, **kwargs, **options)
+
+
+def method_options(owner: Any, name: str) -> MethodOptions:
+    """Return the options of a method of an object, or of a class whose objects have it."""
+    positional, known = _ARGUMENTS[name]
+    is_unbound = inspect.isclass(owner) and inspect.isfunction(_method(owner, name))
+    return MethodOptions(_method(owner, name), known, positional + is_unbound)
+
+
+def _method(owner: Any, name: str) -> Callable[..., Any]:
+    """Return the method, in the form that is awaited where there is one."""
+    found: Callable[..., Any] = getattr(owner, f"a{name}" if _has_twin(owner, name) else name)
+    return found
+
+
+def _has_twin(owner: Any, name: str) -> bool:
+    return callable(getattr(owner, f"a{name}", None))
 
 
 def _timed(call: Callable[[], Any]) -> tuple[Any, int]:

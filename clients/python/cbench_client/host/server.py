@@ -15,10 +15,11 @@ import grpc
 import grpc.aio
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
-from cbench_client.errors import ClientError
+from cbench_client.errors import CannotServe
 from cbench_client.host import reflection
 from cbench_client.host.background import GRACE_S, LoopThread, ending_on_signals, wait_until_done
 from cbench_client.host.host import host_for
+from cbench_client.host.servable import Servable, Servables
 from cbench_client.host.services import Services
 from cbench_client.remote.channel import MAX_MESSAGE_BYTES, address_of, is_loopback
 
@@ -37,12 +38,6 @@ _OPTIONS = (
 TlsFiles = tuple[str | Path, str | Path] | tuple[str | Path, str | Path, str | Path]
 
 
-class CannotServe(ClientError):
-    """The address cannot be served on."""
-
-    reason = "CANNOT_SERVE"
-
-
 class Server:
     """A server in its own thread, for tests, notebooks and larger programs.
 
@@ -59,11 +54,11 @@ class Server:
 
     def __init__(
         self,
-        systems: Any = (),
+        systems: Servables = (),
         address: str = "127.0.0.1:0",
         *,
-        memory_systems: Iterable[Any] = (),
-        evaluators: Iterable[Any] = (),
+        memory_systems: Iterable[Servable] = (),
+        evaluators: Iterable[Servable] = (),
         max_concurrency: int | None = None,
         tls: TlsFiles | None = None,
         token: str | None = None,
@@ -133,11 +128,11 @@ class Server:
 
 
 def serve(
-    systems: Any = (),
+    systems: Servables = (),
     address: str = "127.0.0.1:0",
     *,
-    memory_systems: Iterable[Any] = (),
-    evaluators: Iterable[Any] = (),
+    memory_systems: Iterable[Servable] = (),
+    evaluators: Iterable[Servable] = (),
     max_concurrency: int | None = None,
     tls: TlsFiles | None = None,
     token: str | None = None,

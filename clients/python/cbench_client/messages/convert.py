@@ -1,8 +1,7 @@
 """Dicts to messages and back, without loss.
 
-What cannot cross is refused by the name of the field that holds it, never
-rounded or dropped: integers beyond 64 bits, sets, objects, text that is not
-Unicode. Tuples cross as lists and bytearrays as bytes; mapping keys are text.
+What cannot cross is refused by its field's name, never rounded or dropped: integers beyond 64 bits,
+sets, objects, text that is not Unicode. Tuples cross as lists; mapping keys are text.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,11 +9,14 @@ from typing import Any
 
 from cbench_client._gen.cbench.v1 import example_pb2, system_pb2
 from cbench_client.errors import Unencodable
+from cbench_client.messages.room import Room
 
 MAX_DEPTH = 30
 _INT_MIN, _INT_MAX = -(2**63), 2**63 - 1
 # What a value that is not text counts as, before it is measured.
 _LARGE = 256
+
+_SCALARS = frozenset({"string_value", "bool_value", "int_value", "double_value", "bytes_value"})
 
 Value = example_pb2.Value
 
@@ -116,18 +118,17 @@ def _set_text(message: Any, name: str, text: str, path: str) -> None:
         raise _not_text(text, path) from error
 
 
-def value_from_proto(message: example_pb2.Value, path: str = "value") -> Any:
+def value_from_proto(
+    message: example_pb2.Value, path: str = "value", room: Room | None = None
+) -> Any:
     """Decode one value. Raises `Unencodable` for one with no kind set."""
     kind = message.WhichOneof("kind")
     if kind == "string_value":
         return message.string_value
     if kind == "list_value":
-        return [
-            value_from_proto(item, f"{path}[{position}]")
-            for position, item in enumerate(message.list_value.values)
-        ]
+        return _list_from_proto(message.list_value.values, path, room)
     if kind == "map_value":
-        return fields_from_proto(message.map_value.fields, f"{path}.")
+        return fields_from_proto(message.map_value.fields, f"{path}.", room)
     if kind == "null_value":
         if not message.null_value:
             raise Unencodable(f'field "{path}" has null_value set to false, which means nothing.')
@@ -137,9 +138,29 @@ def value_from_proto(message: example_pb2.Value, path: str = "value") -> Any:
     return getattr(message, kind)
 
 
-def fields_from_proto(fields: Mapping[str, example_pb2.Value], path: str = "") -> dict[str, Any]:
+def _list_from_proto(
+    values: Sequence[example_pb2.Value], path: str, room: Room | None
+) -> list[Any]:
+    if room is not None:
+        room.take(len(values), path)
+    decoded: list[Any] = []
+    for item in values:
+        kind = item.WhichOneof("kind")
+        # Numbers come by the thousand; only the others may need to be named.
+        if kind in _SCALARS:
+            decoded.append(getattr(item, kind))
+        else:
+            decoded.append(value_from_proto(item, f"{path}[{len(decoded)}]", room))
+    return decoded
+
+
+def fields_from_proto(
+    fields: Mapping[str, example_pb2.Value], path: str = "", room: Room | None = None
+) -> dict[str, Any]:
     """Decode a message map, in sorted key order: maps have no order on the wire."""
-    return {key: value_from_proto(fields[key], f"{path}{key}") for key in sorted(fields)}
+    if room is not None:
+        room.take(len(fields), path or "value")
+    return {key: value_from_proto(fields[key], f"{path}{key}", room) for key in sorted(fields)}
 
 
 def example_to_proto(
@@ -258,6 +279,7 @@ def turns_from_proto(turns: Iterable[example_pb2.Turn]) -> list[dict[str, Any]]:
     return [turn_from_proto(turn) for turn in turns]
 
 
+_LONGEST_S = 315_576_000_000.0
 _USAGE_COUNTS = (
     "prompt_tokens",
     "completion_tokens",
@@ -279,7 +301,7 @@ def usage_to_proto(usage: Mapping[str, Any], message: system_pb2.Usage) -> None:
     if isinstance(usage.get("cost_usd"), int | float):
         message.cost_usd = usage["cost_usd"]
     if isinstance(usage.get("compute_seconds"), int | float):
-        message.compute_time.FromNanoseconds(round(usage["compute_seconds"] * 1e9))
+        message.compute_time.FromNanoseconds(round(_durable(usage["compute_seconds"]) * 1e9))
 
 
 def handler_seconds(response: Any) -> float | None:
@@ -287,8 +309,12 @@ def handler_seconds(response: Any) -> float | None:
     if not response.HasField("handler_time"):
         return None
     taken = response.handler_time
-    seconds: float = taken.seconds + taken.nanos / 1e9
-    return seconds
+    return _durable(taken.seconds + taken.nanos / 1e9)
+
+
+def _durable(seconds: float) -> float:
+    """Bring what may be any number into what a Duration can say, ten thousand years."""
+    return max(-_LONGEST_S, min(_LONGEST_S, seconds)) if seconds == seconds else 0.0
 
 
 def usage_from_proto(message: system_pb2.Usage) -> dict[str, Any]:
@@ -299,7 +325,7 @@ def usage_from_proto(message: system_pb2.Usage) -> dict[str, Any]:
         if message.HasField(name)
     }
     if message.HasField("compute_time"):
-        usage["compute_seconds"] = message.compute_time.ToNanoseconds() / 1e9
+        usage["compute_seconds"] = _durable(message.compute_time.ToNanoseconds() / 1e9)
     return usage
 
 
@@ -360,7 +386,7 @@ def answer_from_proto(
         processed[name] = value = example[name]
         if isinstance(value, str):
             carried.append(name)
-    fields = message.fields
+    fields, room = message.fields, Room()
     for name in fields if len(fields) == 1 else sorted(fields):
         entry = fields[name]
         if name in processed and name in carried:
@@ -370,5 +396,5 @@ def answer_from_proto(
             if example.get(name) == text:
                 carried.append(name)
         else:
-            processed[name] = value_from_proto(entry, name)
+            processed[name] = value_from_proto(entry, name, room)
     return processed, carried

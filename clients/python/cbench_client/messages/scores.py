@@ -5,7 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from cbench_client._gen.cbench.v1 import evaluator_pb2
+from cbench_client.errors import Unreachable
 from cbench_client.messages import convert
+
+_OUR_SDKS = ("cbench-python/", "cbench-node/", "cbench-go/", "cbench-rust/", "cbench-server/")
 
 
 @dataclass(frozen=True)
@@ -26,17 +29,34 @@ class AnnouncedScore:
     worst: float | None = None
 
 
-def announced_scores(info: evaluator_pb2.EvaluatorInfo) -> tuple[AnnouncedScore, ...]:
-    """Return the scores that an evaluator announces.
+def announced_scores(info: evaluator_pb2.EvaluatorInfo, sdk: str) -> tuple[AnnouncedScore, ...]:
+    """Return the scores that an evaluator announces; raise Unreachable if one has no direction.
 
-    Whether larger is better is not read: servers that leave it unset would be
-    taken to say no.
+    `sdk` is what serves it. Those of this project have always set
+    `higher_is_better`; where others leave it out, nobody knows.
     """
     return tuple(
         AnnouncedScore(
-            score.name, score.description, worst=score.worst if score.HasField("worst") else None
+            score.name,
+            score.description,
+            _is_higher_better(info.name, score, sdk),
+            worst=score.worst if score.HasField("worst") else None,
         )
         for score in info.scores
+    )
+
+
+def _is_higher_better(evaluator: str, score: evaluator_pb2.ScoreInfo, sdk: str) -> bool:
+    if score.direction == evaluator_pb2.SCORE_DIRECTION_HIGHER_IS_BETTER:
+        return True
+    if score.direction == evaluator_pb2.SCORE_DIRECTION_LOWER_IS_BETTER:
+        return False
+    if sdk.startswith(_OUR_SDKS):
+        return score.higher_is_better
+    raise Unreachable(
+        f'evaluator "{evaluator}" does not say whether larger values of its score "{score.name}" '
+        "are better. Set ScoreInfo.direction to SCORE_DIRECTION_HIGHER_IS_BETTER or "
+        "SCORE_DIRECTION_LOWER_IS_BETTER where it is served."
     )
 
 

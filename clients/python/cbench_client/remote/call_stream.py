@@ -43,6 +43,8 @@ class CallStream:
         cancellation: Encodes the ids of calls that are given up.
         late: Makes the exception for a call whose time is up, given what it is for.
         limit: The most calls that may be sent and have no outcome; None for any number.
+        overdue: Told of a late call's sink, what it is for and that exception, in the place
+            of the sink: whoever doubts that the peer lives may find out first.
     """
 
     def __init__(
@@ -50,7 +52,9 @@ class CallStream:
         cancellation: Callable[[Sequence[str]], bytes],
         late: Callable[[Any], Exception],
         limit: int | None = None,
+        overdue: Callable[[Sink, Any, Exception], None] | None = None,
     ) -> None:
+        self._overdue = overdue
         self._loop = asyncio.get_running_loop()
         self._cancellation = cancellation
         self._late = late
@@ -67,6 +71,11 @@ class CallStream:
     def holds(self, call_id: str) -> bool:
         """Whether a call has no outcome yet."""
         return call_id in self._waiting
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether any call has no outcome yet."""
+        return bool(self._waiting)
 
     def submit(
         self,
@@ -200,6 +209,10 @@ class CallStream:
         for call_id, token, parcel in late:
             if self.holds(call_id):
                 self.give_up(call_id)
-                parcel.sink([(token, self._late(token))], now)
+                error = self._late(token)
+                if self._overdue is None:
+                    parcel.sink([(token, error)], now)
+                else:
+                    self._overdue(parcel.sink, token, error)
         deadlines = (parcel.deadline for _, parcel in self._waiting.values())
         self._sweep_again_at(min(deadlines, default=_NEVER))

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import grpc
 import grpc.aio
 
-from cbench_client.errors import ClientError
+from cbench_client.errors import InsecureToken
 
 MAX_MESSAGE_BYTES = 128 * 1024 * 1024
 
@@ -31,12 +31,6 @@ _OPTIONS: Options = (
     # A shared pool would hand a new channel the backoff of an old one.
     ("grpc.use_local_subchannel_pool", 1),
 )
-
-
-class InsecureToken(ClientError, ValueError):
-    """A token would travel in the clear."""
-
-    reason = "INSECURE_TOKEN"
 
 
 @dataclass(frozen=True)

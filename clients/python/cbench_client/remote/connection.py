@@ -24,6 +24,7 @@ from cbench_client.remote.calls import (
 from cbench_client.remote.channel import Tls
 from cbench_client.remote.description import SERVICE, SystemDescription, read_descriptions
 from cbench_client.remote.process_stream import ProcessStream, StreamRefused, UndecodableOutcome
+from cbench_client.remote.pulse import Pulse
 from cbench_client.remote.unary import UnaryConnection
 
 # Text of which a call may be too large for a stream, a character having up to four bytes.
@@ -52,9 +53,11 @@ class SystemConnection:
         self._alone: dict[str, Any] = {}
         self._over: list[tuple[tuple[ProcessCall, Asked], Any]] = []
         self._over_at = 0.0
+        self._pulse = Pulse(target, tls, self._is_busy, self._break_off)
+        self._late: set[asyncio.Task[None]] = set()
 
     async def describe(self, timeout: float = 5.0) -> list[SystemDescription]:
-        """Ask what is served. Raises `Unreachable` with the likely cause."""
+        """Ask what is served. Raises `Unreachable` with the likely cause, or `Refused`."""
         data = await self._unary.describe(timeout)
         systems = read_descriptions(data, self.target)
         self.adopt(systems)
@@ -127,6 +130,7 @@ class SystemConnection:
         from the loop and never before this returns. Replies that arrive
         together are told together.
         """
+        self._pulse.watch()
         now = self._loop.time()
         asked = Asked(system, timeout, options, answered, failed, reply, now)
         try:
@@ -245,6 +249,9 @@ class SystemConnection:
             await self._stream.close()
         for call_id in list(self._alone):
             self.give_up(call_id)
+        for late in list(self._late):
+            late.cancel()
+        await self._pulse.stop()
         await self._unary.close()
 
     def _open(self) -> ProcessStream:
@@ -276,10 +283,30 @@ class SystemConnection:
                     reply=asked.reply,
                 )
             except RemoteFailure as failure:
-                asked.failed(call, failure)
+                if failure.reason == "DEADLINE_EXCEEDED":
+                    late = self._loop.create_task(self._tell_late(call, asked, failure))
+                    self._late.add(late)
+                    late.add_done_callback(self._late.discard)
+                else:
+                    asked.failed(call, failure)
         for answered, together in replies.items():
             if together:
+                self._pulse.heard = when
                 answered(together)
+
+    async def _tell_late(self, call: Any, asked: Asked, failure: RemoteFailure) -> None:
+        """Tell of a call whose time was up, unless nobody was there to answer it."""
+        asked.failed(call, await self._unary.late_or_lost(failure))
+
+    def _is_busy(self) -> bool:
+        return bool(self._alone) or (self._stream is not None and self._stream.is_busy)
+
+    def _break_off(self) -> None:
+        """Have the calls that are out fail as lost."""
+        if self._stream is not None:
+            self._stream.break_off(self._unary.lost)
+        for made in list(self._alone.values()):
+            made.cancel()
 
     def _reply(self, call: Any, asked: Asked, outcome: Any, when: float) -> Any:
         """Make the reply to a call, or raise why there is none."""

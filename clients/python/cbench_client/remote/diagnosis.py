@@ -11,7 +11,7 @@ import ssl
 
 import grpc
 
-from cbench_client.errors import Unreachable
+from cbench_client.errors import ADVICE, Refused, Unreachable
 from cbench_client.remote.channel import Address, Tls, address_of, tls_of
 
 _CONNECT_TIMEOUT = 2.0
@@ -29,13 +29,16 @@ def explain(
     tls: Tls | bool | None = None,
     has_token: bool = False,
     timeout: float | None = None,
-) -> Unreachable:
+) -> Unreachable | Refused:
     """Say why calling `service` at `target` failed. Takes up to a few seconds."""
     code, details = error.code(), short(error.details())
     if code is grpc.StatusCode.UNAUTHENTICATED:
-        if has_token:
-            return Unreachable(f"{target} refused the token it was given. Check the token.")
-        return Unreachable(f"{target} wants a token and none was given.", advice="PRESENT_TOKEN")
+        told = f"{target} refused the token it was given. Check the token."
+        if not has_token:
+            told = f"{target} wants a token and none was given. {ADVICE['PRESENT_TOKEN']}"
+        return Refused(told, code="UNAUTHENTICATED")
+    if code is grpc.StatusCode.PERMISSION_DENIED:
+        return Refused(f"{target} refused: {details}.", code="PERMISSION_DENIED")
     if code is grpc.StatusCode.UNIMPLEMENTED:
         return Unreachable(
             f"a gRPC server answers at {target}, but it does not serve {service}. "
@@ -65,7 +68,7 @@ async def explain_async(
     tls: Tls | bool | None = None,
     has_token: bool = False,
     timeout: float | None = None,
-) -> Unreachable:
+) -> Unreachable | Refused:
     """Do as `explain`, without holding up the loop."""
     return await asyncio.to_thread(
         explain, target, service, error, tls=tls, has_token=has_token, timeout=timeout

@@ -12,6 +12,7 @@ from typing import Any
 
 from cbench_client._gen.cbench.v1 import evaluator_pb2, memory_pb2
 from cbench_client.messages import convert
+from cbench_client.messages.options import DeclaredOptions, declared_options
 from cbench_client.messages.scores import (
     AnnouncedScore,
     Assessment,
@@ -22,7 +23,7 @@ from cbench_client.messages.scores import (
 from cbench_client.remote.channel import Tls
 from cbench_client.remote.connection import SystemConnection
 from cbench_client.remote.loops import run, with_retries
-from cbench_client.remote.peer import Peer, ask, decoded, offers_of, present, versions
+from cbench_client.remote.peer import Peer, ask, decoded, describe, present, versions
 from cbench_client.remote.unary import UnaryConnection
 
 
@@ -224,6 +225,7 @@ class RemoteEvaluator(Peer[UnaryConnection]):
         self._served = self._served or name
         self.options = dict(options or {})
         self._infos: dict[str | None, evaluator_pb2.EvaluatorInfo] = {}
+        self._scores: dict[str | None, tuple[AnnouncedScore, ...]] = {}
 
     def _open(self) -> UnaryConnection:
         return UnaryConnection(
@@ -256,10 +258,19 @@ class RemoteEvaluator(Peer[UnaryConnection]):
     @property
     def score_infos(self) -> tuple[AnnouncedScore, ...]:
         """The scores it announces, once it was reached."""
-        return announced_scores(self._infos[self._served]) if self._served in self._infos else ()
+        return self._scores.get(self._served, ())
+
+    @property
+    def declared(self) -> DeclaredOptions | None:
+        """The options it takes, once it was reached; None where it does not say."""
+        info = self._infos.get(self._served)
+        return declared_options(info) if info is not None else None
 
     async def _offers(self, connection: UnaryConnection) -> Mapping[str, str]:
         response = evaluator_pb2.EvaluatorDescribeResponse
-        offers = await offers_of(connection, response, "evaluators")
-        self._infos = {info.name: info for info in offers}
-        return {info.name: info.version for info in offers}
+        described = await describe(connection, response, "evaluators")
+        offers = {info.name: info for info in described.evaluators}
+        wanted = [name for name in offers if self._served in (None, name)]
+        self._scores = {name: announced_scores(offers[name], described.sdk) for name in wanted}
+        self._infos = {**offers}
+        return {info.name: info.version for info in offers.values()}

@@ -128,23 +128,23 @@ def choose(
 
 async def versions(connection: UnaryConnection, response_type: Any, field: str) -> dict[str, str]:
     """Ask what is served: versions by name."""
-    offers = await offers_of(connection, response_type, field)
+    offers = getattr(await describe(connection, response_type, field), field)
     return {offer.name: offer.version for offer in offers}
 
 
-async def offers_of(connection: UnaryConnection, response_type: Any, field: str) -> list[Any]:
+async def describe(connection: UnaryConnection, response_type: Any, field: str) -> Any:
     """Ask what is served."""
     data = await connection.describe(_DESCRIBE_TIMEOUT)
     try:
-        offers = getattr(response_type.FromString(data), field)
+        described = response_type.FromString(data)
     except DecodeError:
         raise Unreachable(
             f"{connection.target} answered Describe with bytes that cannot be decoded. "
             "Does it serve another version of the protocol?"
         ) from None
-    if not offers:
+    if not getattr(described, field):
         raise Unreachable(f"{connection.target} answers, but offers nothing. Register it there.")
-    return list(offers)
+    return described
 
 
 async def ask(

@@ -55,6 +55,11 @@ class ProcessStream(CallStream):
         self._writer.cancel()
         await asyncio.gather(self._reader, self._writer, return_exceptions=True)
 
+    def break_off(self, make_error: Callable[[], Exception]) -> None:
+        """End the stream without a word from the other side."""
+        self.finish(make_error)
+        self._call.cancel()
+
     async def _write(self) -> None:
         try:
             while self.is_open:

@@ -11,9 +11,12 @@ from grpc_health.v1 import health_pb2
 from cbench_client.errors import RemoteFailure
 from cbench_client.remote.channel import Tls, open_channel
 from cbench_client.remote.diagnosis import explain_async
+from cbench_client.remote.pulse import Pulse
 from cbench_client.remote.status import failure_of
 
 _HEALTH_POLL_SECONDS = 0.2
+# More often than every five minutes is refused by servers that are not set up for it.
+_SELDOM_PINGED = (("grpc.keepalive_time_ms", 330_000),)
 
 
 class UnaryConnection:
@@ -33,16 +36,19 @@ class UnaryConnection:
         origin: str = "system",
     ) -> None:
         self.target = target
-        self.channel = cast(Any, open_channel(target, tls=tls, token=token))
+        self.channel = cast(Any, open_channel(target, tls=tls, token=token, options=_SELDOM_PINGED))
         self._service = service
         self._tls = tls
         self._has_token = bool(token)
         self._origin = origin
         self._methods: dict[str, Any] = {}
+        self._out: set[Any] = set()
+        self._broken: set[Any] = set()
+        self.pulse = Pulse(target, tls, lambda: bool(self._out), self.break_off)
         self._check_health = self.channel.unary_unary("/grpc.health.v1.Health/Check")
 
     async def describe(self, timeout: float) -> bytes:
-        """Ask what is served. Raises `Unreachable` with the likely cause."""
+        """Ask what is served. Raises `Unreachable` with the likely cause, or `Refused`."""
         try:
             return cast(bytes, await self._method("Describe")(b"", timeout=timeout))
         except grpc.RpcError as error:
@@ -57,11 +63,43 @@ class UnaryConnection:
 
     async def call(self, name: str, request: bytes, timeout: float) -> bytes:
         """Call a method once. Raises `RemoteFailure`."""
+        made = self._method(name)(request, timeout=timeout)
+        self._out.add(made)
+        self.pulse.watch()
         try:
-            data = await self._method(name)(request, timeout=timeout)
+            data = await made
         except grpc.RpcError as error:
-            raise failure_of(error, self.target, origin=self._origin) from None
+            failure = failure_of(error, self.target, origin=self._origin)
+            raise await self.late_or_lost(failure) from None
+        except asyncio.CancelledError:
+            if made in self._broken:
+                raise self.lost() from None
+            raise
+        finally:
+            self._out.discard(made)
+            self._broken.discard(made)
+        self.pulse.heard = asyncio.get_running_loop().time()
         return cast(bytes, data)
+
+    async def late_or_lost(self, failure: RemoteFailure) -> RemoteFailure:
+        """Tell a call that took too long from one that never reached anybody."""
+        is_late = failure.reason == "DEADLINE_EXCEEDED" and failure.origin != "transport"
+        return self.lost() if is_late and not await self.pulse.is_felt() else failure
+
+    def lost(self) -> RemoteFailure:
+        """Say that the process is not there any more."""
+        return RemoteFailure(
+            f"{self.target} did not answer, and takes no new connection.",
+            origin="transport",
+            reason="UNAVAILABLE",
+            retryable=True,
+        )
+
+    def break_off(self) -> None:
+        """Have the calls that are out fail as lost."""
+        self._broken |= self._out
+        for made in list(self._out):
+            made.cancel()
 
     def start(self, name: str, request: bytes, timeout: float) -> Any:
         """Start a call of a method and return gRPC's object for it; see `result`."""
@@ -107,6 +145,7 @@ class UnaryConnection:
 
     async def close(self) -> None:
         """Close the connection; calls in flight fail."""
+        await self.pulse.stop()
         await self.channel.close(None)
 
     def _method(self, name: str) -> Any:

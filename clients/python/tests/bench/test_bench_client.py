@@ -11,7 +11,7 @@ import pytest
 from cbench_client import BenchClient, Refused, Unencodable, Unreachable, row_to_dict
 from cbench_client._gen.cbench.v1 import bench_pb2 as pb
 from cbench_client._gen.cbench.v1 import bench_pb2_grpc, evaluator_pb2, evaluator_pb2_grpc
-from cbench_client.bench.spec import InvalidSpec
+from cbench_client.errors import InvalidSpec
 from cbench_client.messages.convert import example_from_proto, fields_to_proto
 from tests.fixtures.ports import held_port
 

@@ -14,10 +14,9 @@ import grpc.aio
 import pytest
 
 from cbench_client._gen.cbench.v1 import gateway_pb2
-from cbench_client.errors import Refused
+from cbench_client.errors import NotServable, Refused
 from cbench_client.host.attachment import Attachment
 from cbench_client.host.calls import current_call
-from cbench_client.host.offers import NotServable
 from cbench_client.messages import convert
 from tests.fixtures.gateway import PATIENCE_S, Daemon, Gateway, started
 from tests.fixtures.ports import held_port

@@ -18,7 +18,8 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from cbench_client._gen.cbench.v1 import system_pb2
 from cbench_client._gen.cbench.v1.system_pb2_grpc import SystemStub
-from cbench_client.host.server import CannotServe, Server
+from cbench_client.errors import CannotServe
+from cbench_client.host.server import Server
 from cbench_client.messages import convert
 from cbench_client.remote.channel import Tls, open_channel
 from tests.fixtures.certificates import make_certificates

@@ -8,8 +8,8 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
-from cbench_client.host.offers import NotServable
-from cbench_client.host.server import CannotServe, Server
+from cbench_client.errors import CannotServe, NotServable
+from cbench_client.host.server import Server
 from tests.fixtures.serving import AsyncEcho, Echo, Length, serving, system
 
 

@@ -25,7 +25,7 @@ from cbench_client._gen.cbench.v1 import (
     system_pb2,
     system_pb2_grpc,
 )
-from cbench_client.remote.channel import InsecureToken
+from cbench_client.errors import InsecureToken
 
 
 class Systems(system_pb2_grpc.SystemServicer):

@@ -16,15 +16,15 @@ import pytest
 
 from cbench_client._gen.cbench.v1 import system_pb2 as pb
 from cbench_client.bench.client import BenchClient
-from cbench_client.errors import Unreachable
-from cbench_client.remote.channel import InsecureToken, Tls, address_of, is_loopback, open_channel
+from cbench_client.errors import ClientError, InsecureToken, Refused, Unreachable
+from cbench_client.remote.channel import Tls, address_of, is_loopback, open_channel
 from cbench_client.remote.connection import SystemConnection
 from tests.fixtures.ports import held_port
 
 DESCRIBED = pb.SystemDescribeResponse(systems=[pb.SystemInfo(name="echo")]).SerializeToString()
 
 
-def sentence(error: Unreachable) -> str:
+def sentence(error: ClientError) -> str:
     """Check the form every message has, and return it."""
     text = str(error)
     assert "\n" not in text
@@ -34,9 +34,14 @@ def sentence(error: Unreachable) -> str:
     return text
 
 
-async def refusal(target: str, timeout: float = 5.0, **security: Any) -> str:
+async def refusal(
+    target: str,
+    timeout: float = 5.0,
+    error: type[ClientError] = Unreachable,
+    **security: Any,
+) -> str:
     connection = SystemConnection(target, **security)
-    with pytest.raises(Unreachable) as caught:
+    with pytest.raises(error) as caught:
         await connection.describe(timeout)
     await connection.close()
     return sentence(caught.value)
@@ -256,11 +261,20 @@ async def needs_token(data: bytes, context: grpc.aio.ServicerContext) -> bytes:
 
 async def test_a_missing_and_a_wrong_token_are_told_apart(serve: Serve) -> None:
     target = await serve(needs_token)
-    assert f"{target} wants a token and none was given" in await refusal(target)
-    assert f"{target} refused the token" in await refusal(target, token="wrong")
+    assert f"{target} wants a token and none was given" in await refusal(target, error=Refused)
+    assert f"{target} refused the token" in await refusal(target, token="wrong", error=Refused)
     connection = SystemConnection(target, token="right")
     assert len(await connection.describe()) == 1
     await connection.close()
+
+
+async def test_a_token_for_something_else_is_a_refusal_with_its_reason(serve: Serve) -> None:
+    async def forbids(data: bytes, context: grpc.aio.ServicerContext) -> bytes:
+        await context.abort(grpc.StatusCode.PERMISSION_DENIED, "the token is for reading")
+        raise AssertionError
+
+    told = await refusal(await serve(forbids), token="right", error=Refused)
+    assert "refused: the token is for reading." in told
 
 
 async def test_a_grpc_server_of_another_kind(serve: Serve) -> None:

@@ -204,6 +204,103 @@ impl FailureOrigin {
         }
     }
 }
+/// The options that a system, memory system or evaluator takes.
+///
+/// What is declared is checked before a run: an option of another name, kind or
+/// range is refused, and never reaches the process. An option that was left out
+/// is not sent; the process applies its own default.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct DeclaredOptions {
+    /// Those it knows. Empty, without `accepts_others`, means that it takes none.
+    /// Names are unique.
+    #[prost(message, repeated, tag = "1")]
+    pub options: ::prost::alloc::vec::Vec<OptionInfo>,
+    /// Whether it takes options of any other name as well, unchecked.
+    #[prost(bool, tag = "2")]
+    pub accepts_others: bool,
+}
+/// One option that a component takes.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct OptionInfo {
+    /// What callers write, such as `ratio`. Not empty, at most 200 characters, no
+    /// `=`, `.` or white space.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// What kind of value it takes. Unspecified means any.
+    #[prost(enumeration = "OptionType", tag = "2")]
+    pub r#type: i32,
+    /// One sentence for `cbench systems`. Empty means none.
+    #[prost(string, tag = "3")]
+    pub description: ::prost::alloc::string::String,
+    /// What counts where it is left out. Unset means that nobody says. Shown, and
+    /// never sent.
+    #[prost(message, optional, tag = "4")]
+    pub default_value: ::core::option::Option<Value>,
+    /// Whether it may not be left out.
+    #[prost(bool, tag = "5")]
+    pub required: bool,
+    /// The least number allowed, itself included. Unset means any.
+    #[prost(double, optional, tag = "6")]
+    pub minimum: ::core::option::Option<f64>,
+    /// The largest number allowed, itself included. Unset means any.
+    #[prost(double, optional, tag = "7")]
+    pub maximum: ::core::option::Option<f64>,
+    /// The only values allowed. Empty means any of its type.
+    #[prost(message, repeated, tag = "8")]
+    pub choices: ::prost::alloc::vec::Vec<Value>,
+    /// Whether null is allowed besides.
+    #[prost(bool, tag = "9")]
+    pub nullable: bool,
+}
+/// What kind of value an option takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum OptionType {
+    /// Any value.
+    Unspecified = 0,
+    /// `bool_value`.
+    Bool = 1,
+    /// `int_value`. A double without a fraction is sent as one.
+    Integer = 2,
+    /// `double_value`. An integer is sent as one.
+    Number = 3,
+    /// `string_value`.
+    Text = 4,
+    /// `list_value`.
+    List = 5,
+    /// `map_value`.
+    Map = 6,
+}
+impl OptionType {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "OPTION_TYPE_UNSPECIFIED",
+            Self::Bool => "OPTION_TYPE_BOOL",
+            Self::Integer => "OPTION_TYPE_INTEGER",
+            Self::Number => "OPTION_TYPE_NUMBER",
+            Self::Text => "OPTION_TYPE_TEXT",
+            Self::List => "OPTION_TYPE_LIST",
+            Self::Map => "OPTION_TYPE_MAP",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "OPTION_TYPE_UNSPECIFIED" => Some(Self::Unspecified),
+            "OPTION_TYPE_BOOL" => Some(Self::Bool),
+            "OPTION_TYPE_INTEGER" => Some(Self::Integer),
+            "OPTION_TYPE_NUMBER" => Some(Self::Number),
+            "OPTION_TYPE_TEXT" => Some(Self::Text),
+            "OPTION_TYPE_LIST" => Some(Self::List),
+            "OPTION_TYPE_MAP" => Some(Self::Map),
+            _ => None,
+        }
+    }
+}
 /// A request to describe.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct EvaluatorDescribeRequest {}
@@ -242,6 +339,10 @@ pub struct EvaluatorInfo {
     /// what an evaluator says of itself.
     #[prost(string, tag = "7")]
     pub location: ::prost::alloc::string::String,
+    /// The options it takes. Unset means that it does not say: it gets whatever
+    /// the run has, unchecked.
+    #[prost(message, optional, tag = "8")]
+    pub declared_options: ::core::option::Option<DeclaredOptions>,
 }
 /// One kind of score.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -252,7 +353,8 @@ pub struct ScoreInfo {
     /// What a reader should make of it, in one sentence.
     #[prost(string, tag = "2")]
     pub description: ::prost::alloc::string::String,
-    /// Whether a larger value is better.
+    /// Whether a larger value is better. Read only where `direction` is
+    /// unspecified and an SDK of this project serves, which always sets it.
     #[prost(bool, tag = "3")]
     pub higher_is_better: bool,
     /// What a row counts whose system failed. Without it that is 0 where larger
@@ -260,6 +362,11 @@ pub struct ScoreInfo {
     /// over rows of which some failed.
     #[prost(double, optional, tag = "4")]
     pub worst: ::core::option::Option<f64>,
+    /// Which values are better. Unspecified is refused, unless `sdk` names an SDK
+    /// of this project (`cbench-go/0.1.0`), whose older versions set
+    /// `higher_is_better` alone.
+    #[prost(enumeration = "ScoreDirection", tag = "5")]
+    pub direction: i32,
 }
 /// A pair to score.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -331,6 +438,9 @@ pub struct ScoreCall {
     /// How long the evaluator has. Unset means no limit.
     #[prost(message, optional, tag = "3")]
     pub timeout: ::core::option::Option<::prost_types::Duration>,
+    /// As in `ProcessCall`.
+    #[prost(string, tag = "4")]
+    pub traceparent: ::prost::alloc::string::String,
 }
 /// Outcomes of streamed scorings, in any order.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -360,6 +470,39 @@ pub mod score_outcome {
         /// Why there are none.
         #[prost(message, tag = "3")]
         Failure(super::Failure),
+    }
+}
+/// Which values of a score are better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ScoreDirection {
+    /// Not stated. See `ScoreInfo.direction`.
+    Unspecified = 0,
+    /// Larger values are better.
+    HigherIsBetter = 1,
+    /// Smaller values are better.
+    LowerIsBetter = 2,
+}
+impl ScoreDirection {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "SCORE_DIRECTION_UNSPECIFIED",
+            Self::HigherIsBetter => "SCORE_DIRECTION_HIGHER_IS_BETTER",
+            Self::LowerIsBetter => "SCORE_DIRECTION_LOWER_IS_BETTER",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "SCORE_DIRECTION_UNSPECIFIED" => Some(Self::Unspecified),
+            "SCORE_DIRECTION_HIGHER_IS_BETTER" => Some(Self::HigherIsBetter),
+            "SCORE_DIRECTION_LOWER_IS_BETTER" => Some(Self::LowerIsBetter),
+            _ => None,
+        }
     }
 }
 /// Generated client implementations.
@@ -843,6 +986,274 @@ pub mod evaluator_server {
         const NAME: &'static str = SERVICE_NAME;
     }
 }
+/// A number, and how far it can be trusted. What cannot be told is unset.
+#[derive(Clone, Copy, PartialEq, ::prost::Message)]
+pub struct Estimate {
+    /// The value.
+    #[prost(double, optional, tag = "1")]
+    pub value: ::core::option::Option<f64>,
+    /// Its standard error.
+    #[prost(double, optional, tag = "2")]
+    pub standard_error: ::core::option::Option<f64>,
+    /// The lower end of its 95 % interval.
+    #[prost(double, optional, tag = "3")]
+    pub low: ::core::option::Option<f64>,
+    /// The upper end.
+    #[prost(double, optional, tag = "4")]
+    pub high: ::core::option::Option<f64>,
+}
+/// Several systems, pair by pair and all together.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Comparison {
+    /// The names of all sides. A system that two runs have is shown with its run.
+    #[prost(string, repeated, tag = "1")]
+    pub systems: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// The pairs that were compared.
+    #[prost(message, repeated, tag = "2")]
+    pub pairs: ::prost::alloc::vec::Vec<PairedDifference>,
+    /// Where each system stands between quality and a cost.
+    #[prost(message, repeated, tag = "3")]
+    pub fronts: ::prost::alloc::vec::Vec<Front>,
+    /// What to know before believing it, such as examples that only some systems
+    /// have.
+    #[prost(string, repeated, tag = "4")]
+    pub notes: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// The differences by group, pair by pair, for each field asked for.
+    #[prost(message, repeated, tag = "5")]
+    pub groups: ::prost::alloc::vec::Vec<GroupDifference>,
+}
+/// System A against system B on the examples both have a score for.
+///
+/// Scores are in their own unit. A failure of a system counts as the worst
+/// there is; repeats of an example are averaged first.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PairedDifference {
+    /// One system.
+    #[prost(string, tag = "1")]
+    pub a: ::prost::alloc::string::String,
+    /// The other.
+    #[prost(string, tag = "2")]
+    pub b: ::prost::alloc::string::String,
+    /// The name of the score, or `score` where datasets count different ones.
+    #[prost(string, tag = "3")]
+    pub score: ::prost::alloc::string::String,
+    /// How many pairs there are.
+    #[prost(int64, tag = "4")]
+    pub examples: i64,
+    /// How many independent groups they form; as many as examples where there are
+    /// no groups.
+    #[prost(int64, tag = "5")]
+    pub clusters: i64,
+    /// The mean of A.
+    #[prost(double, tag = "6")]
+    pub mean_a: f64,
+    /// The mean of B.
+    #[prost(double, tag = "7")]
+    pub mean_b: f64,
+    /// A minus B.
+    #[prost(message, optional, tag = "8")]
+    pub difference: ::core::option::Option<Estimate>,
+    /// How often chance alone gives a difference at least as large.
+    #[prost(double, tag = "9")]
+    pub p: f64,
+    /// The same after Holm's correction for all comparisons made together.
+    #[prost(double, tag = "10")]
+    pub p_adjusted: f64,
+    /// How p was found, in words.
+    #[prost(string, tag = "11")]
+    pub test: ::prost::alloc::string::String,
+    /// How many comparisons were made together.
+    #[prost(int64, tag = "12")]
+    pub comparisons: i64,
+    /// Examples on which A scores higher.
+    #[prost(int64, tag = "13")]
+    pub wins: i64,
+    /// Examples on which B scores higher.
+    #[prost(int64, tag = "14")]
+    pub losses: i64,
+    /// Examples on which both score the same.
+    #[prost(int64, tag = "15")]
+    pub ties: i64,
+    /// The true difference that this many examples would show with 80 %
+    /// probability. Unset means that it cannot be told.
+    #[prost(double, optional, tag = "16")]
+    pub minimum_detectable: ::core::option::Option<f64>,
+    /// The difference worth seeing, in the score's unit.
+    #[prost(double, tag = "17")]
+    pub effect: f64,
+    /// How many more examples would show `effect` with 80 % probability. Unset
+    /// means that it cannot be told.
+    #[prost(int64, optional, tag = "18")]
+    pub more_examples: ::core::option::Option<i64>,
+    /// Examples that A passes and B does not.
+    #[prost(int64, tag = "19")]
+    pub flipped_to_a: i64,
+    /// Examples that B passes and A does not.
+    #[prost(int64, tag = "20")]
+    pub flipped_to_b: i64,
+    /// Some of these, those with the largest difference first.
+    #[prost(message, repeated, tag = "21")]
+    pub flips: ::prost::alloc::vec::Vec<Flip>,
+    /// What A uses more or less of than B.
+    #[prost(message, repeated, tag = "22")]
+    pub costs: ::prost::alloc::vec::Vec<CostChange>,
+    /// Whether scores lie between 0 and 1, so that a hundredth is a point.
+    #[prost(bool, tag = "23")]
+    pub in_points: bool,
+    /// What can be claimed, in plain words.
+    #[prost(string, tag = "24")]
+    pub sentence: ::prost::alloc::string::String,
+    /// Whether another rater orders the two the other way round.
+    #[prost(bool, tag = "25")]
+    pub disputed: bool,
+    /// Which values of the score are better.
+    #[prost(enumeration = "ScoreDirection", tag = "26")]
+    pub direction: i32,
+    /// Whether a difference can be claimed: by the adjusted p and the interval,
+    /// with no rater against it.
+    #[prost(bool, tag = "27")]
+    pub claimed: bool,
+}
+/// An example that one of two systems passes and the other does not.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Flip {
+    /// Its dataset.
+    #[prost(string, tag = "1")]
+    pub dataset: ::prost::alloc::string::String,
+    /// Which example.
+    #[prost(message, optional, tag = "2")]
+    pub example_id: ::core::option::Option<ExampleId>,
+    /// The score of A.
+    #[prost(double, tag = "3")]
+    pub score_a: f64,
+    /// The score of B.
+    #[prost(double, tag = "4")]
+    pub score_b: f64,
+}
+/// How much more or less of something A uses than B, on the examples both have.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CostChange {
+    /// What is used: `context_tokens`, `latency` (seconds) or `cost_usd`.
+    #[prost(string, tag = "1")]
+    pub axis: ::prost::alloc::string::String,
+    /// The mean of A.
+    #[prost(double, tag = "2")]
+    pub mean_a: f64,
+    /// The mean of B.
+    #[prost(double, tag = "3")]
+    pub mean_b: f64,
+    /// Relative to B: -0.41 is 41 % less.
+    #[prost(message, optional, tag = "4")]
+    pub change: ::core::option::Option<Estimate>,
+}
+/// All systems between quality and one kind of cost, on the examples all have.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Front {
+    /// The cost, as in `CostChange`.
+    #[prost(string, tag = "1")]
+    pub axis: ::prost::alloc::string::String,
+    /// How many examples there are.
+    #[prost(int64, tag = "2")]
+    pub examples: i64,
+    /// The systems.
+    #[prost(message, repeated, tag = "3")]
+    pub points: ::prost::alloc::vec::Vec<FrontPoint>,
+}
+/// Where a system stands between quality and cost.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct FrontPoint {
+    /// Which system.
+    #[prost(string, tag = "1")]
+    pub system: ::prost::alloc::string::String,
+    /// Its score.
+    #[prost(message, optional, tag = "2")]
+    pub quality: ::core::option::Option<Estimate>,
+    /// Its cost.
+    #[prost(message, optional, tag = "3")]
+    pub cost: ::core::option::Option<Estimate>,
+    /// 1 on the front, 2 on the front without those, and so on.
+    #[prost(int32, tag = "4")]
+    pub layer: i32,
+    /// In what share of bootstrap resamples it is on the front.
+    #[prost(double, tag = "5")]
+    pub probability: f64,
+}
+/// System A against system B on the examples of one group.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GroupDifference {
+    /// The field by which examples are grouped.
+    #[prost(string, tag = "1")]
+    pub field: ::prost::alloc::string::String,
+    /// Its value in this group.
+    #[prost(string, tag = "2")]
+    pub group: ::prost::alloc::string::String,
+    /// The difference. Its p is adjusted for all groups of the field, and all
+    /// pairs.
+    #[prost(message, optional, tag = "3")]
+    pub pair: ::core::option::Option<PairedDifference>,
+}
+/// A policy and its verdict.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PolicyCheck {
+    /// The policy, as it was written.
+    #[prost(string, tag = "1")]
+    pub policy: ::prost::alloc::string::String,
+    /// Whether it holds.
+    #[prost(enumeration = "PolicyVerdict", tag = "2")]
+    pub verdict: i32,
+    /// The quantity, or for policies about a baseline its difference or relative
+    /// change.
+    #[prost(message, optional, tag = "3")]
+    pub measured: ::core::option::Option<Estimate>,
+    /// What was measured, and which number decided.
+    #[prost(string, tag = "4")]
+    pub explanation: ::prost::alloc::string::String,
+    /// Whether the policy asks for something that the rows do not have, so that
+    /// it is the policy that wants changing.
+    #[prost(bool, tag = "5")]
+    pub unsuited: bool,
+}
+/// Whether a policy holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum PolicyVerdict {
+    /// Not stated.
+    Unspecified = 0,
+    /// It holds.
+    Passed = 1,
+    /// It does not.
+    Failed = 2,
+    /// Too few examples to tell. Counts as not held.
+    NotShown = 3,
+    /// The rows do not have what it asks for. Counts as not held.
+    NotMeasured = 4,
+}
+impl PolicyVerdict {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "POLICY_VERDICT_UNSPECIFIED",
+            Self::Passed => "POLICY_VERDICT_PASSED",
+            Self::Failed => "POLICY_VERDICT_FAILED",
+            Self::NotShown => "POLICY_VERDICT_NOT_SHOWN",
+            Self::NotMeasured => "POLICY_VERDICT_NOT_MEASURED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "POLICY_VERDICT_UNSPECIFIED" => Some(Self::Unspecified),
+            "POLICY_VERDICT_PASSED" => Some(Self::Passed),
+            "POLICY_VERDICT_FAILED" => Some(Self::Failed),
+            "POLICY_VERDICT_NOT_SHOWN" => Some(Self::NotShown),
+            "POLICY_VERDICT_NOT_MEASURED" => Some(Self::NotMeasured),
+            _ => None,
+        }
+    }
+}
 /// A request to describe.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct SystemDescribeRequest {}
@@ -857,7 +1268,7 @@ pub struct SystemDescribeResponse {
     pub sdk: ::prost::alloc::string::String,
 }
 /// One named system.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct SystemInfo {
     /// What rows and reports show. Not empty, at most 200 characters, no `/`.
     #[prost(string, tag = "1")]
@@ -878,6 +1289,10 @@ pub struct SystemInfo {
     /// what a system says of itself.
     #[prost(string, tag = "6")]
     pub location: ::prost::alloc::string::String,
+    /// The options it takes. Unset means that it does not say: it gets whatever
+    /// the run has, unchecked. A memory system that does not say gets none.
+    #[prost(message, optional, tag = "7")]
+    pub declared_options: ::core::option::Option<DeclaredOptions>,
 }
 /// One example to transform.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -976,6 +1391,10 @@ pub struct ProcessCall {
     /// How long the system has. Unset means no limit.
     #[prost(message, optional, tag = "2")]
     pub timeout: ::core::option::Option<::prost_types::Duration>,
+    /// The W3C trace context of this call, as in the metadata `traceparent` of a
+    /// unary one. Empty means that nobody traces it.
+    #[prost(string, tag = "3")]
+    pub traceparent: ::prost::alloc::string::String,
 }
 /// Outcomes from a streaming system, in any order.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1093,6 +1512,9 @@ pub mod system_client {
     ///
     /// Implement `Describe` and `Process`; every other method is optional and is
     /// called only if `Describe` announces it.
+    ///
+    /// A unary call may carry the W3C trace context of its row in the metadata
+    /// `traceparent`. Calls on a stream share its metadata, so each has a field.
     #[derive(Debug, Clone)]
     pub struct SystemClient<T> {
         inner: tonic::client::Grpc<T>,
@@ -1350,6 +1772,9 @@ pub mod system_server {
     ///
     /// Implement `Describe` and `Process`; every other method is optional and is
     /// called only if `Describe` announces it.
+    ///
+    /// A unary call may carry the W3C trace context of its row in the metadata
+    /// `traceparent`. Calls on a stream share its metadata, so each has a field.
     #[derive(Debug)]
     pub struct SystemServer<T> {
         inner: Arc<T>,
@@ -1764,6 +2189,20 @@ pub struct RunSpec {
     /// others. Unset means 30; zero means none.
     #[prost(int32, optional, tag = "32")]
     pub timed_rows: ::core::option::Option<i32>,
+    /// The most rows of each system to ask a second time after its last, to see
+    /// whether it is deterministic. Unset means 5; zero means none. With repeats,
+    /// those tell, and nothing is asked again.
+    #[prost(int32, optional, tag = "33")]
+    pub asked_again: ::core::option::Option<i32>,
+    /// Settings for every system under test and every control that takes them. A
+    /// system that declares its options and lacks one of these runs without it,
+    /// with a note; one that no system takes is refused. `SystemRef.options` of
+    /// the same name come first.
+    #[prost(btree_map = "string, message", tag = "34")]
+    pub options: ::prost::alloc::collections::BTreeMap<
+        ::prost::alloc::string::String,
+        Value,
+    >,
 }
 /// What models are told besides an example.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1792,7 +2231,8 @@ pub struct SystemRef {
     /// The name to show. Empty means the name the system gives itself.
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
-    /// Settings sent with every call.
+    /// Settings sent with every call. Refused if the system declares its options
+    /// and these do not suit them.
     #[prost(btree_map = "string, message", tag = "5")]
     pub options: ::prost::alloc::collections::BTreeMap<
         ::prost::alloc::string::String,
@@ -2170,6 +2610,10 @@ pub struct Run {
     /// What a reader of its figures should know.
     #[prost(message, repeated, tag = "13")]
     pub notes: ::prost::alloc::vec::Vec<RunNote>,
+    /// The name of the token with which it was started. Empty means that none was
+    /// asked for.
+    #[prost(string, tag = "14")]
+    pub created_by: ::prost::alloc::string::String,
 }
 /// A sentence about a run that belongs beside its figures.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -2392,6 +2836,9 @@ pub struct ListRunsRequest {
         ::prost::alloc::string::String,
         ::prost::alloc::string::String,
     >,
+    /// Only runs started with the token of this call.
+    #[prost(bool, tag = "5")]
+    pub mine: bool,
 }
 /// A page of runs.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2455,15 +2902,41 @@ pub struct CancelRunResponse {
     pub run: ::core::option::Option<Run>,
 }
 /// A run to resume.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ResumeRunRequest {
     /// Which run.
     #[prost(string, tag = "1")]
     pub run_id: ::prost::alloc::string::String,
+    /// The most US dollars that the run may cost in all, in the place of its
+    /// budget. Unset means that its budget stands. A run that its budget has
+    /// stopped goes on only with more.
+    #[prost(double, optional, tag = "2")]
+    pub budget_usd: ::core::option::Option<f64>,
+    /// Use `ExplainWait`. Where this is set, nothing is resumed.
+    #[deprecated]
+    #[prost(string, tag = "3")]
+    pub waiting_reason: ::prost::alloc::string::String,
 }
 /// The run, in progress again.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ResumeRunResponse {
+    /// The run.
+    #[prost(message, optional, tag = "1")]
+    pub run: ::core::option::Option<Run>,
+}
+/// Why a system is away.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ExplainWaitRequest {
+    /// Which run.
+    #[prost(string, tag = "1")]
+    pub run_id: ::prost::alloc::string::String,
+    /// Why, in one sentence or more.
+    #[prost(string, tag = "2")]
+    pub reason: ::prost::alloc::string::String,
+}
+/// The run, with the reason if it waits.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ExplainWaitResponse {
     /// The run.
     #[prost(message, optional, tag = "1")]
     pub run: ::core::option::Option<Run>,
@@ -2516,6 +2989,148 @@ pub struct RescoreResponse {
     /// The run; follow it with `WatchRun`.
     #[prost(message, optional, tag = "1")]
     pub run: ::core::option::Option<Run>,
+}
+/// Systems to compare.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CompareRequest {
+    /// The run.
+    #[prost(string, tag = "1")]
+    pub run_id: ::prost::alloc::string::String,
+    /// A second run, whose systems of the same name are compared with those of
+    /// the first. Empty means that systems of the one run are compared.
+    #[prost(string, tag = "2")]
+    pub other_run_id: ::prost::alloc::string::String,
+    /// Only these systems; with two runs one name for both, or one of each. Empty
+    /// means all that are ranked.
+    #[prost(string, repeated, tag = "3")]
+    pub systems: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Compare every other system of the one run with this one only. Empty means
+    /// every two of them.
+    #[prost(string, tag = "4")]
+    pub baseline: ::prost::alloc::string::String,
+    /// The score to compare. Empty means the one that counts for each row.
+    #[prost(string, tag = "5")]
+    pub score_field: ::prost::alloc::string::String,
+    /// Fields of examples; each group is compared besides.
+    #[prost(string, repeated, tag = "6")]
+    pub group_by: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// The smallest difference that matters, as a share of the largest score.
+    /// Unset means 0.02, which is two points.
+    #[prost(double, optional, tag = "7")]
+    pub effect: ::core::option::Option<f64>,
+}
+/// What can be claimed.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CompareResponse {
+    /// The comparison.
+    #[prost(message, optional, tag = "1")]
+    pub comparison: ::core::option::Option<Comparison>,
+}
+/// Policies to check.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GateRequest {
+    /// The run.
+    #[prost(string, tag = "1")]
+    pub run_id: ::prost::alloc::string::String,
+    /// What must hold, such as `f1 not worse than baseline by more than 1 point`.
+    /// At least one.
+    #[prost(string, repeated, tag = "2")]
+    pub policies: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// The system to check. May be empty if the run has one that is ranked.
+    #[prost(string, tag = "3")]
+    pub system: ::prost::alloc::string::String,
+    /// The run to compare with. Empty means none, or with `baseline_system` the
+    /// run itself.
+    #[prost(string, tag = "4")]
+    pub baseline_run_id: ::prost::alloc::string::String,
+    /// The system to compare with. Empty means the one of the same name, or the
+    /// only one.
+    #[prost(string, tag = "5")]
+    pub baseline_system: ::prost::alloc::string::String,
+}
+/// The verdicts.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GateResponse {
+    /// The run that was checked.
+    #[prost(string, tag = "1")]
+    pub run_id: ::prost::alloc::string::String,
+    /// The system that was checked.
+    #[prost(string, tag = "2")]
+    pub system: ::prost::alloc::string::String,
+    /// Whether all policies hold.
+    #[prost(bool, tag = "3")]
+    pub passed: bool,
+    /// Each policy, in the order of the request.
+    #[prost(message, repeated, tag = "4")]
+    pub checks: ::prost::alloc::vec::Vec<PolicyCheck>,
+}
+/// A run to render.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ReportRequest {
+    /// The run.
+    #[prost(string, tag = "1")]
+    pub run_id: ::prost::alloc::string::String,
+    /// Runs whose systems are compared with those of the run, too.
+    #[prost(string, repeated, tag = "2")]
+    pub compare_run_ids: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Fields of examples; the score of each group is shown.
+    #[prost(string, repeated, tag = "3")]
+    pub group_by: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+/// A piece of the page.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ReportResponse {
+    /// UTF-8, to be joined in order. May be cut within a character.
+    #[prost(bytes = "vec", tag = "1")]
+    pub content: ::prost::alloc::vec::Vec<u8>,
+    /// The id of the run. In the first message, and only there.
+    #[prost(string, tag = "2")]
+    pub run_id: ::prost::alloc::string::String,
+}
+/// A run to write.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ExportRequest {
+    /// The run.
+    #[prost(string, tag = "1")]
+    pub run_id: ::prost::alloc::string::String,
+    /// `markdown`, `json`, `jsonl`, `csv`, `parquet`, `junit`, `html`, `swebench`,
+    /// a reporter registered with the daemon, or `run`: all of the run, without
+    /// loss, for `Import`.
+    #[prost(string, tag = "2")]
+    pub format: ::prost::alloc::string::String,
+    /// Fields of examples; the score of each group is written, too. Not for `run`.
+    #[prost(string, repeated, tag = "3")]
+    pub group_by: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+/// A piece of the file.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ExportResponse {
+    /// To be joined in order.
+    #[prost(bytes = "vec", tag = "1")]
+    pub content: ::prost::alloc::vec::Vec<u8>,
+    /// The id of the run. In the first message, and only there.
+    #[prost(string, tag = "2")]
+    pub run_id: ::prost::alloc::string::String,
+}
+/// A piece of a run to store.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ImportRequest {
+    /// To be joined in order. A message holds at most 128 MB.
+    #[prost(bytes = "vec", tag = "1")]
+    pub content: ::prost::alloc::vec::Vec<u8>,
+    /// Whether the run gets a new id. Read from the first message.
+    #[prost(bool, tag = "2")]
+    pub new_id: bool,
+}
+/// The stored run.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ImportResponse {
+    /// The run.
+    #[prost(message, optional, tag = "1")]
+    pub run: ::core::option::Option<Run>,
+    /// Whether it was stored already.
+    #[prost(bool, tag = "2")]
+    pub already_stored: bool,
 }
 /// Some of the examples to store.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2818,6 +3433,15 @@ pub mod bench_client {
     use tonic::codegen::*;
     use tonic::codegen::http::Uri;
     /// The daemon: runs evaluations and stores them.
+    ///
+    /// An error is a status whose details hold a `google.rpc.ErrorInfo` with the
+    /// stable reason (domain `cbench`), and, where a field of the request is to
+    /// blame, a `google.rpc.BadRequest` with its path, such as
+    /// `spec.systems[1].options.ratio`. The reason is in the trailing metadata
+    /// `cbench-reason`, too.
+    ///
+    /// A run is named by its id, by a prefix that only one id has, or by `last`,
+    /// in `Compare`, `Gate`, `Report` and `Export`.
     #[derive(Debug, Clone)]
     pub struct BenchClient<T> {
         inner: tonic::client::Grpc<T>,
@@ -3069,6 +3693,33 @@ pub mod bench_client {
             req.extensions_mut().insert(GrpcMethod::new("cbench.v1.Bench", "ResumeRun"));
             self.inner.unary(req, path, codec).await
         }
+        /// Says why a system of a run in progress is away, for a client that started
+        /// the system: how the process ended, and its last words. A run that waits
+        /// keeps it as what it waits for, and as a note.
+        pub async fn explain_wait(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ExplainWaitRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ExplainWaitResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::codec::Codec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/cbench.v1.Bench/ExplainWait",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("cbench.v1.Bench", "ExplainWait"));
+            self.inner.unary(req, path, codec).await
+        }
         /// Deletes a finished run with its rows and examples. Deleting a run that
         /// does not exist succeeds. Returns FAILED_PRECONDITION while it is running.
         pub async fn delete_run(
@@ -3116,6 +3767,122 @@ pub mod bench_client {
             let mut req = request.into_request();
             req.extensions_mut().insert(GrpcMethod::new("cbench.v1.Bench", "Rescore"));
             self.inner.unary(req, path, codec).await
+        }
+        /// Compares systems of one or two runs, example by example.
+        ///
+        /// Returns INVALID_ARGUMENT where there is no pair, or no example that a pair
+        /// shares.
+        pub async fn compare(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CompareRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CompareResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::codec::Codec::default();
+            let path = http::uri::PathAndQuery::from_static("/cbench.v1.Bench/Compare");
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("cbench.v1.Bench", "Compare"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Checks a system of a run against policies.
+        ///
+        /// Returns INVALID_ARGUMENT for a policy that cannot be read, and for a run of
+        /// several systems without `system`.
+        pub async fn gate(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GateRequest>,
+        ) -> std::result::Result<tonic::Response<super::GateResponse>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::codec::Codec::default();
+            let path = http::uri::PathAndQuery::from_static("/cbench.v1.Bench/Gate");
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("cbench.v1.Bench", "Gate"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Renders a run as one HTML page that needs no network.
+        pub async fn report(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ReportRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::ReportResponse>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::codec::Codec::default();
+            let path = http::uri::PathAndQuery::from_static("/cbench.v1.Bench/Report");
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("cbench.v1.Bench", "Report"));
+            self.inner.server_streaming(req, path, codec).await
+        }
+        /// Writes a run in a format for other programs, or as a whole for `Import`.
+        ///
+        /// Returns NOT_FOUND for an unknown format.
+        pub async fn export(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ExportRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::ExportResponse>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::codec::Codec::default();
+            let path = http::uri::PathAndQuery::from_static("/cbench.v1.Bench/Export");
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("cbench.v1.Bench", "Export"));
+            self.inner.server_streaming(req, path, codec).await
+        }
+        /// Stores a run that `Export` wrote in the format `run`, of this daemon or of
+        /// another. A run that is stored already is not stored again.
+        ///
+        /// Returns ALREADY_EXISTS if another run has its id, and INVALID_ARGUMENT if
+        /// what was sent is not a whole run.
+        pub async fn import(
+            &mut self,
+            request: impl tonic::IntoStreamingRequest<Message = super::ImportRequest>,
+        ) -> std::result::Result<tonic::Response<super::ImportResponse>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::codec::Codec::default();
+            let path = http::uri::PathAndQuery::from_static("/cbench.v1.Bench/Import");
+            let mut req = request.into_streaming_request();
+            req.extensions_mut().insert(GrpcMethod::new("cbench.v1.Bench", "Import"));
+            self.inner.client_streaming(req, path, codec).await
         }
         /// Stores examples under their digest, for `DatasetRef.upload`.
         pub async fn upload_examples(
@@ -3259,6 +4026,16 @@ pub mod bench_server {
             tonic::Response<super::ResumeRunResponse>,
             tonic::Status,
         >;
+        /// Says why a system of a run in progress is away, for a client that started
+        /// the system: how the process ended, and its last words. A run that waits
+        /// keeps it as what it waits for, and as a note.
+        async fn explain_wait(
+            &self,
+            request: tonic::Request<super::ExplainWaitRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ExplainWaitResponse>,
+            tonic::Status,
+        >;
         /// Deletes a finished run with its rows and examples. Deleting a run that
         /// does not exist succeeds. Returns FAILED_PRECONDITION while it is running.
         async fn delete_run(
@@ -3274,6 +4051,55 @@ pub mod bench_server {
             &self,
             request: tonic::Request<super::RescoreRequest>,
         ) -> std::result::Result<tonic::Response<super::RescoreResponse>, tonic::Status>;
+        /// Compares systems of one or two runs, example by example.
+        ///
+        /// Returns INVALID_ARGUMENT where there is no pair, or no example that a pair
+        /// shares.
+        async fn compare(
+            &self,
+            request: tonic::Request<super::CompareRequest>,
+        ) -> std::result::Result<tonic::Response<super::CompareResponse>, tonic::Status>;
+        /// Checks a system of a run against policies.
+        ///
+        /// Returns INVALID_ARGUMENT for a policy that cannot be read, and for a run of
+        /// several systems without `system`.
+        async fn gate(
+            &self,
+            request: tonic::Request<super::GateRequest>,
+        ) -> std::result::Result<tonic::Response<super::GateResponse>, tonic::Status>;
+        /// Server streaming response type for the Report method.
+        type ReportStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::ReportResponse, tonic::Status>,
+            >
+            + std::marker::Send
+            + 'static;
+        /// Renders a run as one HTML page that needs no network.
+        async fn report(
+            &self,
+            request: tonic::Request<super::ReportRequest>,
+        ) -> std::result::Result<tonic::Response<Self::ReportStream>, tonic::Status>;
+        /// Server streaming response type for the Export method.
+        type ExportStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::ExportResponse, tonic::Status>,
+            >
+            + std::marker::Send
+            + 'static;
+        /// Writes a run in a format for other programs, or as a whole for `Import`.
+        ///
+        /// Returns NOT_FOUND for an unknown format.
+        async fn export(
+            &self,
+            request: tonic::Request<super::ExportRequest>,
+        ) -> std::result::Result<tonic::Response<Self::ExportStream>, tonic::Status>;
+        /// Stores a run that `Export` wrote in the format `run`, of this daemon or of
+        /// another. A run that is stored already is not stored again.
+        ///
+        /// Returns ALREADY_EXISTS if another run has its id, and INVALID_ARGUMENT if
+        /// what was sent is not a whole run.
+        async fn import(
+            &self,
+            request: tonic::Request<tonic::Streaming<super::ImportRequest>>,
+        ) -> std::result::Result<tonic::Response<super::ImportResponse>, tonic::Status>;
         /// Stores examples under their digest, for `DatasetRef.upload`.
         async fn upload_examples(
             &self,
@@ -3292,6 +4118,15 @@ pub mod bench_server {
         >;
     }
     /// The daemon: runs evaluations and stores them.
+    ///
+    /// An error is a status whose details hold a `google.rpc.ErrorInfo` with the
+    /// stable reason (domain `cbench`), and, where a field of the request is to
+    /// blame, a `google.rpc.BadRequest` with its path, such as
+    /// `spec.systems[1].options.ratio`. The reason is in the trailing metadata
+    /// `cbench-reason`, too.
+    ///
+    /// A run is named by its id, by a prefix that only one id has, or by `last`,
+    /// in `Compare`, `Gate`, `Report` and `Export`.
     #[derive(Debug)]
     pub struct BenchServer<T> {
         inner: Arc<T>,
@@ -3675,6 +4510,49 @@ pub mod bench_server {
                     };
                     Box::pin(fut)
                 }
+                "/cbench.v1.Bench/ExplainWait" => {
+                    #[allow(non_camel_case_types)]
+                    struct ExplainWaitSvc<T: Bench>(pub Arc<T>);
+                    impl<T: Bench> tonic::server::UnaryService<super::ExplainWaitRequest>
+                    for ExplainWaitSvc<T> {
+                        type Response = super::ExplainWaitResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ExplainWaitRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Bench>::explain_wait(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ExplainWaitSvc(inner);
+                        let codec = crate::codec::Codec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
                 "/cbench.v1.Bench/DeleteRun" => {
                     #[allow(non_camel_case_types)]
                     struct DeleteRunSvc<T: Bench>(pub Arc<T>);
@@ -3757,6 +4635,231 @@ pub mod bench_server {
                                 max_encoding_message_size,
                             );
                         let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/cbench.v1.Bench/Compare" => {
+                    #[allow(non_camel_case_types)]
+                    struct CompareSvc<T: Bench>(pub Arc<T>);
+                    impl<T: Bench> tonic::server::UnaryService<super::CompareRequest>
+                    for CompareSvc<T> {
+                        type Response = super::CompareResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::CompareRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Bench>::compare(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = CompareSvc(inner);
+                        let codec = crate::codec::Codec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/cbench.v1.Bench/Gate" => {
+                    #[allow(non_camel_case_types)]
+                    struct GateSvc<T: Bench>(pub Arc<T>);
+                    impl<T: Bench> tonic::server::UnaryService<super::GateRequest>
+                    for GateSvc<T> {
+                        type Response = super::GateResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GateRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Bench>::gate(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GateSvc(inner);
+                        let codec = crate::codec::Codec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/cbench.v1.Bench/Report" => {
+                    #[allow(non_camel_case_types)]
+                    struct ReportSvc<T: Bench>(pub Arc<T>);
+                    impl<
+                        T: Bench,
+                    > tonic::server::ServerStreamingService<super::ReportRequest>
+                    for ReportSvc<T> {
+                        type Response = super::ReportResponse;
+                        type ResponseStream = T::ReportStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ReportRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Bench>::report(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ReportSvc(inner);
+                        let codec = crate::codec::Codec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.server_streaming(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/cbench.v1.Bench/Export" => {
+                    #[allow(non_camel_case_types)]
+                    struct ExportSvc<T: Bench>(pub Arc<T>);
+                    impl<
+                        T: Bench,
+                    > tonic::server::ServerStreamingService<super::ExportRequest>
+                    for ExportSvc<T> {
+                        type Response = super::ExportResponse;
+                        type ResponseStream = T::ExportStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ExportRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Bench>::export(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ExportSvc(inner);
+                        let codec = crate::codec::Codec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.server_streaming(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/cbench.v1.Bench/Import" => {
+                    #[allow(non_camel_case_types)]
+                    struct ImportSvc<T: Bench>(pub Arc<T>);
+                    impl<
+                        T: Bench,
+                    > tonic::server::ClientStreamingService<super::ImportRequest>
+                    for ImportSvc<T> {
+                        type Response = super::ImportResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<
+                                tonic::Streaming<super::ImportRequest>,
+                            >,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Bench>::import(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ImportSvc(inner);
+                        let codec = crate::codec::Codec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.client_streaming(method, req).await;
                         Ok(res)
                     };
                     Box::pin(fut)
@@ -3934,6 +5037,12 @@ pub struct IngestRequest {
     /// The same for every retry of this call, and unique otherwise.
     #[prost(string, tag = "4")]
     pub call_id: ::prost::alloc::string::String,
+    /// Settings of this run. Only for a system that declares options.
+    #[prost(btree_map = "string, message", tag = "5")]
+    pub options: ::prost::alloc::collections::BTreeMap<
+        ::prost::alloc::string::String,
+        Value,
+    >,
 }
 /// What ingesting cost.
 #[derive(Clone, Copy, PartialEq, ::prost::Message)]
@@ -3949,7 +5058,7 @@ pub struct IngestResponse {
     pub handler_time: ::core::option::Option<::prost_types::Duration>,
 }
 /// A question.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct QueryRequest {
     /// Which system, when the process serves several. Empty means the only one.
     #[prost(string, tag = "1")]
@@ -3974,6 +5083,12 @@ pub struct QueryRequest {
     /// As in `ProcessRequest`.
     #[prost(string, tag = "7")]
     pub instruction: ::prost::alloc::string::String,
+    /// As in `IngestRequest`.
+    #[prost(btree_map = "string, message", tag = "8")]
+    pub options: ::prost::alloc::collections::BTreeMap<
+        ::prost::alloc::string::String,
+        Value,
+    >,
 }
 /// An answer.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -4598,6 +5713,9 @@ pub struct Call {
     /// How long the process has. Unset means no limit.
     #[prost(message, optional, tag = "2")]
     pub timeout: ::core::option::Option<::prost_types::Duration>,
+    /// As in `ProcessCall`.
+    #[prost(string, tag = "9")]
+    pub traceparent: ::prost::alloc::string::String,
     /// What to do.
     #[prost(oneof = "call::Work", tags = "3, 4, 5, 6, 7, 8")]
     pub work: ::core::option::Option<call::Work>,

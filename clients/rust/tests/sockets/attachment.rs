@@ -37,7 +37,7 @@ impl Peer {
 
     fn call(&self, system: &str, call_id: &str) {
         let work = Some(pb::call::Work::Process(request(system, "")));
-        let calls = vec![pb::Call { call_id: call_id.into(), timeout: None, work }];
+        let calls = vec![pb::Call { call_id: call_id.into(), work, ..Default::default() }];
         self.send(pb::AttachResponse { calls, ..Default::default() });
     }
 
@@ -60,7 +60,7 @@ impl Peer {
 #[tokio::test]
 async fn calls_are_answered_and_unknown_work_is_refused() {
     let mut daemon = started(vec![]).await;
-    let (mut attachment, mut peer) = attached(&mut daemon, same("s")).await;
+    let (attachment, mut peer) = attached(&mut daemon, same("s")).await;
     assert_eq!(soon(attachment.attached()).await.unwrap(), "first");
     peer.call("s", "1");
     assert_eq!(peer.result().await, ("1".into(), "processed".into()));
@@ -114,7 +114,7 @@ async fn a_refusal_for_good_is_an_error() {
         (Status::unauthenticated("no token"), "UNAUTHENTICATED"),
     ] {
         let daemon = started(vec![status.clone()]).await;
-        let mut attachment = Attachment::new(same("s"), &daemon.address).start().unwrap();
+        let attachment = Attachment::new(same("s"), &daemon.address).start().unwrap();
         let error = soon(attachment.attached()).await.unwrap_err();
         assert!(error.to_string().contains(status.message()), "{error}");
         let Error::Refused { code, reason, .. } = error else { panic!("{error}") };
@@ -177,7 +177,7 @@ async fn an_ingest_without_an_id_of_its_own_takes_that_of_the_call() {
             Ok(())
         }
         async fn ingest(&self, _: &str, _: Vec<Turn>, call: &Call) -> Result<Ingested, Failure> {
-            Ok(Ingested { stored_bytes: Some(call.id().len() as i64), usage: None })
+            Ok(Ingested::new().stored_bytes(call.id().len() as i64))
         }
         async fn query(&self, _: &str, _: Question, _: &Call) -> Result<Answer, Failure> {
             Ok("".into())
@@ -187,7 +187,7 @@ async fn an_ingest_without_an_id_of_its_own_takes_that_of_the_call() {
     let mut daemon = started(vec![]).await;
     let (_attachment, mut peer) = attached(&mut daemon, Offers::new().memory_system(Ids)).await;
     let work = Some(pb::call::Work::Ingest(pb::IngestRequest::default()));
-    let calls = vec![pb::Call { call_id: "four".into(), timeout: None, work }];
+    let calls = vec![pb::Call { call_id: "four".into(), work, ..Default::default() }];
     peer.send(pb::AttachResponse { calls, ..Default::default() });
     let result = peer.message().await.results.remove(0).result;
     let Some(pb::call_result::Result::Ingest(reply)) = result else { panic!("{result:?}") };

@@ -71,7 +71,7 @@ async fn a_daemon_that_stays_away_is_given_up_after_the_time_allowed() {
     let mut events = bench.evaluate(pb::RunSpec::new()).reconnect_for(Duration::from_millis(300));
     assert!(soon(events.next()).await.unwrap().is_some());
     let error = soon(events.next()).await.unwrap_err();
-    assert!(matches!(error, Error::Unreachable(_)), "{error}");
+    assert!(matches!(error, Error::Unreachable { .. }), "{error}");
 }
 
 #[tokio::test]
@@ -79,7 +79,7 @@ async fn a_refusal_carries_its_code_and_its_reason() {
     let daemon = started(vec![]).await;
     let bench = Bench::connect(&daemon.address).await.unwrap();
     let error = soon(bench.get("x")).await.unwrap_err();
-    let Error::Refused { message, code, reason } = error else { panic!("{error}") };
+    let Error::Refused { message, code, reason, .. } = error else { panic!("{error}") };
     assert_eq!((message.as_str(), code), ("no run \"x\"", Code::NotFound));
     assert_eq!(reason, "UNKNOWN_RUN");
 }
@@ -99,6 +99,28 @@ async fn nobody_at_the_address_is_said_at_once_and_in_one_sentence() {
     assert_eq!(error.to_string(), expected);
     let error = Bench::connect("nowhere").await.err().unwrap();
     assert_eq!(error.to_string(), "nowhere names no port. Write it as host:port.");
+}
+
+#[tokio::test]
+async fn a_client_has_what_the_command_line_has() {
+    let daemon = started(vec![]).await;
+    let bench = Bench::connect(&daemon.address).await.unwrap();
+    let request = pb::CompareRequest { run_id: "r".into(), ..Default::default() };
+    assert_eq!(soon(bench.compare(request)).await.unwrap().systems, ["r"]);
+    let request = pb::GateRequest { run_id: "r".into(), ..Default::default() };
+    assert!(soon(bench.gate(request)).await.unwrap().passed);
+    assert_eq!(soon(bench.explain_wait("r", "!")).await.unwrap().run_id, "r!");
+    let page = soon(bench.report(pb::ReportRequest::default())).await.unwrap();
+    assert_eq!(soon(page.bytes()).await.unwrap(), b"<p></p>");
+    let export = |format: &str| pb::ExportRequest { format: format.into(), ..Default::default() };
+    let error = soon(bench.export(export("x"))).await.err().unwrap();
+    assert_eq!(error.reason(), "NOT_FOUND");
+    let mut table = soon(bench.export(export("csv"))).await.unwrap();
+    assert_eq!(soon(table.next()).await.unwrap(), Some(b"a,b".to_vec()));
+    assert_eq!(soon(table.next()).await.unwrap_err().reason(), "UNREACHABLE");
+    let pieces = vec![b"ne".to_vec(), b"w".to_vec()];
+    let stored = soon(bench.import(pieces, false)).await.unwrap();
+    assert_eq!((stored.run.unwrap().run_id.as_str(), stored.already_stored), ("new", true));
 }
 
 #[tokio::test]

@@ -2,7 +2,9 @@
 
 mod attachment;
 mod bench;
+mod idioms;
 mod memory_and_evaluators;
+mod options;
 mod security;
 mod server;
 mod support;

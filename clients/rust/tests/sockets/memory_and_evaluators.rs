@@ -37,7 +37,7 @@ impl MemorySystem for Count {
         let mut counts = self.0.lock().unwrap();
         let count = counts.entry(scope.to_string()).or_default();
         *count += turns.len() as i64;
-        Ok(Ingested { stored_bytes: Some(*count), usage: None })
+        Ok(Ingested::new().stored_bytes(*count))
     }
 
     async fn query(

@@ -2,7 +2,7 @@
 
 use crate::support::{channel, request, same, soon};
 use cbench_client::pb::system_client::SystemClient;
-use cbench_client::{Assessment, Bench, Offers, Server, ServerTls, Tls, evaluator};
+use cbench_client::{Assessment, Bench, Error, Offers, Server, ServerTls, Tls, evaluator};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use tonic::{Code, Request};
 
@@ -43,6 +43,11 @@ async fn score(address: &str, tls: Tls, token: Option<&str>) -> cbench_client::R
     soon(bench.score("one", Default::default(), Default::default(), Default::default())).await
 }
 
+fn assert_refused(error: &Error) {
+    let Error::Refused { code, reason, .. } = error else { panic!("{error:#?}") };
+    assert_eq!((*code, reason.as_str()), (Code::Unauthenticated, "UNAUTHENTICATED"));
+}
+
 #[tokio::test]
 async fn tls_and_token_let_in_who_has_both() {
     let authority = Authority::new();
@@ -53,8 +58,10 @@ async fn tls_and_token_let_in_who_has_both() {
     let scored = score(server.address(), trusting(), Some("secret")).await.unwrap();
     assert_eq!(scored.scores["one"], 1.0);
     let error = score(server.address(), trusting(), Some("wrong")).await.unwrap_err();
+    assert_refused(&error);
     assert!(error.to_string().contains("refused the token"), "{error}");
     let error = score(server.address(), trusting(), None).await.unwrap_err();
+    assert_refused(&error);
     assert!(error.to_string().contains("wants a token"), "{error}");
     let stranger = Tls::new().ca_pem(Authority::new().pem());
     let error = score(server.address(), stranger, Some("secret")).await.unwrap_err();

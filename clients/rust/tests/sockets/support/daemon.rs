@@ -102,6 +102,8 @@ macro_rules! unused {
 impl pb::bench_server::Bench for Daemon {
     type EvaluateStream = Replies<pb::EvaluateResponse>;
     type WatchRunStream = Replies<pb::WatchRunResponse>;
+    type ReportStream = Replies<pb::ReportResponse>;
+    type ExportStream = Replies<pb::ExportResponse>;
 
     async fn evaluate(
         &self,
@@ -160,6 +162,68 @@ impl pb::bench_server::Bench for Daemon {
         }
         let digest = "digest".to_string();
         Ok(Response::new(pb::UploadExamplesResponse { digest, example_count }))
+    }
+
+    async fn report(
+        &self,
+        _: Request<pb::ReportRequest>,
+    ) -> Result<Response<Self::ReportStream>, Status> {
+        let pieces = [("<p>", "r"), ("</p>", "")].map(|(content, run_id)| {
+            Ok(pb::ReportResponse { content: content.into(), run_id: run_id.into() })
+        });
+        Ok(Response::new(Box::pin(tokio_stream::iter(pieces))))
+    }
+
+    async fn export(
+        &self,
+        request: Request<pb::ExportRequest>,
+    ) -> Result<Response<Self::ExportStream>, Status> {
+        if request.into_inner().format != "csv" {
+            return Err(Status::not_found("no such format"));
+        }
+        let broken = Err(Status::unavailable("the connection broke"));
+        let pieces =
+            [Ok(pb::ExportResponse { content: "a,b".into(), ..Default::default() }), broken];
+        Ok(Response::new(Box::pin(tokio_stream::iter(pieces))))
+    }
+
+    async fn import(
+        &self,
+        request: Request<Streaming<pb::ImportRequest>>,
+    ) -> Result<Response<pb::ImportResponse>, Status> {
+        let mut stream = request.into_inner();
+        let mut run_id = String::new();
+        while let Some(message) = stream.message().await? {
+            run_id += &String::from_utf8_lossy(&message.content);
+        }
+        let run = Some(pb::Run { run_id, ..Default::default() });
+        Ok(Response::new(pb::ImportResponse { run, already_stored: true }))
+    }
+
+    async fn compare(
+        &self,
+        request: Request<pb::CompareRequest>,
+    ) -> Result<Response<pb::CompareResponse>, Status> {
+        let systems = vec![request.into_inner().run_id];
+        let comparison = Some(pb::Comparison { systems, ..Default::default() });
+        Ok(Response::new(pb::CompareResponse { comparison }))
+    }
+
+    async fn gate(
+        &self,
+        request: Request<pb::GateRequest>,
+    ) -> Result<Response<pb::GateResponse>, Status> {
+        let run_id = request.into_inner().run_id;
+        Ok(Response::new(pb::GateResponse { run_id, passed: true, ..Default::default() }))
+    }
+
+    async fn explain_wait(
+        &self,
+        request: Request<pb::ExplainWaitRequest>,
+    ) -> Result<Response<pb::ExplainWaitResponse>, Status> {
+        let pb::ExplainWaitRequest { run_id, reason } = request.into_inner();
+        let run = Some(pb::Run { run_id: run_id + &reason, ..Default::default() });
+        Ok(Response::new(pb::ExplainWaitResponse { run }))
     }
 
     unused! {

@@ -49,7 +49,7 @@ pub fn request(system: &str, call_id: &str) -> pb::ProcessRequest {
 }
 
 pub fn call(system: &str, call_id: &str) -> pb::ProcessCall {
-    pb::ProcessCall { request: Some(request(system, call_id)), timeout: None }
+    pb::ProcessCall { request: Some(request(system, call_id)), ..Default::default() }
 }
 
 /// Reads the failure that a status carries.

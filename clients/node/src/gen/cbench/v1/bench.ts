@@ -8,6 +8,7 @@
 import { BinaryReader, BinaryWriter } from "@bufbuild/protobuf/wire";
 import { Duration } from "../../google/protobuf/duration.js";
 import { Timestamp } from "../../google/protobuf/timestamp.js";
+import { Comparison, PolicyCheck } from "./comparison.js";
 import { EvaluatorInfo } from "./evaluator.js";
 import { Example, ExampleId, Value } from "./example.js";
 import { Failure } from "./failure.js";
@@ -192,12 +193,34 @@ export interface RunSpec {
    * The most rows of each system to time alone, one call at a time, before the
    * others. Unset means 30; zero means none.
    */
-  timedRows?: number | undefined;
+  timedRows?:
+    | number
+    | undefined;
+  /**
+   * The most rows of each system to ask a second time after its last, to see
+   * whether it is deterministic. Unset means 5; zero means none. With repeats,
+   * those tell, and nothing is asked again.
+   */
+  askedAgain?:
+    | number
+    | undefined;
+  /**
+   * Settings for every system under test and every control that takes them. A
+   * system that declares its options and lacks one of these runs without it,
+   * with a note; one that no system takes is refused. `SystemRef.options` of
+   * the same name come first.
+   */
+  options: Map<string, Value>;
 }
 
 export interface RunSpec_LabelsEntry {
   key: string;
   value: string;
+}
+
+export interface RunSpec_OptionsEntry {
+  key: string;
+  value: Value | undefined;
 }
 
 /** What models are told besides an example. */
@@ -249,7 +272,10 @@ export interface SystemRef {
      */
     { $case: "predictions"; value: string }
     | undefined;
-  /** Settings sent with every call. */
+  /**
+   * Settings sent with every call. Refused if the system declares its options
+   * and these do not suit them.
+   */
   options: Map<string, Value>;
   /** Which of the systems served at `target`. Empty means every one of them. */
   servedName: string;
@@ -578,6 +604,11 @@ export interface Run {
   lastSequence: bigint;
   /** What a reader of its figures should know. */
   notes: RunNote[];
+  /**
+   * The name of the token with which it was started. Empty means that none was
+   * asked for.
+   */
+  createdBy: string;
 }
 
 export interface Run_ConfigEntry {
@@ -808,6 +839,8 @@ export interface ListRunsRequest {
   states: RunState[];
   /** Only runs that carry these labels. */
   labels: Map<string, string>;
+  /** Only runs started with the token of this call. */
+  mine: boolean;
 }
 
 export interface ListRunsRequest_LabelsEntry {
@@ -871,10 +904,38 @@ export interface CancelRunResponse {
 export interface ResumeRunRequest {
   /** Which run. */
   runId: string;
+  /**
+   * The most US dollars that the run may cost in all, in the place of its
+   * budget. Unset means that its budget stands. A run that its budget has
+   * stopped goes on only with more.
+   */
+  budgetUsd?:
+    | number
+    | undefined;
+  /**
+   * Use `ExplainWait`. Where this is set, nothing is resumed.
+   *
+   * @deprecated
+   */
+  waitingReason: string;
 }
 
 /** The run, in progress again. */
 export interface ResumeRunResponse {
+  /** The run. */
+  run: Run | undefined;
+}
+
+/** Why a system is away. */
+export interface ExplainWaitRequest {
+  /** Which run. */
+  runId: string;
+  /** Why, in one sentence or more. */
+  reason: string;
+}
+
+/** The run, with the reason if it waits. */
+export interface ExplainWaitResponse {
   /** The run. */
   run: Run | undefined;
 }
@@ -921,6 +982,135 @@ export interface RescoreRequest_LabelsEntry {
 export interface RescoreResponse {
   /** The run; follow it with `WatchRun`. */
   run: Run | undefined;
+}
+
+/** Systems to compare. */
+export interface CompareRequest {
+  /** The run. */
+  runId: string;
+  /**
+   * A second run, whose systems of the same name are compared with those of
+   * the first. Empty means that systems of the one run are compared.
+   */
+  otherRunId: string;
+  /**
+   * Only these systems; with two runs one name for both, or one of each. Empty
+   * means all that are ranked.
+   */
+  systems: string[];
+  /**
+   * Compare every other system of the one run with this one only. Empty means
+   * every two of them.
+   */
+  baseline: string;
+  /** The score to compare. Empty means the one that counts for each row. */
+  scoreField: string;
+  /** Fields of examples; each group is compared besides. */
+  groupBy: string[];
+  /**
+   * The smallest difference that matters, as a share of the largest score.
+   * Unset means 0.02, which is two points.
+   */
+  effect?: number | undefined;
+}
+
+/** What can be claimed. */
+export interface CompareResponse {
+  /** The comparison. */
+  comparison: Comparison | undefined;
+}
+
+/** Policies to check. */
+export interface GateRequest {
+  /** The run. */
+  runId: string;
+  /**
+   * What must hold, such as `f1 not worse than baseline by more than 1 point`.
+   * At least one.
+   */
+  policies: string[];
+  /** The system to check. May be empty if the run has one that is ranked. */
+  system: string;
+  /**
+   * The run to compare with. Empty means none, or with `baseline_system` the
+   * run itself.
+   */
+  baselineRunId: string;
+  /**
+   * The system to compare with. Empty means the one of the same name, or the
+   * only one.
+   */
+  baselineSystem: string;
+}
+
+/** The verdicts. */
+export interface GateResponse {
+  /** The run that was checked. */
+  runId: string;
+  /** The system that was checked. */
+  system: string;
+  /** Whether all policies hold. */
+  passed: boolean;
+  /** Each policy, in the order of the request. */
+  checks: PolicyCheck[];
+}
+
+/** A run to render. */
+export interface ReportRequest {
+  /** The run. */
+  runId: string;
+  /** Runs whose systems are compared with those of the run, too. */
+  compareRunIds: string[];
+  /** Fields of examples; the score of each group is shown. */
+  groupBy: string[];
+}
+
+/** A piece of the page. */
+export interface ReportResponse {
+  /** UTF-8, to be joined in order. May be cut within a character. */
+  content: Buffer;
+  /** The id of the run. In the first message, and only there. */
+  runId: string;
+}
+
+/** A run to write. */
+export interface ExportRequest {
+  /** The run. */
+  runId: string;
+  /**
+   * `markdown`, `json`, `jsonl`, `csv`, `parquet`, `junit`, `html`, `swebench`,
+   * a reporter registered with the daemon, or `run`: all of the run, without
+   * loss, for `Import`.
+   */
+  format: string;
+  /** Fields of examples; the score of each group is written, too. Not for `run`. */
+  groupBy: string[];
+}
+
+/** A piece of the file. */
+export interface ExportResponse {
+  /** To be joined in order. */
+  content: Buffer;
+  /** The id of the run. In the first message, and only there. */
+  runId: string;
+}
+
+/** A piece of a run to store. */
+export interface ImportRequest {
+  /** To be joined in order. A message holds at most 128 MB. */
+  content: Buffer;
+  /** Whether the run gets a new id. Read from the first message. */
+  newId: boolean;
+}
+
+/** The stored run. */
+export interface ImportResponse {
+  /** The run. */
+  run:
+    | Run
+    | undefined;
+  /** Whether it was stored already. */
+  alreadyStored: boolean;
 }
 
 /** Some of the examples to store. */
@@ -1098,6 +1288,8 @@ function createBaseRunSpec(): RunSpec {
     labelsUpload: "",
     allowUnqualifiedJudges: false,
     timedRows: undefined,
+    askedAgain: undefined,
+    options: new Map(),
   };
 }
 
@@ -1205,6 +1397,12 @@ export const RunSpec: MessageFns<RunSpec> = {
     if (message.timedRows !== undefined) {
       writer.uint32(256).int32(message.timedRows);
     }
+    if (message.askedAgain !== undefined) {
+      writer.uint32(264).int32(message.askedAgain);
+    }
+    message.options.forEach((value, key) => {
+      RunSpec_OptionsEntry.encode({ key: key as any, value }, writer.uint32(274).fork()).join();
+    });
     return writer;
   },
 
@@ -1480,6 +1678,25 @@ export const RunSpec: MessageFns<RunSpec> = {
             message.timedRows = reader.int32();
             continue;
           }
+          case 33: {
+            if (tag !== 264) {
+              break;
+            }
+
+            message.askedAgain = reader.int32();
+            continue;
+          }
+          case 34: {
+            if (tag !== 274) {
+              break;
+            }
+
+            const entry34 = RunSpec_OptionsEntry.decode(reader, reader.uint32());
+            if (entry34.value !== undefined) {
+              message.options.set(entry34.key, entry34.value);
+            }
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1535,6 +1752,63 @@ export const RunSpec_LabelsEntry: MessageFns<RunSpec_LabelsEntry> = {
             }
 
             message.value = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+};
+
+function createBaseRunSpec_OptionsEntry(): RunSpec_OptionsEntry {
+  return { key: "", value: undefined };
+}
+
+export const RunSpec_OptionsEntry: MessageFns<RunSpec_OptionsEntry> = {
+  encode(message: RunSpec_OptionsEntry, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.key !== "") {
+      writer.uint32(10).string(message.key);
+    }
+    if (message.value !== undefined) {
+      Value.encode(message.value, writer.uint32(18).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): RunSpec_OptionsEntry {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseRunSpec_OptionsEntry();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.key = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.value = Value.decode(reader, reader.uint32());
             continue;
           }
         }
@@ -3403,6 +3677,7 @@ function createBaseRun(): Run {
     config: new Map(),
     lastSequence: 0n,
     notes: [],
+    createdBy: "",
   };
 }
 
@@ -3449,6 +3724,9 @@ export const Run: MessageFns<Run> = {
     }
     for (const v of message.notes) {
       RunNote.encode(v!, writer.uint32(106).fork()).join();
+    }
+    if (message.createdBy !== "") {
+      writer.uint32(114).string(message.createdBy);
     }
     return writer;
   },
@@ -3571,6 +3849,14 @@ export const Run: MessageFns<Run> = {
             }
 
             message.notes.push(RunNote.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 14: {
+            if (tag !== 114) {
+              break;
+            }
+
+            message.createdBy = reader.string();
             continue;
           }
         }
@@ -4883,7 +5169,7 @@ export const GetRunResponse: MessageFns<GetRunResponse> = {
 };
 
 function createBaseListRunsRequest(): ListRunsRequest {
-  return { pageSize: 0, pageToken: "", states: [], labels: new Map() };
+  return { pageSize: 0, pageToken: "", states: [], labels: new Map(), mine: false };
 }
 
 export const ListRunsRequest: MessageFns<ListRunsRequest> = {
@@ -4904,6 +5190,9 @@ export const ListRunsRequest: MessageFns<ListRunsRequest> = {
     message.labels.forEach((value, key) => {
       ListRunsRequest_LabelsEntry.encode({ key: key as any, value }, writer.uint32(34).fork()).join();
     });
+    if (message.mine !== false) {
+      writer.uint32(40).bool(message.mine);
+    }
     return writer;
   },
 
@@ -4963,6 +5252,14 @@ export const ListRunsRequest: MessageFns<ListRunsRequest> = {
             if (entry4.value !== undefined) {
               message.labels.set(entry4.key, entry4.value);
             }
+            continue;
+          }
+          case 5: {
+            if (tag !== 40) {
+              break;
+            }
+
+            message.mine = reader.bool();
             continue;
           }
         }
@@ -5362,13 +5659,19 @@ export const CancelRunResponse: MessageFns<CancelRunResponse> = {
 };
 
 function createBaseResumeRunRequest(): ResumeRunRequest {
-  return { runId: "" };
+  return { runId: "", budgetUsd: undefined, waitingReason: "" };
 }
 
 export const ResumeRunRequest: MessageFns<ResumeRunRequest> = {
   encode(message: ResumeRunRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.runId !== "") {
       writer.uint32(10).string(message.runId);
+    }
+    if (message.budgetUsd !== undefined) {
+      writer.uint32(17).double(message.budgetUsd);
+    }
+    if (message.waitingReason !== "") {
+      writer.uint32(26).string(message.waitingReason);
     }
     return writer;
   },
@@ -5392,6 +5695,22 @@ export const ResumeRunRequest: MessageFns<ResumeRunRequest> = {
             }
 
             message.runId = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 17) {
+              break;
+            }
+
+            message.budgetUsd = reader.double();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.waitingReason = reader.string();
             continue;
           }
         }
@@ -5429,6 +5748,109 @@ export const ResumeRunResponse: MessageFns<ResumeRunResponse> = {
     try {
       const end = length === undefined ? reader.len : reader.pos + length;
       const message = createBaseResumeRunResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.run = Run.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+};
+
+function createBaseExplainWaitRequest(): ExplainWaitRequest {
+  return { runId: "", reason: "" };
+}
+
+export const ExplainWaitRequest: MessageFns<ExplainWaitRequest> = {
+  encode(message: ExplainWaitRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.runId !== "") {
+      writer.uint32(10).string(message.runId);
+    }
+    if (message.reason !== "") {
+      writer.uint32(18).string(message.reason);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ExplainWaitRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseExplainWaitRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.runId = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.reason = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+};
+
+function createBaseExplainWaitResponse(): ExplainWaitResponse {
+  return { run: undefined };
+}
+
+export const ExplainWaitResponse: MessageFns<ExplainWaitResponse> = {
+  encode(message: ExplainWaitResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.run !== undefined) {
+      Run.encode(message.run, writer.uint32(10).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ExplainWaitResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseExplainWaitResponse();
       while (reader.pos < end) {
         const tag = reader.uint32();
         switch (tag >>> 3) {
@@ -5757,6 +6179,697 @@ export const RescoreResponse: MessageFns<RescoreResponse> = {
             }
 
             message.run = Run.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+};
+
+function createBaseCompareRequest(): CompareRequest {
+  return { runId: "", otherRunId: "", systems: [], baseline: "", scoreField: "", groupBy: [], effect: undefined };
+}
+
+export const CompareRequest: MessageFns<CompareRequest> = {
+  encode(message: CompareRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.runId !== "") {
+      writer.uint32(10).string(message.runId);
+    }
+    if (message.otherRunId !== "") {
+      writer.uint32(18).string(message.otherRunId);
+    }
+    for (const v of message.systems) {
+      writer.uint32(26).string(v!);
+    }
+    if (message.baseline !== "") {
+      writer.uint32(34).string(message.baseline);
+    }
+    if (message.scoreField !== "") {
+      writer.uint32(42).string(message.scoreField);
+    }
+    for (const v of message.groupBy) {
+      writer.uint32(50).string(v!);
+    }
+    if (message.effect !== undefined) {
+      writer.uint32(57).double(message.effect);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): CompareRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseCompareRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.runId = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.otherRunId = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.systems.push(reader.string());
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.baseline = reader.string();
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.scoreField = reader.string();
+            continue;
+          }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.groupBy.push(reader.string());
+            continue;
+          }
+          case 7: {
+            if (tag !== 57) {
+              break;
+            }
+
+            message.effect = reader.double();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+};
+
+function createBaseCompareResponse(): CompareResponse {
+  return { comparison: undefined };
+}
+
+export const CompareResponse: MessageFns<CompareResponse> = {
+  encode(message: CompareResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.comparison !== undefined) {
+      Comparison.encode(message.comparison, writer.uint32(10).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): CompareResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseCompareResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.comparison = Comparison.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+};
+
+function createBaseGateRequest(): GateRequest {
+  return { runId: "", policies: [], system: "", baselineRunId: "", baselineSystem: "" };
+}
+
+export const GateRequest: MessageFns<GateRequest> = {
+  encode(message: GateRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.runId !== "") {
+      writer.uint32(10).string(message.runId);
+    }
+    for (const v of message.policies) {
+      writer.uint32(18).string(v!);
+    }
+    if (message.system !== "") {
+      writer.uint32(26).string(message.system);
+    }
+    if (message.baselineRunId !== "") {
+      writer.uint32(34).string(message.baselineRunId);
+    }
+    if (message.baselineSystem !== "") {
+      writer.uint32(42).string(message.baselineSystem);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): GateRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseGateRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.runId = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.policies.push(reader.string());
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.system = reader.string();
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.baselineRunId = reader.string();
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.baselineSystem = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+};
+
+function createBaseGateResponse(): GateResponse {
+  return { runId: "", system: "", passed: false, checks: [] };
+}
+
+export const GateResponse: MessageFns<GateResponse> = {
+  encode(message: GateResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.runId !== "") {
+      writer.uint32(10).string(message.runId);
+    }
+    if (message.system !== "") {
+      writer.uint32(18).string(message.system);
+    }
+    if (message.passed !== false) {
+      writer.uint32(24).bool(message.passed);
+    }
+    for (const v of message.checks) {
+      PolicyCheck.encode(v!, writer.uint32(34).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): GateResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseGateResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.runId = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.system = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.passed = reader.bool();
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.checks.push(PolicyCheck.decode(reader, reader.uint32()));
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+};
+
+function createBaseReportRequest(): ReportRequest {
+  return { runId: "", compareRunIds: [], groupBy: [] };
+}
+
+export const ReportRequest: MessageFns<ReportRequest> = {
+  encode(message: ReportRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.runId !== "") {
+      writer.uint32(10).string(message.runId);
+    }
+    for (const v of message.compareRunIds) {
+      writer.uint32(18).string(v!);
+    }
+    for (const v of message.groupBy) {
+      writer.uint32(26).string(v!);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ReportRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseReportRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.runId = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.compareRunIds.push(reader.string());
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.groupBy.push(reader.string());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+};
+
+function createBaseReportResponse(): ReportResponse {
+  return { content: Buffer.alloc(0), runId: "" };
+}
+
+export const ReportResponse: MessageFns<ReportResponse> = {
+  encode(message: ReportResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.content.length !== 0) {
+      writer.uint32(10).bytes(message.content);
+    }
+    if (message.runId !== "") {
+      writer.uint32(18).string(message.runId);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ReportResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseReportResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.content = Buffer.from(reader.bytes());
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.runId = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+};
+
+function createBaseExportRequest(): ExportRequest {
+  return { runId: "", format: "", groupBy: [] };
+}
+
+export const ExportRequest: MessageFns<ExportRequest> = {
+  encode(message: ExportRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.runId !== "") {
+      writer.uint32(10).string(message.runId);
+    }
+    if (message.format !== "") {
+      writer.uint32(18).string(message.format);
+    }
+    for (const v of message.groupBy) {
+      writer.uint32(26).string(v!);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ExportRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseExportRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.runId = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.format = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.groupBy.push(reader.string());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+};
+
+function createBaseExportResponse(): ExportResponse {
+  return { content: Buffer.alloc(0), runId: "" };
+}
+
+export const ExportResponse: MessageFns<ExportResponse> = {
+  encode(message: ExportResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.content.length !== 0) {
+      writer.uint32(10).bytes(message.content);
+    }
+    if (message.runId !== "") {
+      writer.uint32(18).string(message.runId);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ExportResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseExportResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.content = Buffer.from(reader.bytes());
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.runId = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+};
+
+function createBaseImportRequest(): ImportRequest {
+  return { content: Buffer.alloc(0), newId: false };
+}
+
+export const ImportRequest: MessageFns<ImportRequest> = {
+  encode(message: ImportRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.content.length !== 0) {
+      writer.uint32(10).bytes(message.content);
+    }
+    if (message.newId !== false) {
+      writer.uint32(16).bool(message.newId);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ImportRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseImportRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.content = Buffer.from(reader.bytes());
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.newId = reader.bool();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+};
+
+function createBaseImportResponse(): ImportResponse {
+  return { run: undefined, alreadyStored: false };
+}
+
+export const ImportResponse: MessageFns<ImportResponse> = {
+  encode(message: ImportResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.run !== undefined) {
+      Run.encode(message.run, writer.uint32(10).fork()).join();
+    }
+    if (message.alreadyStored !== false) {
+      writer.uint32(16).bool(message.alreadyStored);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ImportResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseImportResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.run = Run.decode(reader, reader.uint32());
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.alreadyStored = reader.bool();
             continue;
           }
         }

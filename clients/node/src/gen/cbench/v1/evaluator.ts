@@ -9,10 +9,22 @@ import { BinaryReader, BinaryWriter } from "@bufbuild/protobuf/wire";
 import { Duration } from "../../google/protobuf/duration.js";
 import { Example, Value } from "./example.js";
 import { Failure } from "./failure.js";
+import { DeclaredOptions } from "./option.js";
 
 export const protobufPackage = "cbench.v1";
 
 export const protobufFileName = "cbench/v1/evaluator.proto";
+
+/** Which values of a score are better. */
+export enum ScoreDirection {
+  /** SCORE_DIRECTION_UNSPECIFIED - Not stated. See `ScoreInfo.direction`. */
+  SCORE_DIRECTION_UNSPECIFIED = 0,
+  /** SCORE_DIRECTION_HIGHER_IS_BETTER - Larger values are better. */
+  SCORE_DIRECTION_HIGHER_IS_BETTER = 1,
+  /** SCORE_DIRECTION_LOWER_IS_BETTER - Smaller values are better. */
+  SCORE_DIRECTION_LOWER_IS_BETTER = 2,
+  UNRECOGNIZED = -1,
+}
 
 /** A request to describe. */
 export interface EvaluatorDescribeRequest {
@@ -47,6 +59,11 @@ export interface EvaluatorInfo {
    * what an evaluator says of itself.
    */
   location: string;
+  /**
+   * The options it takes. Unset means that it does not say: it gets whatever
+   * the run has, unchecked.
+   */
+  declaredOptions: DeclaredOptions | undefined;
 }
 
 /** One kind of score. */
@@ -55,14 +72,25 @@ export interface ScoreInfo {
   name: string;
   /** What a reader should make of it, in one sentence. */
   description: string;
-  /** Whether a larger value is better. */
+  /**
+   * Whether a larger value is better. Read only where `direction` is
+   * unspecified and an SDK of this project serves, which always sets it.
+   */
   higherIsBetter: boolean;
   /**
    * What a row counts whose system failed. Without it that is 0 where larger
    * is better and all values lie between 0 and 1; any other score has no mean
    * over rows of which some failed.
    */
-  worst?: number | undefined;
+  worst?:
+    | number
+    | undefined;
+  /**
+   * Which values are better. Unspecified is refused, unless `sdk` names an SDK
+   * of this project (`cbench-go/0.1.0`), whose older versions set
+   * `higher_is_better` alone.
+   */
+  direction: ScoreDirection;
 }
 
 /** A pair to score. */
@@ -123,7 +151,11 @@ export interface ScoreCall {
     | ScoreRequest
     | undefined;
   /** How long the evaluator has. Unset means no limit. */
-  timeout: Duration | undefined;
+  timeout:
+    | Duration
+    | undefined;
+  /** As in `ProcessCall`. */
+  traceparent: string;
 }
 
 /** Outcomes of streamed scorings, in any order. */
@@ -248,6 +280,7 @@ function createBaseEvaluatorInfo(): EvaluatorInfo {
     version: "",
     maxConcurrency: undefined,
     location: "",
+    declaredOptions: undefined,
   };
 }
 
@@ -273,6 +306,9 @@ export const EvaluatorInfo: MessageFns<EvaluatorInfo> = {
     }
     if (message.location !== "") {
       writer.uint32(58).string(message.location);
+    }
+    if (message.declaredOptions !== undefined) {
+      DeclaredOptions.encode(message.declaredOptions, writer.uint32(66).fork()).join();
     }
     return writer;
   },
@@ -346,6 +382,14 @@ export const EvaluatorInfo: MessageFns<EvaluatorInfo> = {
             message.location = reader.string();
             continue;
           }
+          case 8: {
+            if (tag !== 66) {
+              break;
+            }
+
+            message.declaredOptions = DeclaredOptions.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -360,7 +404,7 @@ export const EvaluatorInfo: MessageFns<EvaluatorInfo> = {
 };
 
 function createBaseScoreInfo(): ScoreInfo {
-  return { name: "", description: "", higherIsBetter: false, worst: undefined };
+  return { name: "", description: "", higherIsBetter: false, worst: undefined, direction: 0 };
 }
 
 export const ScoreInfo: MessageFns<ScoreInfo> = {
@@ -376,6 +420,9 @@ export const ScoreInfo: MessageFns<ScoreInfo> = {
     }
     if (message.worst !== undefined) {
       writer.uint32(33).double(message.worst);
+    }
+    if (message.direction !== 0) {
+      writer.uint32(40).int32(message.direction);
     }
     return writer;
   },
@@ -423,6 +470,14 @@ export const ScoreInfo: MessageFns<ScoreInfo> = {
             }
 
             message.worst = reader.double();
+            continue;
+          }
+          case 5: {
+            if (tag !== 40) {
+              break;
+            }
+
+            message.direction = reader.int32() as any;
             continue;
           }
         }
@@ -823,7 +878,7 @@ export const ScoreStreamRequest: MessageFns<ScoreStreamRequest> = {
 };
 
 function createBaseScoreCall(): ScoreCall {
-  return { callId: "", request: undefined, timeout: undefined };
+  return { callId: "", request: undefined, timeout: undefined, traceparent: "" };
 }
 
 export const ScoreCall: MessageFns<ScoreCall> = {
@@ -836,6 +891,9 @@ export const ScoreCall: MessageFns<ScoreCall> = {
     }
     if (message.timeout !== undefined) {
       Duration.encode(message.timeout, writer.uint32(26).fork()).join();
+    }
+    if (message.traceparent !== "") {
+      writer.uint32(34).string(message.traceparent);
     }
     return writer;
   },
@@ -875,6 +933,14 @@ export const ScoreCall: MessageFns<ScoreCall> = {
             }
 
             message.timeout = Duration.decode(reader, reader.uint32());
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.traceparent = reader.string();
             continue;
           }
         }

@@ -105,6 +105,8 @@ export interface Call {
     /** Answer from memory. */
     { $case: "query"; value: QueryRequest }
     | undefined;
+  /** As in `ProcessCall`. */
+  traceparent: string;
 }
 
 /** The outcome of a call. */
@@ -427,7 +429,7 @@ export const Welcome: MessageFns<Welcome> = {
 };
 
 function createBaseCall(): Call {
-  return { callId: "", timeout: undefined, work: undefined };
+  return { callId: "", timeout: undefined, work: undefined, traceparent: "" };
 }
 
 export const Call: MessageFns<Call> = {
@@ -457,6 +459,9 @@ export const Call: MessageFns<Call> = {
       case "query":
         QueryRequest.encode(message.work.value, writer.uint32(66).fork()).join();
         break;
+    }
+    if (message.traceparent !== "") {
+      writer.uint32(74).string(message.traceparent);
     }
     return writer;
   },
@@ -536,6 +541,14 @@ export const Call: MessageFns<Call> = {
             }
 
             message.work = { $case: "query", value: QueryRequest.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 9: {
+            if (tag !== 74) {
+              break;
+            }
+
+            message.traceparent = reader.string();
             continue;
           }
         }

@@ -48,6 +48,13 @@ export interface IngestRequest {
   turns: Turn[];
   /** The same for every retry of this call, and unique otherwise. */
   callId: string;
+  /** Settings of this run. Only for a system that declares options. */
+  options: Map<string, Value>;
+}
+
+export interface IngestRequest_OptionsEntry {
+  key: string;
+  value: Value | undefined;
 }
 
 /** What ingesting cost. */
@@ -88,6 +95,13 @@ export interface QueryRequest {
   askedAt: string;
   /** As in `ProcessRequest`. */
   instruction: string;
+  /** As in `IngestRequest`. */
+  options: Map<string, Value>;
+}
+
+export interface QueryRequest_OptionsEntry {
+  key: string;
+  value: Value | undefined;
 }
 
 /** An answer. */
@@ -313,7 +327,7 @@ export const ResetResponse: MessageFns<ResetResponse> = {
 };
 
 function createBaseIngestRequest(): IngestRequest {
-  return { system: "", scope: "", turns: [], callId: "" };
+  return { system: "", scope: "", turns: [], callId: "", options: new Map() };
 }
 
 export const IngestRequest: MessageFns<IngestRequest> = {
@@ -330,6 +344,9 @@ export const IngestRequest: MessageFns<IngestRequest> = {
     if (message.callId !== "") {
       writer.uint32(34).string(message.callId);
     }
+    message.options.forEach((value, key) => {
+      IngestRequest_OptionsEntry.encode({ key: key as any, value }, writer.uint32(42).fork()).join();
+    });
     return writer;
   },
 
@@ -376,6 +393,74 @@ export const IngestRequest: MessageFns<IngestRequest> = {
             }
 
             message.callId = reader.string();
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            const entry5 = IngestRequest_OptionsEntry.decode(reader, reader.uint32());
+            if (entry5.value !== undefined) {
+              message.options.set(entry5.key, entry5.value);
+            }
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+};
+
+function createBaseIngestRequest_OptionsEntry(): IngestRequest_OptionsEntry {
+  return { key: "", value: undefined };
+}
+
+export const IngestRequest_OptionsEntry: MessageFns<IngestRequest_OptionsEntry> = {
+  encode(message: IngestRequest_OptionsEntry, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.key !== "") {
+      writer.uint32(10).string(message.key);
+    }
+    if (message.value !== undefined) {
+      Value.encode(message.value, writer.uint32(18).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): IngestRequest_OptionsEntry {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseIngestRequest_OptionsEntry();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.key = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.value = Value.decode(reader, reader.uint32());
             continue;
           }
         }
@@ -463,7 +548,16 @@ export const IngestResponse: MessageFns<IngestResponse> = {
 };
 
 function createBaseQueryRequest(): QueryRequest {
-  return { system: "", scope: "", question: "", callId: "", budget: undefined, askedAt: "", instruction: "" };
+  return {
+    system: "",
+    scope: "",
+    question: "",
+    callId: "",
+    budget: undefined,
+    askedAt: "",
+    instruction: "",
+    options: new Map(),
+  };
 }
 
 export const QueryRequest: MessageFns<QueryRequest> = {
@@ -492,6 +586,9 @@ export const QueryRequest: MessageFns<QueryRequest> = {
     if (message.instruction !== "") {
       writer.uint32(58).string(message.instruction);
     }
+    message.options.forEach((value, key) => {
+      QueryRequest_OptionsEntry.encode({ key: key as any, value }, writer.uint32(66).fork()).join();
+    });
     return writer;
   },
 
@@ -562,6 +659,74 @@ export const QueryRequest: MessageFns<QueryRequest> = {
             }
 
             message.instruction = reader.string();
+            continue;
+          }
+          case 8: {
+            if (tag !== 66) {
+              break;
+            }
+
+            const entry8 = QueryRequest_OptionsEntry.decode(reader, reader.uint32());
+            if (entry8.value !== undefined) {
+              message.options.set(entry8.key, entry8.value);
+            }
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+};
+
+function createBaseQueryRequest_OptionsEntry(): QueryRequest_OptionsEntry {
+  return { key: "", value: undefined };
+}
+
+export const QueryRequest_OptionsEntry: MessageFns<QueryRequest_OptionsEntry> = {
+  encode(message: QueryRequest_OptionsEntry, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.key !== "") {
+      writer.uint32(10).string(message.key);
+    }
+    if (message.value !== undefined) {
+      Value.encode(message.value, writer.uint32(18).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): QueryRequest_OptionsEntry {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseQueryRequest_OptionsEntry();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.key = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.value = Value.decode(reader, reader.uint32());
             continue;
           }
         }

@@ -9,6 +9,7 @@ import { BinaryReader, BinaryWriter } from "@bufbuild/protobuf/wire";
 import { Duration } from "../../google/protobuf/duration.js";
 import { Example, Turn, Value } from "./example.js";
 import { Failure } from "./failure.js";
+import { DeclaredOptions } from "./option.js";
 
 export const protobufPackage = "cbench.v1";
 
@@ -56,6 +57,11 @@ export interface SystemInfo {
    * what a system says of itself.
    */
   location: string;
+  /**
+   * The options it takes. Unset means that it does not say: it gets whatever
+   * the run has, unchecked. A memory system that does not say gets none.
+   */
+  declaredOptions: DeclaredOptions | undefined;
 }
 
 /** One example to transform. */
@@ -166,7 +172,14 @@ export interface ProcessCall {
     | ProcessRequest
     | undefined;
   /** How long the system has. Unset means no limit. */
-  timeout: Duration | undefined;
+  timeout:
+    | Duration
+    | undefined;
+  /**
+   * The W3C trace context of this call, as in the metadata `traceparent` of a
+   * unary one. Empty means that nobody traces it.
+   */
+  traceparent: string;
 }
 
 /** Outcomes from a streaming system, in any order. */
@@ -318,7 +331,15 @@ export const SystemDescribeResponse: MessageFns<SystemDescribeResponse> = {
 };
 
 function createBaseSystemInfo(): SystemInfo {
-  return { name: "", version: "", description: "", capabilities: [], maxConcurrency: undefined, location: "" };
+  return {
+    name: "",
+    version: "",
+    description: "",
+    capabilities: [],
+    maxConcurrency: undefined,
+    location: "",
+    declaredOptions: undefined,
+  };
 }
 
 export const SystemInfo: MessageFns<SystemInfo> = {
@@ -344,6 +365,9 @@ export const SystemInfo: MessageFns<SystemInfo> = {
     }
     if (message.location !== "") {
       writer.uint32(50).string(message.location);
+    }
+    if (message.declaredOptions !== undefined) {
+      DeclaredOptions.encode(message.declaredOptions, writer.uint32(58).fork()).join();
     }
     return writer;
   },
@@ -417,6 +441,14 @@ export const SystemInfo: MessageFns<SystemInfo> = {
             }
 
             message.location = reader.string();
+            continue;
+          }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            message.declaredOptions = DeclaredOptions.decode(reader, reader.uint32());
             continue;
           }
         }
@@ -929,7 +961,7 @@ export const ProcessStreamRequest: MessageFns<ProcessStreamRequest> = {
 };
 
 function createBaseProcessCall(): ProcessCall {
-  return { request: undefined, timeout: undefined };
+  return { request: undefined, timeout: undefined, traceparent: "" };
 }
 
 export const ProcessCall: MessageFns<ProcessCall> = {
@@ -939,6 +971,9 @@ export const ProcessCall: MessageFns<ProcessCall> = {
     }
     if (message.timeout !== undefined) {
       Duration.encode(message.timeout, writer.uint32(18).fork()).join();
+    }
+    if (message.traceparent !== "") {
+      writer.uint32(26).string(message.traceparent);
     }
     return writer;
   },
@@ -970,6 +1005,14 @@ export const ProcessCall: MessageFns<ProcessCall> = {
             }
 
             message.timeout = Duration.decode(reader, reader.uint32());
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.traceparent = reader.string();
             continue;
           }
         }

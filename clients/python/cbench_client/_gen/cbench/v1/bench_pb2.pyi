@@ -1,5 +1,6 @@
 import datetime
 
+from cbench_client._gen.cbench.v1 import comparison_pb2 as _comparison_pb2
 from cbench_client._gen.cbench.v1 import evaluator_pb2 as _evaluator_pb2
 from cbench_client._gen.cbench.v1 import example_pb2 as _example_pb2
 from cbench_client._gen.cbench.v1 import failure_pb2 as _failure_pb2
@@ -53,7 +54,7 @@ RUN_STATE_CANCELLED: RunState
 RUN_STATE_WAITING: RunState
 
 class RunSpec(_message.Message):
-    __slots__ = ("systems", "datasets", "evaluators", "metrics", "row_timeout", "max_concurrency", "expose_reference_fields", "labels", "kind", "repeats", "max_failures", "reader", "score_field", "threshold", "tokenizer", "text_fields", "seed", "reuse", "wait_timeout", "replace_evaluators", "reference_fields", "query_budget", "question_types", "prompt", "budget_usd", "matched_controls", "anchors", "group_by", "errata_upload", "labels_upload", "allow_unqualified_judges", "timed_rows")
+    __slots__ = ("systems", "datasets", "evaluators", "metrics", "row_timeout", "max_concurrency", "expose_reference_fields", "labels", "kind", "repeats", "max_failures", "reader", "score_field", "threshold", "tokenizer", "text_fields", "seed", "reuse", "wait_timeout", "replace_evaluators", "reference_fields", "query_budget", "question_types", "prompt", "budget_usd", "matched_controls", "anchors", "group_by", "errata_upload", "labels_upload", "allow_unqualified_judges", "timed_rows", "asked_again", "options")
     class LabelsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -61,6 +62,13 @@ class RunSpec(_message.Message):
         key: str
         value: str
         def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    class OptionsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: _example_pb2.Value
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[_example_pb2.Value, _Mapping]] = ...) -> None: ...
     SYSTEMS_FIELD_NUMBER: _ClassVar[int]
     DATASETS_FIELD_NUMBER: _ClassVar[int]
     EVALUATORS_FIELD_NUMBER: _ClassVar[int]
@@ -93,6 +101,8 @@ class RunSpec(_message.Message):
     LABELS_UPLOAD_FIELD_NUMBER: _ClassVar[int]
     ALLOW_UNQUALIFIED_JUDGES_FIELD_NUMBER: _ClassVar[int]
     TIMED_ROWS_FIELD_NUMBER: _ClassVar[int]
+    ASKED_AGAIN_FIELD_NUMBER: _ClassVar[int]
+    OPTIONS_FIELD_NUMBER: _ClassVar[int]
     systems: _containers.RepeatedCompositeFieldContainer[SystemRef]
     datasets: _containers.RepeatedCompositeFieldContainer[DatasetRef]
     evaluators: _containers.RepeatedCompositeFieldContainer[EvaluatorRef]
@@ -125,7 +135,9 @@ class RunSpec(_message.Message):
     labels_upload: str
     allow_unqualified_judges: bool
     timed_rows: int
-    def __init__(self, systems: _Optional[_Iterable[_Union[SystemRef, _Mapping]]] = ..., datasets: _Optional[_Iterable[_Union[DatasetRef, _Mapping]]] = ..., evaluators: _Optional[_Iterable[_Union[EvaluatorRef, _Mapping]]] = ..., metrics: _Optional[_Iterable[_Union[MetricRef, _Mapping]]] = ..., row_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., max_concurrency: _Optional[int] = ..., expose_reference_fields: bool = ..., labels: _Optional[_Mapping[str, str]] = ..., kind: _Optional[_Union[RunKind, str]] = ..., repeats: _Optional[int] = ..., max_failures: _Optional[str] = ..., reader: _Optional[_Union[ModelRef, _Mapping]] = ..., score_field: _Optional[str] = ..., threshold: _Optional[float] = ..., tokenizer: _Optional[str] = ..., text_fields: _Optional[_Iterable[str]] = ..., seed: _Optional[int] = ..., reuse: bool = ..., wait_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., replace_evaluators: bool = ..., reference_fields: _Optional[_Iterable[str]] = ..., query_budget: _Optional[int] = ..., question_types: _Optional[_Iterable[str]] = ..., prompt: _Optional[_Union[Prompt, _Mapping]] = ..., budget_usd: _Optional[float] = ..., matched_controls: bool = ..., anchors: bool = ..., group_by: _Optional[_Iterable[str]] = ..., errata_upload: _Optional[str] = ..., labels_upload: _Optional[str] = ..., allow_unqualified_judges: bool = ..., timed_rows: _Optional[int] = ...) -> None: ...
+    asked_again: int
+    options: _containers.MessageMap[str, _example_pb2.Value]
+    def __init__(self, systems: _Optional[_Iterable[_Union[SystemRef, _Mapping]]] = ..., datasets: _Optional[_Iterable[_Union[DatasetRef, _Mapping]]] = ..., evaluators: _Optional[_Iterable[_Union[EvaluatorRef, _Mapping]]] = ..., metrics: _Optional[_Iterable[_Union[MetricRef, _Mapping]]] = ..., row_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., max_concurrency: _Optional[int] = ..., expose_reference_fields: bool = ..., labels: _Optional[_Mapping[str, str]] = ..., kind: _Optional[_Union[RunKind, str]] = ..., repeats: _Optional[int] = ..., max_failures: _Optional[str] = ..., reader: _Optional[_Union[ModelRef, _Mapping]] = ..., score_field: _Optional[str] = ..., threshold: _Optional[float] = ..., tokenizer: _Optional[str] = ..., text_fields: _Optional[_Iterable[str]] = ..., seed: _Optional[int] = ..., reuse: bool = ..., wait_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., replace_evaluators: bool = ..., reference_fields: _Optional[_Iterable[str]] = ..., query_budget: _Optional[int] = ..., question_types: _Optional[_Iterable[str]] = ..., prompt: _Optional[_Union[Prompt, _Mapping]] = ..., budget_usd: _Optional[float] = ..., matched_controls: bool = ..., anchors: bool = ..., group_by: _Optional[_Iterable[str]] = ..., errata_upload: _Optional[str] = ..., labels_upload: _Optional[str] = ..., allow_unqualified_judges: bool = ..., timed_rows: _Optional[int] = ..., asked_again: _Optional[int] = ..., options: _Optional[_Mapping[str, _example_pb2.Value]] = ...) -> None: ...
 
 class Prompt(_message.Message):
     __slots__ = ("template", "system_prompt", "few_shot", "max_tokens", "plain")
@@ -388,7 +400,7 @@ class SystemProgress(_message.Message):
     def __init__(self, system: _Optional[str] = ..., completed_rows: _Optional[int] = ..., failed_rows: _Optional[int] = ..., reused_rows: _Optional[int] = ..., total_rows: _Optional[int] = ...) -> None: ...
 
 class Run(_message.Message):
-    __slots__ = ("run_id", "spec", "state", "create_time", "end_time", "progress", "summaries", "failure", "waiting_reason", "parent_run_id", "config", "last_sequence", "notes")
+    __slots__ = ("run_id", "spec", "state", "create_time", "end_time", "progress", "summaries", "failure", "waiting_reason", "parent_run_id", "config", "last_sequence", "notes", "created_by")
     class ConfigEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -409,6 +421,7 @@ class Run(_message.Message):
     CONFIG_FIELD_NUMBER: _ClassVar[int]
     LAST_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     NOTES_FIELD_NUMBER: _ClassVar[int]
+    CREATED_BY_FIELD_NUMBER: _ClassVar[int]
     run_id: str
     spec: RunSpec
     state: RunState
@@ -422,7 +435,8 @@ class Run(_message.Message):
     config: _containers.MessageMap[str, _example_pb2.Value]
     last_sequence: int
     notes: _containers.RepeatedCompositeFieldContainer[RunNote]
-    def __init__(self, run_id: _Optional[str] = ..., spec: _Optional[_Union[RunSpec, _Mapping]] = ..., state: _Optional[_Union[RunState, str]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., summaries: _Optional[_Iterable[_Union[SystemSummary, _Mapping]]] = ..., failure: _Optional[_Union[_failure_pb2.Failure, _Mapping]] = ..., waiting_reason: _Optional[str] = ..., parent_run_id: _Optional[str] = ..., config: _Optional[_Mapping[str, _example_pb2.Value]] = ..., last_sequence: _Optional[int] = ..., notes: _Optional[_Iterable[_Union[RunNote, _Mapping]]] = ...) -> None: ...
+    created_by: str
+    def __init__(self, run_id: _Optional[str] = ..., spec: _Optional[_Union[RunSpec, _Mapping]] = ..., state: _Optional[_Union[RunState, str]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., summaries: _Optional[_Iterable[_Union[SystemSummary, _Mapping]]] = ..., failure: _Optional[_Union[_failure_pb2.Failure, _Mapping]] = ..., waiting_reason: _Optional[str] = ..., parent_run_id: _Optional[str] = ..., config: _Optional[_Mapping[str, _example_pb2.Value]] = ..., last_sequence: _Optional[int] = ..., notes: _Optional[_Iterable[_Union[RunNote, _Mapping]]] = ..., created_by: _Optional[str] = ...) -> None: ...
 
 class RunNote(_message.Message):
     __slots__ = ("code", "text", "system", "dataset")
@@ -598,7 +612,7 @@ class GetRunResponse(_message.Message):
     def __init__(self, run: _Optional[_Union[Run, _Mapping]] = ...) -> None: ...
 
 class ListRunsRequest(_message.Message):
-    __slots__ = ("page_size", "page_token", "states", "labels")
+    __slots__ = ("page_size", "page_token", "states", "labels", "mine")
     class LabelsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -610,11 +624,13 @@ class ListRunsRequest(_message.Message):
     PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     STATES_FIELD_NUMBER: _ClassVar[int]
     LABELS_FIELD_NUMBER: _ClassVar[int]
+    MINE_FIELD_NUMBER: _ClassVar[int]
     page_size: int
     page_token: str
     states: _containers.RepeatedScalarFieldContainer[RunState]
     labels: _containers.ScalarMap[str, str]
-    def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., states: _Optional[_Iterable[_Union[RunState, str]]] = ..., labels: _Optional[_Mapping[str, str]] = ...) -> None: ...
+    mine: bool
+    def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., states: _Optional[_Iterable[_Union[RunState, str]]] = ..., labels: _Optional[_Mapping[str, str]] = ..., mine: bool = ...) -> None: ...
 
 class ListRunsResponse(_message.Message):
     __slots__ = ("runs", "next_page_token")
@@ -663,12 +679,30 @@ class CancelRunResponse(_message.Message):
     def __init__(self, run: _Optional[_Union[Run, _Mapping]] = ...) -> None: ...
 
 class ResumeRunRequest(_message.Message):
-    __slots__ = ("run_id",)
+    __slots__ = ("run_id", "budget_usd", "waiting_reason")
     RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    BUDGET_USD_FIELD_NUMBER: _ClassVar[int]
+    WAITING_REASON_FIELD_NUMBER: _ClassVar[int]
     run_id: str
-    def __init__(self, run_id: _Optional[str] = ...) -> None: ...
+    budget_usd: float
+    waiting_reason: str
+    def __init__(self, run_id: _Optional[str] = ..., budget_usd: _Optional[float] = ..., waiting_reason: _Optional[str] = ...) -> None: ...
 
 class ResumeRunResponse(_message.Message):
+    __slots__ = ("run",)
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    run: Run
+    def __init__(self, run: _Optional[_Union[Run, _Mapping]] = ...) -> None: ...
+
+class ExplainWaitRequest(_message.Message):
+    __slots__ = ("run_id", "reason")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    reason: str
+    def __init__(self, run_id: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class ExplainWaitResponse(_message.Message):
     __slots__ = ("run",)
     RUN_FIELD_NUMBER: _ClassVar[int]
     run: Run
@@ -716,6 +750,108 @@ class RescoreResponse(_message.Message):
     RUN_FIELD_NUMBER: _ClassVar[int]
     run: Run
     def __init__(self, run: _Optional[_Union[Run, _Mapping]] = ...) -> None: ...
+
+class CompareRequest(_message.Message):
+    __slots__ = ("run_id", "other_run_id", "systems", "baseline", "score_field", "group_by", "effect")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    OTHER_RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    SYSTEMS_FIELD_NUMBER: _ClassVar[int]
+    BASELINE_FIELD_NUMBER: _ClassVar[int]
+    SCORE_FIELD_FIELD_NUMBER: _ClassVar[int]
+    GROUP_BY_FIELD_NUMBER: _ClassVar[int]
+    EFFECT_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    other_run_id: str
+    systems: _containers.RepeatedScalarFieldContainer[str]
+    baseline: str
+    score_field: str
+    group_by: _containers.RepeatedScalarFieldContainer[str]
+    effect: float
+    def __init__(self, run_id: _Optional[str] = ..., other_run_id: _Optional[str] = ..., systems: _Optional[_Iterable[str]] = ..., baseline: _Optional[str] = ..., score_field: _Optional[str] = ..., group_by: _Optional[_Iterable[str]] = ..., effect: _Optional[float] = ...) -> None: ...
+
+class CompareResponse(_message.Message):
+    __slots__ = ("comparison",)
+    COMPARISON_FIELD_NUMBER: _ClassVar[int]
+    comparison: _comparison_pb2.Comparison
+    def __init__(self, comparison: _Optional[_Union[_comparison_pb2.Comparison, _Mapping]] = ...) -> None: ...
+
+class GateRequest(_message.Message):
+    __slots__ = ("run_id", "policies", "system", "baseline_run_id", "baseline_system")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    POLICIES_FIELD_NUMBER: _ClassVar[int]
+    SYSTEM_FIELD_NUMBER: _ClassVar[int]
+    BASELINE_RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    BASELINE_SYSTEM_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    policies: _containers.RepeatedScalarFieldContainer[str]
+    system: str
+    baseline_run_id: str
+    baseline_system: str
+    def __init__(self, run_id: _Optional[str] = ..., policies: _Optional[_Iterable[str]] = ..., system: _Optional[str] = ..., baseline_run_id: _Optional[str] = ..., baseline_system: _Optional[str] = ...) -> None: ...
+
+class GateResponse(_message.Message):
+    __slots__ = ("run_id", "system", "passed", "checks")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    SYSTEM_FIELD_NUMBER: _ClassVar[int]
+    PASSED_FIELD_NUMBER: _ClassVar[int]
+    CHECKS_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    system: str
+    passed: bool
+    checks: _containers.RepeatedCompositeFieldContainer[_comparison_pb2.PolicyCheck]
+    def __init__(self, run_id: _Optional[str] = ..., system: _Optional[str] = ..., passed: bool = ..., checks: _Optional[_Iterable[_Union[_comparison_pb2.PolicyCheck, _Mapping]]] = ...) -> None: ...
+
+class ReportRequest(_message.Message):
+    __slots__ = ("run_id", "compare_run_ids", "group_by")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    COMPARE_RUN_IDS_FIELD_NUMBER: _ClassVar[int]
+    GROUP_BY_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    compare_run_ids: _containers.RepeatedScalarFieldContainer[str]
+    group_by: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, run_id: _Optional[str] = ..., compare_run_ids: _Optional[_Iterable[str]] = ..., group_by: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class ReportResponse(_message.Message):
+    __slots__ = ("content", "run_id")
+    CONTENT_FIELD_NUMBER: _ClassVar[int]
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    content: bytes
+    run_id: str
+    def __init__(self, content: _Optional[bytes] = ..., run_id: _Optional[str] = ...) -> None: ...
+
+class ExportRequest(_message.Message):
+    __slots__ = ("run_id", "format", "group_by")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    FORMAT_FIELD_NUMBER: _ClassVar[int]
+    GROUP_BY_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    format: str
+    group_by: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, run_id: _Optional[str] = ..., format: _Optional[str] = ..., group_by: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class ExportResponse(_message.Message):
+    __slots__ = ("content", "run_id")
+    CONTENT_FIELD_NUMBER: _ClassVar[int]
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    content: bytes
+    run_id: str
+    def __init__(self, content: _Optional[bytes] = ..., run_id: _Optional[str] = ...) -> None: ...
+
+class ImportRequest(_message.Message):
+    __slots__ = ("content", "new_id")
+    CONTENT_FIELD_NUMBER: _ClassVar[int]
+    NEW_ID_FIELD_NUMBER: _ClassVar[int]
+    content: bytes
+    new_id: bool
+    def __init__(self, content: _Optional[bytes] = ..., new_id: bool = ...) -> None: ...
+
+class ImportResponse(_message.Message):
+    __slots__ = ("run", "already_stored")
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    ALREADY_STORED_FIELD_NUMBER: _ClassVar[int]
+    run: Run
+    already_stored: bool
+    def __init__(self, run: _Optional[_Union[Run, _Mapping]] = ..., already_stored: bool = ...) -> None: ...
 
 class UploadExamplesRequest(_message.Message):
     __slots__ = ("examples",)

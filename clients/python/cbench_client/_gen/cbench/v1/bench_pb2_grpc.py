@@ -27,6 +27,15 @@ if _version_not_supported:
 
 class BenchStub(object):
     """The daemon: runs evaluations and stores them.
+
+    An error is a status whose details hold a `google.rpc.ErrorInfo` with the
+    stable reason (domain `cbench`), and, where a field of the request is to
+    blame, a `google.rpc.BadRequest` with its path, such as
+    `spec.systems[1].options.ratio`. The reason is in the trailing metadata
+    `cbench-reason`, too.
+
+    A run is named by its id, by a prefix that only one id has, or by `last`,
+    in `Compare`, `Gate`, `Report` and `Export`.
     """
 
     def __init__(self, channel):
@@ -70,6 +79,11 @@ class BenchStub(object):
                 request_serializer=cbench_dot_v1_dot_bench__pb2.ResumeRunRequest.SerializeToString,
                 response_deserializer=cbench_dot_v1_dot_bench__pb2.ResumeRunResponse.FromString,
                 _registered_method=True)
+        self.ExplainWait = channel.unary_unary(
+                '/cbench.v1.Bench/ExplainWait',
+                request_serializer=cbench_dot_v1_dot_bench__pb2.ExplainWaitRequest.SerializeToString,
+                response_deserializer=cbench_dot_v1_dot_bench__pb2.ExplainWaitResponse.FromString,
+                _registered_method=True)
         self.DeleteRun = channel.unary_unary(
                 '/cbench.v1.Bench/DeleteRun',
                 request_serializer=cbench_dot_v1_dot_bench__pb2.DeleteRunRequest.SerializeToString,
@@ -79,6 +93,31 @@ class BenchStub(object):
                 '/cbench.v1.Bench/Rescore',
                 request_serializer=cbench_dot_v1_dot_bench__pb2.RescoreRequest.SerializeToString,
                 response_deserializer=cbench_dot_v1_dot_bench__pb2.RescoreResponse.FromString,
+                _registered_method=True)
+        self.Compare = channel.unary_unary(
+                '/cbench.v1.Bench/Compare',
+                request_serializer=cbench_dot_v1_dot_bench__pb2.CompareRequest.SerializeToString,
+                response_deserializer=cbench_dot_v1_dot_bench__pb2.CompareResponse.FromString,
+                _registered_method=True)
+        self.Gate = channel.unary_unary(
+                '/cbench.v1.Bench/Gate',
+                request_serializer=cbench_dot_v1_dot_bench__pb2.GateRequest.SerializeToString,
+                response_deserializer=cbench_dot_v1_dot_bench__pb2.GateResponse.FromString,
+                _registered_method=True)
+        self.Report = channel.unary_stream(
+                '/cbench.v1.Bench/Report',
+                request_serializer=cbench_dot_v1_dot_bench__pb2.ReportRequest.SerializeToString,
+                response_deserializer=cbench_dot_v1_dot_bench__pb2.ReportResponse.FromString,
+                _registered_method=True)
+        self.Export = channel.unary_stream(
+                '/cbench.v1.Bench/Export',
+                request_serializer=cbench_dot_v1_dot_bench__pb2.ExportRequest.SerializeToString,
+                response_deserializer=cbench_dot_v1_dot_bench__pb2.ExportResponse.FromString,
+                _registered_method=True)
+        self.Import = channel.stream_unary(
+                '/cbench.v1.Bench/Import',
+                request_serializer=cbench_dot_v1_dot_bench__pb2.ImportRequest.SerializeToString,
+                response_deserializer=cbench_dot_v1_dot_bench__pb2.ImportResponse.FromString,
                 _registered_method=True)
         self.UploadExamples = channel.stream_unary(
                 '/cbench.v1.Bench/UploadExamples',
@@ -94,6 +133,15 @@ class BenchStub(object):
 
 class BenchServicer(object):
     """The daemon: runs evaluations and stores them.
+
+    An error is a status whose details hold a `google.rpc.ErrorInfo` with the
+    stable reason (domain `cbench`), and, where a field of the request is to
+    blame, a `google.rpc.BadRequest` with its path, such as
+    `spec.systems[1].options.ratio`. The reason is in the trailing metadata
+    `cbench-reason`, too.
+
+    A run is named by its id, by a prefix that only one id has, or by `last`,
+    in `Compare`, `Gate`, `Report` and `Export`.
     """
 
     def Evaluate(self, request, context):
@@ -161,6 +209,15 @@ class BenchServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ExplainWait(self, request, context):
+        """Says why a system of a run in progress is away, for a client that started
+        the system: how the process ended, and its last words. A run that waits
+        keeps it as what it waits for, and as a note.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def DeleteRun(self, request, context):
         """Deletes a finished run with its rows and examples. Deleting a run that
         does not exist succeeds. Returns FAILED_PRECONDITION while it is running.
@@ -172,6 +229,53 @@ class BenchServicer(object):
     def Rescore(self, request, context):
         """Rescores the stored outputs of a finished run as a new run, without calling
         any system.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Compare(self, request, context):
+        """Compares systems of one or two runs, example by example.
+
+        Returns INVALID_ARGUMENT where there is no pair, or no example that a pair
+        shares.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Gate(self, request, context):
+        """Checks a system of a run against policies.
+
+        Returns INVALID_ARGUMENT for a policy that cannot be read, and for a run of
+        several systems without `system`.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Report(self, request, context):
+        """Renders a run as one HTML page that needs no network.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Export(self, request, context):
+        """Writes a run in a format for other programs, or as a whole for `Import`.
+
+        Returns NOT_FOUND for an unknown format.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Import(self, request_iterator, context):
+        """Stores a run that `Export` wrote in the format `run`, of this daemon or of
+        another. A run that is stored already is not stored again.
+
+        Returns ALREADY_EXISTS if another run has its id, and INVALID_ARGUMENT if
+        what was sent is not a whole run.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -229,6 +333,11 @@ def add_BenchServicer_to_server(servicer, server):
                     request_deserializer=cbench_dot_v1_dot_bench__pb2.ResumeRunRequest.FromString,
                     response_serializer=cbench_dot_v1_dot_bench__pb2.ResumeRunResponse.SerializeToString,
             ),
+            'ExplainWait': grpc.unary_unary_rpc_method_handler(
+                    servicer.ExplainWait,
+                    request_deserializer=cbench_dot_v1_dot_bench__pb2.ExplainWaitRequest.FromString,
+                    response_serializer=cbench_dot_v1_dot_bench__pb2.ExplainWaitResponse.SerializeToString,
+            ),
             'DeleteRun': grpc.unary_unary_rpc_method_handler(
                     servicer.DeleteRun,
                     request_deserializer=cbench_dot_v1_dot_bench__pb2.DeleteRunRequest.FromString,
@@ -238,6 +347,31 @@ def add_BenchServicer_to_server(servicer, server):
                     servicer.Rescore,
                     request_deserializer=cbench_dot_v1_dot_bench__pb2.RescoreRequest.FromString,
                     response_serializer=cbench_dot_v1_dot_bench__pb2.RescoreResponse.SerializeToString,
+            ),
+            'Compare': grpc.unary_unary_rpc_method_handler(
+                    servicer.Compare,
+                    request_deserializer=cbench_dot_v1_dot_bench__pb2.CompareRequest.FromString,
+                    response_serializer=cbench_dot_v1_dot_bench__pb2.CompareResponse.SerializeToString,
+            ),
+            'Gate': grpc.unary_unary_rpc_method_handler(
+                    servicer.Gate,
+                    request_deserializer=cbench_dot_v1_dot_bench__pb2.GateRequest.FromString,
+                    response_serializer=cbench_dot_v1_dot_bench__pb2.GateResponse.SerializeToString,
+            ),
+            'Report': grpc.unary_stream_rpc_method_handler(
+                    servicer.Report,
+                    request_deserializer=cbench_dot_v1_dot_bench__pb2.ReportRequest.FromString,
+                    response_serializer=cbench_dot_v1_dot_bench__pb2.ReportResponse.SerializeToString,
+            ),
+            'Export': grpc.unary_stream_rpc_method_handler(
+                    servicer.Export,
+                    request_deserializer=cbench_dot_v1_dot_bench__pb2.ExportRequest.FromString,
+                    response_serializer=cbench_dot_v1_dot_bench__pb2.ExportResponse.SerializeToString,
+            ),
+            'Import': grpc.stream_unary_rpc_method_handler(
+                    servicer.Import,
+                    request_deserializer=cbench_dot_v1_dot_bench__pb2.ImportRequest.FromString,
+                    response_serializer=cbench_dot_v1_dot_bench__pb2.ImportResponse.SerializeToString,
             ),
             'UploadExamples': grpc.stream_unary_rpc_method_handler(
                     servicer.UploadExamples,
@@ -259,6 +393,15 @@ def add_BenchServicer_to_server(servicer, server):
  # This class is part of an EXPERIMENTAL API.
 class Bench(object):
     """The daemon: runs evaluations and stores them.
+
+    An error is a status whose details hold a `google.rpc.ErrorInfo` with the
+    stable reason (domain `cbench`), and, where a field of the request is to
+    blame, a `google.rpc.BadRequest` with its path, such as
+    `spec.systems[1].options.ratio`. The reason is in the trailing metadata
+    `cbench-reason`, too.
+
+    A run is named by its id, by a prefix that only one id has, or by `last`,
+    in `Compare`, `Gate`, `Report` and `Export`.
     """
 
     @staticmethod
@@ -451,6 +594,33 @@ class Bench(object):
             _registered_method=True)
 
     @staticmethod
+    def ExplainWait(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/cbench.v1.Bench/ExplainWait',
+            cbench_dot_v1_dot_bench__pb2.ExplainWaitRequest.SerializeToString,
+            cbench_dot_v1_dot_bench__pb2.ExplainWaitResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def DeleteRun(request,
             target,
             options=(),
@@ -494,6 +664,141 @@ class Bench(object):
             '/cbench.v1.Bench/Rescore',
             cbench_dot_v1_dot_bench__pb2.RescoreRequest.SerializeToString,
             cbench_dot_v1_dot_bench__pb2.RescoreResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Compare(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/cbench.v1.Bench/Compare',
+            cbench_dot_v1_dot_bench__pb2.CompareRequest.SerializeToString,
+            cbench_dot_v1_dot_bench__pb2.CompareResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Gate(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/cbench.v1.Bench/Gate',
+            cbench_dot_v1_dot_bench__pb2.GateRequest.SerializeToString,
+            cbench_dot_v1_dot_bench__pb2.GateResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Report(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/cbench.v1.Bench/Report',
+            cbench_dot_v1_dot_bench__pb2.ReportRequest.SerializeToString,
+            cbench_dot_v1_dot_bench__pb2.ReportResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Export(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/cbench.v1.Bench/Export',
+            cbench_dot_v1_dot_bench__pb2.ExportRequest.SerializeToString,
+            cbench_dot_v1_dot_bench__pb2.ExportResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Import(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_unary(
+            request_iterator,
+            target,
+            '/cbench.v1.Bench/Import',
+            cbench_dot_v1_dot_bench__pb2.ImportRequest.SerializeToString,
+            cbench_dot_v1_dot_bench__pb2.ImportResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -24,16 +24,18 @@ _sym_db = _symbol_database.Default()
 
 from cbench_client._gen.cbench.v1 import example_pb2 as cbench_dot_v1_dot_example__pb2
 from cbench_client._gen.cbench.v1 import failure_pb2 as cbench_dot_v1_dot_failure__pb2
+from cbench_client._gen.cbench.v1 import option_pb2 as cbench_dot_v1_dot_option__pb2
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19\x63\x62\x65nch/v1/evaluator.proto\x12\tcbench.v1\x1a\x17\x63\x62\x65nch/v1/example.proto\x1a\x17\x63\x62\x65nch/v1/failure.proto\x1a\x1egoogle/protobuf/duration.proto\"\x1a\n\x18\x45valuatorDescribeRequest\"V\n\x19\x45valuatorDescribeResponse\x12,\n\nevaluators\x18\x01 \x03(\x0b\x32\x18.cbench.v1.EvaluatorInfo\x12\x0b\n\x03sdk\x18\x02 \x01(\t\"\xc6\x01\n\rEvaluatorInfo\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12$\n\x06scores\x18\x03 \x03(\x0b\x32\x14.cbench.v1.ScoreInfo\x12\x17\n\x0frequired_fields\x18\x04 \x03(\t\x12\x0f\n\x07version\x18\x05 \x01(\t\x12\x1c\n\x0fmax_concurrency\x18\x06 \x01(\x05H\x00\x88\x01\x01\x12\x10\n\x08location\x18\x07 \x01(\tB\x12\n\x10_max_concurrency\"f\n\tScoreInfo\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12\x18\n\x10higher_is_better\x18\x03 \x01(\x08\x12\x12\n\x05worst\x18\x04 \x01(\x01H\x00\x88\x01\x01\x42\x08\n\x06_worst\"\xe7\x01\n\x0cScoreRequest\x12\x11\n\tevaluator\x18\x01 \x01(\t\x12$\n\x08original\x18\x02 \x01(\x0b\x32\x12.cbench.v1.Example\x12%\n\tprocessed\x18\x03 \x01(\x0b\x32\x12.cbench.v1.Example\x12\x35\n\x07options\x18\x04 \x03(\x0b\x32$.cbench.v1.ScoreRequest.OptionsEntry\x1a@\n\x0cOptionsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x1f\n\x05value\x18\x02 \x01(\x0b\x32\x10.cbench.v1.Value:\x02\x38\x01\"\x83\x02\n\rScoreResponse\x12\x34\n\x06scores\x18\x01 \x03(\x0b\x32$.cbench.v1.ScoreResponse.ScoresEntry\x12\x13\n\x0b\x65xplanation\x18\x02 \x01(\t\x12\x36\n\x07\x64\x65tails\x18\x03 \x03(\x0b\x32%.cbench.v1.ScoreResponse.DetailsEntry\x1a-\n\x0bScoresEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\x1a@\n\x0c\x44\x65tailsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x1f\n\x05value\x18\x02 \x01(\x0b\x32\x10.cbench.v1.Value:\x02\x38\x01\"R\n\x12ScoreStreamRequest\x12#\n\x05\x63\x61lls\x18\x01 \x03(\x0b\x32\x14.cbench.v1.ScoreCall\x12\x17\n\x0f\x63\x61ncel_call_ids\x18\x02 \x03(\t\"r\n\tScoreCall\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\t\x12(\n\x07request\x18\x02 \x01(\x0b\x32\x17.cbench.v1.ScoreRequest\x12*\n\x07timeout\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\"@\n\x13ScoreStreamResponse\x12)\n\x08outcomes\x18\x01 \x03(\x0b\x32\x17.cbench.v1.ScoreOutcome\"~\n\x0cScoreOutcome\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\t\x12,\n\x08response\x18\x02 \x01(\x0b\x32\x18.cbench.v1.ScoreResponseH\x00\x12%\n\x07\x66\x61ilure\x18\x03 \x01(\x0b\x32\x12.cbench.v1.FailureH\x00\x42\x08\n\x06result2\xfa\x01\n\tEvaluator\x12Z\n\x08\x44\x65scribe\x12#.cbench.v1.EvaluatorDescribeRequest\x1a$.cbench.v1.EvaluatorDescribeResponse\"\x03\x90\x02\x01\x12?\n\x05Score\x12\x17.cbench.v1.ScoreRequest\x1a\x18.cbench.v1.ScoreResponse\"\x03\x90\x02\x01\x12P\n\x0bScoreStream\x12\x1d.cbench.v1.ScoreStreamRequest\x1a\x1e.cbench.v1.ScoreStreamResponse(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19\x63\x62\x65nch/v1/evaluator.proto\x12\tcbench.v1\x1a\x17\x63\x62\x65nch/v1/example.proto\x1a\x17\x63\x62\x65nch/v1/failure.proto\x1a\x16\x63\x62\x65nch/v1/option.proto\x1a\x1egoogle/protobuf/duration.proto\"\x1a\n\x18\x45valuatorDescribeRequest\"V\n\x19\x45valuatorDescribeResponse\x12,\n\nevaluators\x18\x01 \x03(\x0b\x32\x18.cbench.v1.EvaluatorInfo\x12\x0b\n\x03sdk\x18\x02 \x01(\t\"\xfc\x01\n\rEvaluatorInfo\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12$\n\x06scores\x18\x03 \x03(\x0b\x32\x14.cbench.v1.ScoreInfo\x12\x17\n\x0frequired_fields\x18\x04 \x03(\t\x12\x0f\n\x07version\x18\x05 \x01(\t\x12\x1c\n\x0fmax_concurrency\x18\x06 \x01(\x05H\x00\x88\x01\x01\x12\x10\n\x08location\x18\x07 \x01(\t\x12\x34\n\x10\x64\x65\x63lared_options\x18\x08 \x01(\x0b\x32\x1a.cbench.v1.DeclaredOptionsB\x12\n\x10_max_concurrency\"\x94\x01\n\tScoreInfo\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12\x18\n\x10higher_is_better\x18\x03 \x01(\x08\x12\x12\n\x05worst\x18\x04 \x01(\x01H\x00\x88\x01\x01\x12,\n\tdirection\x18\x05 \x01(\x0e\x32\x19.cbench.v1.ScoreDirectionB\x08\n\x06_worst\"\xe7\x01\n\x0cScoreRequest\x12\x11\n\tevaluator\x18\x01 \x01(\t\x12$\n\x08original\x18\x02 \x01(\x0b\x32\x12.cbench.v1.Example\x12%\n\tprocessed\x18\x03 \x01(\x0b\x32\x12.cbench.v1.Example\x12\x35\n\x07options\x18\x04 \x03(\x0b\x32$.cbench.v1.ScoreRequest.OptionsEntry\x1a@\n\x0cOptionsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x1f\n\x05value\x18\x02 \x01(\x0b\x32\x10.cbench.v1.Value:\x02\x38\x01\"\x83\x02\n\rScoreResponse\x12\x34\n\x06scores\x18\x01 \x03(\x0b\x32$.cbench.v1.ScoreResponse.ScoresEntry\x12\x13\n\x0b\x65xplanation\x18\x02 \x01(\t\x12\x36\n\x07\x64\x65tails\x18\x03 \x03(\x0b\x32%.cbench.v1.ScoreResponse.DetailsEntry\x1a-\n\x0bScoresEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\x1a@\n\x0c\x44\x65tailsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x1f\n\x05value\x18\x02 \x01(\x0b\x32\x10.cbench.v1.Value:\x02\x38\x01\"R\n\x12ScoreStreamRequest\x12#\n\x05\x63\x61lls\x18\x01 \x03(\x0b\x32\x14.cbench.v1.ScoreCall\x12\x17\n\x0f\x63\x61ncel_call_ids\x18\x02 \x03(\t\"\x87\x01\n\tScoreCall\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\t\x12(\n\x07request\x18\x02 \x01(\x0b\x32\x17.cbench.v1.ScoreRequest\x12*\n\x07timeout\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x13\n\x0btraceparent\x18\x04 \x01(\t\"@\n\x13ScoreStreamResponse\x12)\n\x08outcomes\x18\x01 \x03(\x0b\x32\x17.cbench.v1.ScoreOutcome\"~\n\x0cScoreOutcome\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\t\x12,\n\x08response\x18\x02 \x01(\x0b\x32\x18.cbench.v1.ScoreResponseH\x00\x12%\n\x07\x66\x61ilure\x18\x03 \x01(\x0b\x32\x12.cbench.v1.FailureH\x00\x42\x08\n\x06result*|\n\x0eScoreDirection\x12\x1f\n\x1bSCORE_DIRECTION_UNSPECIFIED\x10\x00\x12$\n SCORE_DIRECTION_HIGHER_IS_BETTER\x10\x01\x12#\n\x1fSCORE_DIRECTION_LOWER_IS_BETTER\x10\x02\x32\xfa\x01\n\tEvaluator\x12Z\n\x08\x44\x65scribe\x12#.cbench.v1.EvaluatorDescribeRequest\x1a$.cbench.v1.EvaluatorDescribeResponse\"\x03\x90\x02\x01\x12?\n\x05Score\x12\x17.cbench.v1.ScoreRequest\x1a\x18.cbench.v1.ScoreResponse\"\x03\x90\x02\x01\x12P\n\x0bScoreStream\x12\x1d.cbench.v1.ScoreStreamRequest\x1a\x1e.cbench.v1.ScoreStreamResponse(\x01\x30\x01\x42\x65\n\x13io.github.cbench.v1B\x0e\x45valuatorProtoP\x01Z<github.com/cbench/cbench-server/clients/go/cbenchpb;cbenchpbb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'cbench.v1.evaluator_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
-  DESCRIPTOR._loaded_options = None
+  _globals['DESCRIPTOR']._loaded_options = None
+  _globals['DESCRIPTOR']._serialized_options = b'\n\023io.github.cbench.v1B\016EvaluatorProtoP\001Z<github.com/cbench/cbench-server/clients/go/cbenchpb;cbenchpb'
   _globals['_SCOREREQUEST_OPTIONSENTRY']._loaded_options = None
   _globals['_SCOREREQUEST_OPTIONSENTRY']._serialized_options = b'8\001'
   _globals['_SCORERESPONSE_SCORESENTRY']._loaded_options = None
@@ -44,32 +46,34 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_EVALUATOR'].methods_by_name['Describe']._serialized_options = b'\220\002\001'
   _globals['_EVALUATOR'].methods_by_name['Score']._loaded_options = None
   _globals['_EVALUATOR'].methods_by_name['Score']._serialized_options = b'\220\002\001'
-  _globals['_EVALUATORDESCRIBEREQUEST']._serialized_start=122
-  _globals['_EVALUATORDESCRIBEREQUEST']._serialized_end=148
-  _globals['_EVALUATORDESCRIBERESPONSE']._serialized_start=150
-  _globals['_EVALUATORDESCRIBERESPONSE']._serialized_end=236
-  _globals['_EVALUATORINFO']._serialized_start=239
-  _globals['_EVALUATORINFO']._serialized_end=437
-  _globals['_SCOREINFO']._serialized_start=439
-  _globals['_SCOREINFO']._serialized_end=541
-  _globals['_SCOREREQUEST']._serialized_start=544
-  _globals['_SCOREREQUEST']._serialized_end=775
-  _globals['_SCOREREQUEST_OPTIONSENTRY']._serialized_start=711
-  _globals['_SCOREREQUEST_OPTIONSENTRY']._serialized_end=775
-  _globals['_SCORERESPONSE']._serialized_start=778
-  _globals['_SCORERESPONSE']._serialized_end=1037
-  _globals['_SCORERESPONSE_SCORESENTRY']._serialized_start=926
-  _globals['_SCORERESPONSE_SCORESENTRY']._serialized_end=971
-  _globals['_SCORERESPONSE_DETAILSENTRY']._serialized_start=973
-  _globals['_SCORERESPONSE_DETAILSENTRY']._serialized_end=1037
-  _globals['_SCORESTREAMREQUEST']._serialized_start=1039
-  _globals['_SCORESTREAMREQUEST']._serialized_end=1121
-  _globals['_SCORECALL']._serialized_start=1123
-  _globals['_SCORECALL']._serialized_end=1237
-  _globals['_SCORESTREAMRESPONSE']._serialized_start=1239
-  _globals['_SCORESTREAMRESPONSE']._serialized_end=1303
-  _globals['_SCOREOUTCOME']._serialized_start=1305
-  _globals['_SCOREOUTCOME']._serialized_end=1431
-  _globals['_EVALUATOR']._serialized_start=1434
-  _globals['_EVALUATOR']._serialized_end=1684
+  _globals['_SCOREDIRECTION']._serialized_start=1580
+  _globals['_SCOREDIRECTION']._serialized_end=1704
+  _globals['_EVALUATORDESCRIBEREQUEST']._serialized_start=146
+  _globals['_EVALUATORDESCRIBEREQUEST']._serialized_end=172
+  _globals['_EVALUATORDESCRIBERESPONSE']._serialized_start=174
+  _globals['_EVALUATORDESCRIBERESPONSE']._serialized_end=260
+  _globals['_EVALUATORINFO']._serialized_start=263
+  _globals['_EVALUATORINFO']._serialized_end=515
+  _globals['_SCOREINFO']._serialized_start=518
+  _globals['_SCOREINFO']._serialized_end=666
+  _globals['_SCOREREQUEST']._serialized_start=669
+  _globals['_SCOREREQUEST']._serialized_end=900
+  _globals['_SCOREREQUEST_OPTIONSENTRY']._serialized_start=836
+  _globals['_SCOREREQUEST_OPTIONSENTRY']._serialized_end=900
+  _globals['_SCORERESPONSE']._serialized_start=903
+  _globals['_SCORERESPONSE']._serialized_end=1162
+  _globals['_SCORERESPONSE_SCORESENTRY']._serialized_start=1051
+  _globals['_SCORERESPONSE_SCORESENTRY']._serialized_end=1096
+  _globals['_SCORERESPONSE_DETAILSENTRY']._serialized_start=1098
+  _globals['_SCORERESPONSE_DETAILSENTRY']._serialized_end=1162
+  _globals['_SCORESTREAMREQUEST']._serialized_start=1164
+  _globals['_SCORESTREAMREQUEST']._serialized_end=1246
+  _globals['_SCORECALL']._serialized_start=1249
+  _globals['_SCORECALL']._serialized_end=1384
+  _globals['_SCORESTREAMRESPONSE']._serialized_start=1386
+  _globals['_SCORESTREAMRESPONSE']._serialized_end=1450
+  _globals['_SCOREOUTCOME']._serialized_start=1452
+  _globals['_SCOREOUTCOME']._serialized_end=1578
+  _globals['_EVALUATOR']._serialized_start=1707
+  _globals['_EVALUATOR']._serialized_end=1957
 # @@protoc_insertion_point(module_scope)

@@ -2,14 +2,25 @@ import datetime
 
 from cbench_client._gen.cbench.v1 import example_pb2 as _example_pb2
 from cbench_client._gen.cbench.v1 import failure_pb2 as _failure_pb2
+from cbench_client._gen.cbench.v1 import option_pb2 as _option_pb2
 from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from collections.abc import Iterable as _Iterable, Mapping as _Mapping
 from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class ScoreDirection(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    SCORE_DIRECTION_UNSPECIFIED: _ClassVar[ScoreDirection]
+    SCORE_DIRECTION_HIGHER_IS_BETTER: _ClassVar[ScoreDirection]
+    SCORE_DIRECTION_LOWER_IS_BETTER: _ClassVar[ScoreDirection]
+SCORE_DIRECTION_UNSPECIFIED: ScoreDirection
+SCORE_DIRECTION_HIGHER_IS_BETTER: ScoreDirection
+SCORE_DIRECTION_LOWER_IS_BETTER: ScoreDirection
 
 class EvaluatorDescribeRequest(_message.Message):
     __slots__ = ()
@@ -24,7 +35,7 @@ class EvaluatorDescribeResponse(_message.Message):
     def __init__(self, evaluators: _Optional[_Iterable[_Union[EvaluatorInfo, _Mapping]]] = ..., sdk: _Optional[str] = ...) -> None: ...
 
 class EvaluatorInfo(_message.Message):
-    __slots__ = ("name", "description", "scores", "required_fields", "version", "max_concurrency", "location")
+    __slots__ = ("name", "description", "scores", "required_fields", "version", "max_concurrency", "location", "declared_options")
     NAME_FIELD_NUMBER: _ClassVar[int]
     DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
     SCORES_FIELD_NUMBER: _ClassVar[int]
@@ -32,6 +43,7 @@ class EvaluatorInfo(_message.Message):
     VERSION_FIELD_NUMBER: _ClassVar[int]
     MAX_CONCURRENCY_FIELD_NUMBER: _ClassVar[int]
     LOCATION_FIELD_NUMBER: _ClassVar[int]
+    DECLARED_OPTIONS_FIELD_NUMBER: _ClassVar[int]
     name: str
     description: str
     scores: _containers.RepeatedCompositeFieldContainer[ScoreInfo]
@@ -39,19 +51,22 @@ class EvaluatorInfo(_message.Message):
     version: str
     max_concurrency: int
     location: str
-    def __init__(self, name: _Optional[str] = ..., description: _Optional[str] = ..., scores: _Optional[_Iterable[_Union[ScoreInfo, _Mapping]]] = ..., required_fields: _Optional[_Iterable[str]] = ..., version: _Optional[str] = ..., max_concurrency: _Optional[int] = ..., location: _Optional[str] = ...) -> None: ...
+    declared_options: _option_pb2.DeclaredOptions
+    def __init__(self, name: _Optional[str] = ..., description: _Optional[str] = ..., scores: _Optional[_Iterable[_Union[ScoreInfo, _Mapping]]] = ..., required_fields: _Optional[_Iterable[str]] = ..., version: _Optional[str] = ..., max_concurrency: _Optional[int] = ..., location: _Optional[str] = ..., declared_options: _Optional[_Union[_option_pb2.DeclaredOptions, _Mapping]] = ...) -> None: ...
 
 class ScoreInfo(_message.Message):
-    __slots__ = ("name", "description", "higher_is_better", "worst")
+    __slots__ = ("name", "description", "higher_is_better", "worst", "direction")
     NAME_FIELD_NUMBER: _ClassVar[int]
     DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
     HIGHER_IS_BETTER_FIELD_NUMBER: _ClassVar[int]
     WORST_FIELD_NUMBER: _ClassVar[int]
+    DIRECTION_FIELD_NUMBER: _ClassVar[int]
     name: str
     description: str
     higher_is_better: bool
     worst: float
-    def __init__(self, name: _Optional[str] = ..., description: _Optional[str] = ..., higher_is_better: bool = ..., worst: _Optional[float] = ...) -> None: ...
+    direction: ScoreDirection
+    def __init__(self, name: _Optional[str] = ..., description: _Optional[str] = ..., higher_is_better: bool = ..., worst: _Optional[float] = ..., direction: _Optional[_Union[ScoreDirection, str]] = ...) -> None: ...
 
 class ScoreRequest(_message.Message):
     __slots__ = ("evaluator", "original", "processed", "options")
@@ -105,14 +120,16 @@ class ScoreStreamRequest(_message.Message):
     def __init__(self, calls: _Optional[_Iterable[_Union[ScoreCall, _Mapping]]] = ..., cancel_call_ids: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ScoreCall(_message.Message):
-    __slots__ = ("call_id", "request", "timeout")
+    __slots__ = ("call_id", "request", "timeout", "traceparent")
     CALL_ID_FIELD_NUMBER: _ClassVar[int]
     REQUEST_FIELD_NUMBER: _ClassVar[int]
     TIMEOUT_FIELD_NUMBER: _ClassVar[int]
+    TRACEPARENT_FIELD_NUMBER: _ClassVar[int]
     call_id: str
     request: ScoreRequest
     timeout: _duration_pb2.Duration
-    def __init__(self, call_id: _Optional[str] = ..., request: _Optional[_Union[ScoreRequest, _Mapping]] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+    traceparent: str
+    def __init__(self, call_id: _Optional[str] = ..., request: _Optional[_Union[ScoreRequest, _Mapping]] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., traceparent: _Optional[str] = ...) -> None: ...
 
 class ScoreStreamResponse(_message.Message):
     __slots__ = ("outcomes",)

@@ -29,13 +29,14 @@ from cbench_client._gen.cbench.v1 import system_pb2 as cbench_dot_v1_dot_system_
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17\x63\x62\x65nch/v1/gateway.proto\x12\tcbench.v1\x1a\x19\x63\x62\x65nch/v1/evaluator.proto\x1a\x17\x63\x62\x65nch/v1/failure.proto\x1a\x16\x63\x62\x65nch/v1/memory.proto\x1a\x16\x63\x62\x65nch/v1/system.proto\x1a\x1egoogle/protobuf/duration.proto\"y\n\rAttachRequest\x12\x1f\n\x05hello\x18\x01 \x01(\x0b\x32\x10.cbench.v1.Hello\x12&\n\x07results\x18\x02 \x03(\x0b\x32\x15.cbench.v1.CallResult\x12\x1f\n\x05\x64rain\x18\x03 \x01(\x0b\x32\x10.cbench.v1.Drain\"\x8f\x01\n\x0e\x41ttachResponse\x12#\n\x07welcome\x18\x01 \x01(\x0b\x32\x12.cbench.v1.Welcome\x12\x1e\n\x05\x63\x61lls\x18\x02 \x03(\x0b\x32\x0f.cbench.v1.Call\x12\x17\n\x0f\x63\x61ncel_call_ids\x18\x03 \x03(\t\x12\x1f\n\x05\x64rain\x18\x04 \x01(\x0b\x32\x10.cbench.v1.Drain\"\xc7\x01\n\x05Hello\x12&\n\x07systems\x18\x01 \x03(\x0b\x32\x15.cbench.v1.SystemInfo\x12,\n\nevaluators\x18\x02 \x03(\x0b\x32\x18.cbench.v1.EvaluatorInfo\x12\x0b\n\x03sdk\x18\x03 \x01(\t\x12\x1a\n\rmax_in_flight\x18\x04 \x01(\x05H\x00\x88\x01\x01\x12-\n\x0ememory_systems\x18\x05 \x03(\x0b\x32\x15.cbench.v1.SystemInfoB\x10\n\x0e_max_in_flight\" \n\x07Welcome\x12\x15\n\rattachment_id\x18\x01 \x01(\t\"\xde\x02\n\x04\x43\x61ll\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\t\x12*\n\x07timeout\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12,\n\x07process\x18\x03 \x01(\x0b\x32\x19.cbench.v1.ProcessRequestH\x00\x12\x39\n\x08\x63onverse\x18\x04 \x01(\x0b\x32%.cbench.v1.ProcessConversationRequestH\x00\x12(\n\x05score\x18\x05 \x01(\x0b\x32\x17.cbench.v1.ScoreRequestH\x00\x12(\n\x05reset\x18\x06 \x01(\x0b\x32\x17.cbench.v1.ResetRequestH\x00\x12*\n\x06ingest\x18\x07 \x01(\x0b\x32\x18.cbench.v1.IngestRequestH\x00\x12(\n\x05query\x18\x08 \x01(\x0b\x32\x17.cbench.v1.QueryRequestH\x00\x42\x06\n\x04work\"\xe7\x02\n\nCallResult\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\t\x12-\n\x07process\x18\x02 \x01(\x0b\x32\x1a.cbench.v1.ProcessResponseH\x00\x12:\n\x08\x63onverse\x18\x03 \x01(\x0b\x32&.cbench.v1.ProcessConversationResponseH\x00\x12)\n\x05score\x18\x04 \x01(\x0b\x32\x18.cbench.v1.ScoreResponseH\x00\x12%\n\x07\x66\x61ilure\x18\x05 \x01(\x0b\x32\x12.cbench.v1.FailureH\x00\x12)\n\x05reset\x18\x06 \x01(\x0b\x32\x18.cbench.v1.ResetResponseH\x00\x12+\n\x06ingest\x18\x07 \x01(\x0b\x32\x19.cbench.v1.IngestResponseH\x00\x12)\n\x05query\x18\x08 \x01(\x0b\x32\x18.cbench.v1.QueryResponseH\x00\x42\x08\n\x06result\"\x17\n\x05\x44rain\x12\x0e\n\x06reason\x18\x01 \x01(\t2L\n\x07Gateway\x12\x41\n\x06\x41ttach\x12\x18.cbench.v1.AttachRequest\x1a\x19.cbench.v1.AttachResponse(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17\x63\x62\x65nch/v1/gateway.proto\x12\tcbench.v1\x1a\x19\x63\x62\x65nch/v1/evaluator.proto\x1a\x17\x63\x62\x65nch/v1/failure.proto\x1a\x16\x63\x62\x65nch/v1/memory.proto\x1a\x16\x63\x62\x65nch/v1/system.proto\x1a\x1egoogle/protobuf/duration.proto\"y\n\rAttachRequest\x12\x1f\n\x05hello\x18\x01 \x01(\x0b\x32\x10.cbench.v1.Hello\x12&\n\x07results\x18\x02 \x03(\x0b\x32\x15.cbench.v1.CallResult\x12\x1f\n\x05\x64rain\x18\x03 \x01(\x0b\x32\x10.cbench.v1.Drain\"\x8f\x01\n\x0e\x41ttachResponse\x12#\n\x07welcome\x18\x01 \x01(\x0b\x32\x12.cbench.v1.Welcome\x12\x1e\n\x05\x63\x61lls\x18\x02 \x03(\x0b\x32\x0f.cbench.v1.Call\x12\x17\n\x0f\x63\x61ncel_call_ids\x18\x03 \x03(\t\x12\x1f\n\x05\x64rain\x18\x04 \x01(\x0b\x32\x10.cbench.v1.Drain\"\xc7\x01\n\x05Hello\x12&\n\x07systems\x18\x01 \x03(\x0b\x32\x15.cbench.v1.SystemInfo\x12,\n\nevaluators\x18\x02 \x03(\x0b\x32\x18.cbench.v1.EvaluatorInfo\x12\x0b\n\x03sdk\x18\x03 \x01(\t\x12\x1a\n\rmax_in_flight\x18\x04 \x01(\x05H\x00\x88\x01\x01\x12-\n\x0ememory_systems\x18\x05 \x03(\x0b\x32\x15.cbench.v1.SystemInfoB\x10\n\x0e_max_in_flight\" \n\x07Welcome\x12\x15\n\rattachment_id\x18\x01 \x01(\t\"\xf3\x02\n\x04\x43\x61ll\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\t\x12*\n\x07timeout\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12,\n\x07process\x18\x03 \x01(\x0b\x32\x19.cbench.v1.ProcessRequestH\x00\x12\x39\n\x08\x63onverse\x18\x04 \x01(\x0b\x32%.cbench.v1.ProcessConversationRequestH\x00\x12(\n\x05score\x18\x05 \x01(\x0b\x32\x17.cbench.v1.ScoreRequestH\x00\x12(\n\x05reset\x18\x06 \x01(\x0b\x32\x17.cbench.v1.ResetRequestH\x00\x12*\n\x06ingest\x18\x07 \x01(\x0b\x32\x18.cbench.v1.IngestRequestH\x00\x12(\n\x05query\x18\x08 \x01(\x0b\x32\x17.cbench.v1.QueryRequestH\x00\x12\x13\n\x0btraceparent\x18\t \x01(\tB\x06\n\x04work\"\xe7\x02\n\nCallResult\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\t\x12-\n\x07process\x18\x02 \x01(\x0b\x32\x1a.cbench.v1.ProcessResponseH\x00\x12:\n\x08\x63onverse\x18\x03 \x01(\x0b\x32&.cbench.v1.ProcessConversationResponseH\x00\x12)\n\x05score\x18\x04 \x01(\x0b\x32\x18.cbench.v1.ScoreResponseH\x00\x12%\n\x07\x66\x61ilure\x18\x05 \x01(\x0b\x32\x12.cbench.v1.FailureH\x00\x12)\n\x05reset\x18\x06 \x01(\x0b\x32\x18.cbench.v1.ResetResponseH\x00\x12+\n\x06ingest\x18\x07 \x01(\x0b\x32\x19.cbench.v1.IngestResponseH\x00\x12)\n\x05query\x18\x08 \x01(\x0b\x32\x18.cbench.v1.QueryResponseH\x00\x42\x08\n\x06result\"\x17\n\x05\x44rain\x12\x0e\n\x06reason\x18\x01 \x01(\t2L\n\x07Gateway\x12\x41\n\x06\x41ttach\x12\x18.cbench.v1.AttachRequest\x1a\x19.cbench.v1.AttachResponse(\x01\x30\x01\x42\x63\n\x13io.github.cbench.v1B\x0cGatewayProtoP\x01Z<github.com/cbench/cbench-server/clients/go/cbenchpb;cbenchpbb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'cbench.v1.gateway_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
-  DESCRIPTOR._loaded_options = None
+  _globals['DESCRIPTOR']._loaded_options = None
+  _globals['DESCRIPTOR']._serialized_options = b'\n\023io.github.cbench.v1B\014GatewayProtoP\001Z<github.com/cbench/cbench-server/clients/go/cbenchpb;cbenchpb'
   _globals['_ATTACHREQUEST']._serialized_start=170
   _globals['_ATTACHREQUEST']._serialized_end=291
   _globals['_ATTACHRESPONSE']._serialized_start=294
@@ -45,11 +46,11 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_WELCOME']._serialized_start=641
   _globals['_WELCOME']._serialized_end=673
   _globals['_CALL']._serialized_start=676
-  _globals['_CALL']._serialized_end=1026
-  _globals['_CALLRESULT']._serialized_start=1029
-  _globals['_CALLRESULT']._serialized_end=1388
-  _globals['_DRAIN']._serialized_start=1390
-  _globals['_DRAIN']._serialized_end=1413
-  _globals['_GATEWAY']._serialized_start=1415
-  _globals['_GATEWAY']._serialized_end=1491
+  _globals['_CALL']._serialized_end=1047
+  _globals['_CALLRESULT']._serialized_start=1050
+  _globals['_CALLRESULT']._serialized_end=1409
+  _globals['_DRAIN']._serialized_start=1411
+  _globals['_DRAIN']._serialized_end=1434
+  _globals['_GATEWAY']._serialized_start=1436
+  _globals['_GATEWAY']._serialized_end=1512
 # @@protoc_insertion_point(module_scope)

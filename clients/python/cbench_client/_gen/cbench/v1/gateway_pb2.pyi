@@ -56,7 +56,7 @@ class Welcome(_message.Message):
     def __init__(self, attachment_id: _Optional[str] = ...) -> None: ...
 
 class Call(_message.Message):
-    __slots__ = ("call_id", "timeout", "process", "converse", "score", "reset", "ingest", "query")
+    __slots__ = ("call_id", "timeout", "process", "converse", "score", "reset", "ingest", "query", "traceparent")
     CALL_ID_FIELD_NUMBER: _ClassVar[int]
     TIMEOUT_FIELD_NUMBER: _ClassVar[int]
     PROCESS_FIELD_NUMBER: _ClassVar[int]
@@ -65,6 +65,7 @@ class Call(_message.Message):
     RESET_FIELD_NUMBER: _ClassVar[int]
     INGEST_FIELD_NUMBER: _ClassVar[int]
     QUERY_FIELD_NUMBER: _ClassVar[int]
+    TRACEPARENT_FIELD_NUMBER: _ClassVar[int]
     call_id: str
     timeout: _duration_pb2.Duration
     process: _system_pb2.ProcessRequest
@@ -73,7 +74,8 @@ class Call(_message.Message):
     reset: _memory_pb2.ResetRequest
     ingest: _memory_pb2.IngestRequest
     query: _memory_pb2.QueryRequest
-    def __init__(self, call_id: _Optional[str] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., process: _Optional[_Union[_system_pb2.ProcessRequest, _Mapping]] = ..., converse: _Optional[_Union[_system_pb2.ProcessConversationRequest, _Mapping]] = ..., score: _Optional[_Union[_evaluator_pb2.ScoreRequest, _Mapping]] = ..., reset: _Optional[_Union[_memory_pb2.ResetRequest, _Mapping]] = ..., ingest: _Optional[_Union[_memory_pb2.IngestRequest, _Mapping]] = ..., query: _Optional[_Union[_memory_pb2.QueryRequest, _Mapping]] = ...) -> None: ...
+    traceparent: str
+    def __init__(self, call_id: _Optional[str] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., process: _Optional[_Union[_system_pb2.ProcessRequest, _Mapping]] = ..., converse: _Optional[_Union[_system_pb2.ProcessConversationRequest, _Mapping]] = ..., score: _Optional[_Union[_evaluator_pb2.ScoreRequest, _Mapping]] = ..., reset: _Optional[_Union[_memory_pb2.ResetRequest, _Mapping]] = ..., ingest: _Optional[_Union[_memory_pb2.IngestRequest, _Mapping]] = ..., query: _Optional[_Union[_memory_pb2.QueryRequest, _Mapping]] = ..., traceparent: _Optional[str] = ...) -> None: ...
 
 class CallResult(_message.Message):
     __slots__ = ("call_id", "process", "converse", "score", "failure", "reset", "ingest", "query")

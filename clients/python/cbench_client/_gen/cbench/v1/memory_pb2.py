@@ -27,13 +27,18 @@ from cbench_client._gen.cbench.v1 import system_pb2 as cbench_dot_v1_dot_system_
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16\x63\x62\x65nch/v1/memory.proto\x12\tcbench.v1\x1a\x17\x63\x62\x65nch/v1/example.proto\x1a\x16\x63\x62\x65nch/v1/system.proto\x1a\x1egoogle/protobuf/duration.proto\"\x1d\n\x1bMemorySystemDescribeRequest\"S\n\x1cMemorySystemDescribeResponse\x12&\n\x07systems\x18\x01 \x03(\x0b\x32\x15.cbench.v1.SystemInfo\x12\x0b\n\x03sdk\x18\x02 \x01(\t\"-\n\x0cResetRequest\x12\x0e\n\x06system\x18\x01 \x01(\t\x12\r\n\x05scope\x18\x02 \x01(\t\"\x0f\n\rResetResponse\"_\n\rIngestRequest\x12\x0e\n\x06system\x18\x01 \x01(\t\x12\r\n\x05scope\x18\x02 \x01(\t\x12\x1e\n\x05turns\x18\x03 \x03(\x0b\x32\x0f.cbench.v1.Turn\x12\x0f\n\x07\x63\x61ll_id\x18\x04 \x01(\t\"\x8e\x01\n\x0eIngestResponse\x12\x1f\n\x05usage\x18\x01 \x01(\x0b\x32\x10.cbench.v1.Usage\x12\x19\n\x0cstored_bytes\x18\x02 \x01(\x03H\x00\x88\x01\x01\x12/\n\x0chandler_time\x18\x03 \x01(\x0b\x32\x19.google.protobuf.DurationB\x0f\n\r_stored_bytes\"\x97\x01\n\x0cQueryRequest\x12\x0e\n\x06system\x18\x01 \x01(\t\x12\r\n\x05scope\x18\x02 \x01(\t\x12\x10\n\x08question\x18\x03 \x01(\t\x12\x0f\n\x07\x63\x61ll_id\x18\x04 \x01(\t\x12\x13\n\x06\x62udget\x18\x05 \x01(\x03H\x00\x88\x01\x01\x12\x10\n\x08\x61sked_at\x18\x06 \x01(\t\x12\x13\n\x0binstruction\x18\x07 \x01(\tB\t\n\x07_budget\"\xa1\x03\n\rQueryResponse\x12\x10\n\x08response\x18\x01 \x01(\t\x12\x1f\n\x05usage\x18\x02 \x01(\x0b\x32\x10.cbench.v1.Usage\x12\x38\n\x08metadata\x18\x03 \x03(\x0b\x32&.cbench.v1.QueryResponse.MetadataEntry\x12\x14\n\x07\x63ontext\x18\x04 \x01(\tH\x00\x88\x01\x01\x12\x1b\n\x0e\x63ontext_tokens\x18\x05 \x01(\x03H\x01\x88\x01\x01\x12\x19\n\x0cstored_bytes\x18\x06 \x01(\x03H\x02\x88\x01\x01\x12\x31\n\x0eretrieval_time\x18\x07 \x01(\x0b\x32\x19.google.protobuf.Duration\x12/\n\x0chandler_time\x18\x08 \x01(\x0b\x32\x19.google.protobuf.Duration\x1a\x41\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x1f\n\x05value\x18\x02 \x01(\x0b\x32\x10.cbench.v1.Value:\x02\x38\x01\x42\n\n\x08_contextB\x11\n\x0f_context_tokensB\x0f\n\r_stored_bytes2\xb6\x02\n\x0cMemorySystem\x12`\n\x08\x44\x65scribe\x12&.cbench.v1.MemorySystemDescribeRequest\x1a\'.cbench.v1.MemorySystemDescribeResponse\"\x03\x90\x02\x01\x12?\n\x05Reset\x12\x17.cbench.v1.ResetRequest\x1a\x18.cbench.v1.ResetResponse\"\x03\x90\x02\x02\x12\x42\n\x06Ingest\x12\x18.cbench.v1.IngestRequest\x1a\x19.cbench.v1.IngestResponse\"\x03\x90\x02\x02\x12?\n\x05Query\x12\x17.cbench.v1.QueryRequest\x1a\x18.cbench.v1.QueryResponse\"\x03\x90\x02\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16\x63\x62\x65nch/v1/memory.proto\x12\tcbench.v1\x1a\x17\x63\x62\x65nch/v1/example.proto\x1a\x16\x63\x62\x65nch/v1/system.proto\x1a\x1egoogle/protobuf/duration.proto\"\x1d\n\x1bMemorySystemDescribeRequest\"S\n\x1cMemorySystemDescribeResponse\x12&\n\x07systems\x18\x01 \x03(\x0b\x32\x15.cbench.v1.SystemInfo\x12\x0b\n\x03sdk\x18\x02 \x01(\t\"-\n\x0cResetRequest\x12\x0e\n\x06system\x18\x01 \x01(\t\x12\r\n\x05scope\x18\x02 \x01(\t\"\x0f\n\rResetResponse\"\xd9\x01\n\rIngestRequest\x12\x0e\n\x06system\x18\x01 \x01(\t\x12\r\n\x05scope\x18\x02 \x01(\t\x12\x1e\n\x05turns\x18\x03 \x03(\x0b\x32\x0f.cbench.v1.Turn\x12\x0f\n\x07\x63\x61ll_id\x18\x04 \x01(\t\x12\x36\n\x07options\x18\x05 \x03(\x0b\x32%.cbench.v1.IngestRequest.OptionsEntry\x1a@\n\x0cOptionsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x1f\n\x05value\x18\x02 \x01(\x0b\x32\x10.cbench.v1.Value:\x02\x38\x01\"\x8e\x01\n\x0eIngestResponse\x12\x1f\n\x05usage\x18\x01 \x01(\x0b\x32\x10.cbench.v1.Usage\x12\x19\n\x0cstored_bytes\x18\x02 \x01(\x03H\x00\x88\x01\x01\x12/\n\x0chandler_time\x18\x03 \x01(\x0b\x32\x19.google.protobuf.DurationB\x0f\n\r_stored_bytes\"\x90\x02\n\x0cQueryRequest\x12\x0e\n\x06system\x18\x01 \x01(\t\x12\r\n\x05scope\x18\x02 \x01(\t\x12\x10\n\x08question\x18\x03 \x01(\t\x12\x0f\n\x07\x63\x61ll_id\x18\x04 \x01(\t\x12\x13\n\x06\x62udget\x18\x05 \x01(\x03H\x00\x88\x01\x01\x12\x10\n\x08\x61sked_at\x18\x06 \x01(\t\x12\x13\n\x0binstruction\x18\x07 \x01(\t\x12\x35\n\x07options\x18\x08 \x03(\x0b\x32$.cbench.v1.QueryRequest.OptionsEntry\x1a@\n\x0cOptionsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x1f\n\x05value\x18\x02 \x01(\x0b\x32\x10.cbench.v1.Value:\x02\x38\x01\x42\t\n\x07_budget\"\xa1\x03\n\rQueryResponse\x12\x10\n\x08response\x18\x01 \x01(\t\x12\x1f\n\x05usage\x18\x02 \x01(\x0b\x32\x10.cbench.v1.Usage\x12\x38\n\x08metadata\x18\x03 \x03(\x0b\x32&.cbench.v1.QueryResponse.MetadataEntry\x12\x14\n\x07\x63ontext\x18\x04 \x01(\tH\x00\x88\x01\x01\x12\x1b\n\x0e\x63ontext_tokens\x18\x05 \x01(\x03H\x01\x88\x01\x01\x12\x19\n\x0cstored_bytes\x18\x06 \x01(\x03H\x02\x88\x01\x01\x12\x31\n\x0eretrieval_time\x18\x07 \x01(\x0b\x32\x19.google.protobuf.Duration\x12/\n\x0chandler_time\x18\x08 \x01(\x0b\x32\x19.google.protobuf.Duration\x1a\x41\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x1f\n\x05value\x18\x02 \x01(\x0b\x32\x10.cbench.v1.Value:\x02\x38\x01\x42\n\n\x08_contextB\x11\n\x0f_context_tokensB\x0f\n\r_stored_bytes2\xb6\x02\n\x0cMemorySystem\x12`\n\x08\x44\x65scribe\x12&.cbench.v1.MemorySystemDescribeRequest\x1a\'.cbench.v1.MemorySystemDescribeResponse\"\x03\x90\x02\x01\x12?\n\x05Reset\x12\x17.cbench.v1.ResetRequest\x1a\x18.cbench.v1.ResetResponse\"\x03\x90\x02\x02\x12\x42\n\x06Ingest\x12\x18.cbench.v1.IngestRequest\x1a\x19.cbench.v1.IngestResponse\"\x03\x90\x02\x02\x12?\n\x05Query\x12\x17.cbench.v1.QueryRequest\x1a\x18.cbench.v1.QueryResponse\"\x03\x90\x02\x01\x42\x62\n\x13io.github.cbench.v1B\x0bMemoryProtoP\x01Z<github.com/cbench/cbench-server/clients/go/cbenchpb;cbenchpbb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'cbench.v1.memory_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
-  DESCRIPTOR._loaded_options = None
+  _globals['DESCRIPTOR']._loaded_options = None
+  _globals['DESCRIPTOR']._serialized_options = b'\n\023io.github.cbench.v1B\013MemoryProtoP\001Z<github.com/cbench/cbench-server/clients/go/cbenchpb;cbenchpb'
+  _globals['_INGESTREQUEST_OPTIONSENTRY']._loaded_options = None
+  _globals['_INGESTREQUEST_OPTIONSENTRY']._serialized_options = b'8\001'
+  _globals['_QUERYREQUEST_OPTIONSENTRY']._loaded_options = None
+  _globals['_QUERYREQUEST_OPTIONSENTRY']._serialized_options = b'8\001'
   _globals['_QUERYRESPONSE_METADATAENTRY']._loaded_options = None
   _globals['_QUERYRESPONSE_METADATAENTRY']._serialized_options = b'8\001'
   _globals['_MEMORYSYSTEM'].methods_by_name['Describe']._loaded_options = None
@@ -52,16 +57,20 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_RESETREQUEST']._serialized_end=279
   _globals['_RESETRESPONSE']._serialized_start=281
   _globals['_RESETRESPONSE']._serialized_end=296
-  _globals['_INGESTREQUEST']._serialized_start=298
-  _globals['_INGESTREQUEST']._serialized_end=393
-  _globals['_INGESTRESPONSE']._serialized_start=396
-  _globals['_INGESTRESPONSE']._serialized_end=538
-  _globals['_QUERYREQUEST']._serialized_start=541
-  _globals['_QUERYREQUEST']._serialized_end=692
-  _globals['_QUERYRESPONSE']._serialized_start=695
-  _globals['_QUERYRESPONSE']._serialized_end=1112
-  _globals['_QUERYRESPONSE_METADATAENTRY']._serialized_start=999
-  _globals['_QUERYRESPONSE_METADATAENTRY']._serialized_end=1064
-  _globals['_MEMORYSYSTEM']._serialized_start=1115
-  _globals['_MEMORYSYSTEM']._serialized_end=1425
+  _globals['_INGESTREQUEST']._serialized_start=299
+  _globals['_INGESTREQUEST']._serialized_end=516
+  _globals['_INGESTREQUEST_OPTIONSENTRY']._serialized_start=452
+  _globals['_INGESTREQUEST_OPTIONSENTRY']._serialized_end=516
+  _globals['_INGESTRESPONSE']._serialized_start=519
+  _globals['_INGESTRESPONSE']._serialized_end=661
+  _globals['_QUERYREQUEST']._serialized_start=664
+  _globals['_QUERYREQUEST']._serialized_end=936
+  _globals['_QUERYREQUEST_OPTIONSENTRY']._serialized_start=452
+  _globals['_QUERYREQUEST_OPTIONSENTRY']._serialized_end=516
+  _globals['_QUERYRESPONSE']._serialized_start=939
+  _globals['_QUERYRESPONSE']._serialized_end=1356
+  _globals['_QUERYRESPONSE_METADATAENTRY']._serialized_start=1243
+  _globals['_QUERYRESPONSE_METADATAENTRY']._serialized_end=1308
+  _globals['_MEMORYSYSTEM']._serialized_start=1359
+  _globals['_MEMORYSYSTEM']._serialized_end=1669
 # @@protoc_insertion_point(module_scope)

@@ -36,16 +36,25 @@ class ResetResponse(_message.Message):
     def __init__(self) -> None: ...
 
 class IngestRequest(_message.Message):
-    __slots__ = ("system", "scope", "turns", "call_id")
+    __slots__ = ("system", "scope", "turns", "call_id", "options")
+    class OptionsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: _example_pb2.Value
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[_example_pb2.Value, _Mapping]] = ...) -> None: ...
     SYSTEM_FIELD_NUMBER: _ClassVar[int]
     SCOPE_FIELD_NUMBER: _ClassVar[int]
     TURNS_FIELD_NUMBER: _ClassVar[int]
     CALL_ID_FIELD_NUMBER: _ClassVar[int]
+    OPTIONS_FIELD_NUMBER: _ClassVar[int]
     system: str
     scope: str
     turns: _containers.RepeatedCompositeFieldContainer[_example_pb2.Turn]
     call_id: str
-    def __init__(self, system: _Optional[str] = ..., scope: _Optional[str] = ..., turns: _Optional[_Iterable[_Union[_example_pb2.Turn, _Mapping]]] = ..., call_id: _Optional[str] = ...) -> None: ...
+    options: _containers.MessageMap[str, _example_pb2.Value]
+    def __init__(self, system: _Optional[str] = ..., scope: _Optional[str] = ..., turns: _Optional[_Iterable[_Union[_example_pb2.Turn, _Mapping]]] = ..., call_id: _Optional[str] = ..., options: _Optional[_Mapping[str, _example_pb2.Value]] = ...) -> None: ...
 
 class IngestResponse(_message.Message):
     __slots__ = ("usage", "stored_bytes", "handler_time")
@@ -58,7 +67,14 @@ class IngestResponse(_message.Message):
     def __init__(self, usage: _Optional[_Union[_system_pb2.Usage, _Mapping]] = ..., stored_bytes: _Optional[int] = ..., handler_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class QueryRequest(_message.Message):
-    __slots__ = ("system", "scope", "question", "call_id", "budget", "asked_at", "instruction")
+    __slots__ = ("system", "scope", "question", "call_id", "budget", "asked_at", "instruction", "options")
+    class OptionsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: _example_pb2.Value
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[_example_pb2.Value, _Mapping]] = ...) -> None: ...
     SYSTEM_FIELD_NUMBER: _ClassVar[int]
     SCOPE_FIELD_NUMBER: _ClassVar[int]
     QUESTION_FIELD_NUMBER: _ClassVar[int]
@@ -66,6 +82,7 @@ class QueryRequest(_message.Message):
     BUDGET_FIELD_NUMBER: _ClassVar[int]
     ASKED_AT_FIELD_NUMBER: _ClassVar[int]
     INSTRUCTION_FIELD_NUMBER: _ClassVar[int]
+    OPTIONS_FIELD_NUMBER: _ClassVar[int]
     system: str
     scope: str
     question: str
@@ -73,7 +90,8 @@ class QueryRequest(_message.Message):
     budget: int
     asked_at: str
     instruction: str
-    def __init__(self, system: _Optional[str] = ..., scope: _Optional[str] = ..., question: _Optional[str] = ..., call_id: _Optional[str] = ..., budget: _Optional[int] = ..., asked_at: _Optional[str] = ..., instruction: _Optional[str] = ...) -> None: ...
+    options: _containers.MessageMap[str, _example_pb2.Value]
+    def __init__(self, system: _Optional[str] = ..., scope: _Optional[str] = ..., question: _Optional[str] = ..., call_id: _Optional[str] = ..., budget: _Optional[int] = ..., asked_at: _Optional[str] = ..., instruction: _Optional[str] = ..., options: _Optional[_Mapping[str, _example_pb2.Value]] = ...) -> None: ...
 
 class QueryResponse(_message.Message):
     __slots__ = ("response", "usage", "metadata", "context", "context_tokens", "stored_bytes", "retrieval_time", "handler_time")

@@ -24,16 +24,18 @@ _sym_db = _symbol_database.Default()
 
 from cbench_client._gen.cbench.v1 import example_pb2 as cbench_dot_v1_dot_example__pb2
 from cbench_client._gen.cbench.v1 import failure_pb2 as cbench_dot_v1_dot_failure__pb2
+from cbench_client._gen.cbench.v1 import option_pb2 as cbench_dot_v1_dot_option__pb2
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16\x63\x62\x65nch/v1/system.proto\x12\tcbench.v1\x1a\x17\x63\x62\x65nch/v1/example.proto\x1a\x17\x63\x62\x65nch/v1/failure.proto\x1a\x1egoogle/protobuf/duration.proto\"\x17\n\x15SystemDescribeRequest\"M\n\x16SystemDescribeResponse\x12&\n\x07systems\x18\x01 \x03(\x0b\x32\x15.cbench.v1.SystemInfo\x12\x0b\n\x03sdk\x18\x02 \x01(\t\"\xb1\x01\n\nSystemInfo\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x03 \x01(\t\x12+\n\x0c\x63\x61pabilities\x18\x04 \x03(\x0e\x32\x15.cbench.v1.Capability\x12\x1c\n\x0fmax_concurrency\x18\x05 \x01(\x05H\x00\x88\x01\x01\x12\x10\n\x08location\x18\x06 \x01(\tB\x12\n\x10_max_concurrency\"\xe6\x01\n\x0eProcessRequest\x12\x0e\n\x06system\x18\x01 \x01(\t\x12#\n\x07\x65xample\x18\x02 \x01(\x0b\x32\x12.cbench.v1.Example\x12\x0f\n\x07\x63\x61ll_id\x18\x03 \x01(\t\x12\x37\n\x07options\x18\x04 \x03(\x0b\x32&.cbench.v1.ProcessRequest.OptionsEntry\x12\x13\n\x0binstruction\x18\x05 \x01(\t\x1a@\n\x0cOptionsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x1f\n\x05value\x18\x02 \x01(\x0b\x32\x10.cbench.v1.Value:\x02\x38\x01\"\xf4\x01\n\x0fProcessResponse\x12\x36\n\x06\x66ields\x18\x01 \x03(\x0b\x32&.cbench.v1.ProcessResponse.FieldsEntry\x12\x16\n\x0e\x63\x61rried_fields\x18\x02 \x03(\t\x12\x1f\n\x05usage\x18\x03 \x01(\x0b\x32\x10.cbench.v1.Usage\x12/\n\x0chandler_time\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x1a?\n\x0b\x46ieldsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x1f\n\x05value\x18\x02 \x01(\x0b\x32\x10.cbench.v1.Value:\x02\x38\x01\"\x84\x03\n\x05Usage\x12\x1a\n\rprompt_tokens\x18\x01 \x01(\x03H\x00\x88\x01\x01\x12\x1e\n\x11\x63ompletion_tokens\x18\x02 \x01(\x03H\x01\x88\x01\x01\x12\x15\n\x08\x63ost_usd\x18\x03 \x01(\x01H\x02\x88\x01\x01\x12/\n\x0c\x63ompute_time\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x19\n\x0ctotal_tokens\x18\x05 \x01(\x03H\x03\x88\x01\x01\x12!\n\x14\x63\x61\x63hed_prompt_tokens\x18\x06 \x01(\x03H\x04\x88\x01\x01\x12\x15\n\x08requests\x18\x07 \x01(\x03H\x05\x88\x01\x01\x12\x1f\n\x12\x61\x62\x61ndoned_requests\x18\x08 \x01(\x03H\x06\x88\x01\x01\x42\x10\n\x0e_prompt_tokensB\x14\n\x12_completion_tokensB\x0b\n\t_cost_usdB\x0f\n\r_total_tokensB\x17\n\x15_cached_prompt_tokensB\x0b\n\t_requestsB\x15\n\x13_abandoned_requests\"V\n\x14ProcessStreamRequest\x12%\n\x05\x63\x61lls\x18\x01 \x03(\x0b\x32\x16.cbench.v1.ProcessCall\x12\x17\n\x0f\x63\x61ncel_call_ids\x18\x02 \x03(\t\"e\n\x0bProcessCall\x12*\n\x07request\x18\x01 \x01(\x0b\x32\x19.cbench.v1.ProcessRequest\x12*\n\x07timeout\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\"D\n\x15ProcessStreamResponse\x12+\n\x08outcomes\x18\x01 \x03(\x0b\x32\x19.cbench.v1.ProcessOutcome\"\x82\x01\n\x0eProcessOutcome\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\t\x12.\n\x08response\x18\x02 \x01(\x0b\x32\x1a.cbench.v1.ProcessResponseH\x00\x12%\n\x07\x66\x61ilure\x18\x03 \x01(\x0b\x32\x12.cbench.v1.FailureH\x00\x42\x08\n\x06result\"\x9e\x02\n\x1aProcessConversationRequest\x12\x0e\n\x06system\x18\x01 \x01(\t\x12#\n\x07\x65xample\x18\x02 \x01(\x0b\x32\x12.cbench.v1.Example\x12\x1e\n\x05turns\x18\x03 \x03(\x0b\x32\x0f.cbench.v1.Turn\x12\x0f\n\x07\x63\x61ll_id\x18\x04 \x01(\t\x12\x43\n\x07options\x18\x05 \x03(\x0b\x32\x32.cbench.v1.ProcessConversationRequest.OptionsEntry\x12\x13\n\x0binstruction\x18\x06 \x01(\t\x1a@\n\x0cOptionsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x1f\n\x05value\x18\x02 \x01(\x0b\x32\x10.cbench.v1.Value:\x02\x38\x01\"\x91\x01\n\x1bProcessConversationResponse\x12 \n\x07replies\x18\x01 \x03(\x0b\x32\x0f.cbench.v1.Turn\x12\x1f\n\x05usage\x18\x02 \x01(\x0b\x32\x10.cbench.v1.Usage\x12/\n\x0chandler_time\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration*\\\n\nCapability\x12\x1a\n\x16\x43\x41PABILITY_UNSPECIFIED\x10\x00\x12\x15\n\x11\x43\x41PABILITY_STREAM\x10\x01\x12\x1b\n\x17\x43\x41PABILITY_CONVERSATION\x10\x02\x32\xe8\x02\n\x06System\x12T\n\x08\x44\x65scribe\x12 .cbench.v1.SystemDescribeRequest\x1a!.cbench.v1.SystemDescribeResponse\"\x03\x90\x02\x01\x12\x45\n\x07Process\x12\x19.cbench.v1.ProcessRequest\x1a\x1a.cbench.v1.ProcessResponse\"\x03\x90\x02\x02\x12V\n\rProcessStream\x12\x1f.cbench.v1.ProcessStreamRequest\x1a .cbench.v1.ProcessStreamResponse(\x01\x30\x01\x12i\n\x13ProcessConversation\x12%.cbench.v1.ProcessConversationRequest\x1a&.cbench.v1.ProcessConversationResponse\"\x03\x90\x02\x02\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16\x63\x62\x65nch/v1/system.proto\x12\tcbench.v1\x1a\x17\x63\x62\x65nch/v1/example.proto\x1a\x17\x63\x62\x65nch/v1/failure.proto\x1a\x16\x63\x62\x65nch/v1/option.proto\x1a\x1egoogle/protobuf/duration.proto\"\x17\n\x15SystemDescribeRequest\"M\n\x16SystemDescribeResponse\x12&\n\x07systems\x18\x01 \x03(\x0b\x32\x15.cbench.v1.SystemInfo\x12\x0b\n\x03sdk\x18\x02 \x01(\t\"\xe7\x01\n\nSystemInfo\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x03 \x01(\t\x12+\n\x0c\x63\x61pabilities\x18\x04 \x03(\x0e\x32\x15.cbench.v1.Capability\x12\x1c\n\x0fmax_concurrency\x18\x05 \x01(\x05H\x00\x88\x01\x01\x12\x10\n\x08location\x18\x06 \x01(\t\x12\x34\n\x10\x64\x65\x63lared_options\x18\x07 \x01(\x0b\x32\x1a.cbench.v1.DeclaredOptionsB\x12\n\x10_max_concurrency\"\xe6\x01\n\x0eProcessRequest\x12\x0e\n\x06system\x18\x01 \x01(\t\x12#\n\x07\x65xample\x18\x02 \x01(\x0b\x32\x12.cbench.v1.Example\x12\x0f\n\x07\x63\x61ll_id\x18\x03 \x01(\t\x12\x37\n\x07options\x18\x04 \x03(\x0b\x32&.cbench.v1.ProcessRequest.OptionsEntry\x12\x13\n\x0binstruction\x18\x05 \x01(\t\x1a@\n\x0cOptionsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x1f\n\x05value\x18\x02 \x01(\x0b\x32\x10.cbench.v1.Value:\x02\x38\x01\"\xf4\x01\n\x0fProcessResponse\x12\x36\n\x06\x66ields\x18\x01 \x03(\x0b\x32&.cbench.v1.ProcessResponse.FieldsEntry\x12\x16\n\x0e\x63\x61rried_fields\x18\x02 \x03(\t\x12\x1f\n\x05usage\x18\x03 \x01(\x0b\x32\x10.cbench.v1.Usage\x12/\n\x0chandler_time\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x1a?\n\x0b\x46ieldsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x1f\n\x05value\x18\x02 \x01(\x0b\x32\x10.cbench.v1.Value:\x02\x38\x01\"\x84\x03\n\x05Usage\x12\x1a\n\rprompt_tokens\x18\x01 \x01(\x03H\x00\x88\x01\x01\x12\x1e\n\x11\x63ompletion_tokens\x18\x02 \x01(\x03H\x01\x88\x01\x01\x12\x15\n\x08\x63ost_usd\x18\x03 \x01(\x01H\x02\x88\x01\x01\x12/\n\x0c\x63ompute_time\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x19\n\x0ctotal_tokens\x18\x05 \x01(\x03H\x03\x88\x01\x01\x12!\n\x14\x63\x61\x63hed_prompt_tokens\x18\x06 \x01(\x03H\x04\x88\x01\x01\x12\x15\n\x08requests\x18\x07 \x01(\x03H\x05\x88\x01\x01\x12\x1f\n\x12\x61\x62\x61ndoned_requests\x18\x08 \x01(\x03H\x06\x88\x01\x01\x42\x10\n\x0e_prompt_tokensB\x14\n\x12_completion_tokensB\x0b\n\t_cost_usdB\x0f\n\r_total_tokensB\x17\n\x15_cached_prompt_tokensB\x0b\n\t_requestsB\x15\n\x13_abandoned_requests\"V\n\x14ProcessStreamRequest\x12%\n\x05\x63\x61lls\x18\x01 \x03(\x0b\x32\x16.cbench.v1.ProcessCall\x12\x17\n\x0f\x63\x61ncel_call_ids\x18\x02 \x03(\t\"z\n\x0bProcessCall\x12*\n\x07request\x18\x01 \x01(\x0b\x32\x19.cbench.v1.ProcessRequest\x12*\n\x07timeout\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x13\n\x0btraceparent\x18\x03 \x01(\t\"D\n\x15ProcessStreamResponse\x12+\n\x08outcomes\x18\x01 \x03(\x0b\x32\x19.cbench.v1.ProcessOutcome\"\x82\x01\n\x0eProcessOutcome\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\t\x12.\n\x08response\x18\x02 \x01(\x0b\x32\x1a.cbench.v1.ProcessResponseH\x00\x12%\n\x07\x66\x61ilure\x18\x03 \x01(\x0b\x32\x12.cbench.v1.FailureH\x00\x42\x08\n\x06result\"\x9e\x02\n\x1aProcessConversationRequest\x12\x0e\n\x06system\x18\x01 \x01(\t\x12#\n\x07\x65xample\x18\x02 \x01(\x0b\x32\x12.cbench.v1.Example\x12\x1e\n\x05turns\x18\x03 \x03(\x0b\x32\x0f.cbench.v1.Turn\x12\x0f\n\x07\x63\x61ll_id\x18\x04 \x01(\t\x12\x43\n\x07options\x18\x05 \x03(\x0b\x32\x32.cbench.v1.ProcessConversationRequest.OptionsEntry\x12\x13\n\x0binstruction\x18\x06 \x01(\t\x1a@\n\x0cOptionsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x1f\n\x05value\x18\x02 \x01(\x0b\x32\x10.cbench.v1.Value:\x02\x38\x01\"\x91\x01\n\x1bProcessConversationResponse\x12 \n\x07replies\x18\x01 \x03(\x0b\x32\x0f.cbench.v1.Turn\x12\x1f\n\x05usage\x18\x02 \x01(\x0b\x32\x10.cbench.v1.Usage\x12/\n\x0chandler_time\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration*\\\n\nCapability\x12\x1a\n\x16\x43\x41PABILITY_UNSPECIFIED\x10\x00\x12\x15\n\x11\x43\x41PABILITY_STREAM\x10\x01\x12\x1b\n\x17\x43\x41PABILITY_CONVERSATION\x10\x02\x32\xe8\x02\n\x06System\x12T\n\x08\x44\x65scribe\x12 .cbench.v1.SystemDescribeRequest\x1a!.cbench.v1.SystemDescribeResponse\"\x03\x90\x02\x01\x12\x45\n\x07Process\x12\x19.cbench.v1.ProcessRequest\x1a\x1a.cbench.v1.ProcessResponse\"\x03\x90\x02\x02\x12V\n\rProcessStream\x12\x1f.cbench.v1.ProcessStreamRequest\x1a .cbench.v1.ProcessStreamResponse(\x01\x30\x01\x12i\n\x13ProcessConversation\x12%.cbench.v1.ProcessConversationRequest\x1a&.cbench.v1.ProcessConversationResponse\"\x03\x90\x02\x02\x42\x62\n\x13io.github.cbench.v1B\x0bSystemProtoP\x01Z<github.com/cbench/cbench-server/clients/go/cbenchpb;cbenchpbb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'cbench.v1.system_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
-  DESCRIPTOR._loaded_options = None
+  _globals['DESCRIPTOR']._loaded_options = None
+  _globals['DESCRIPTOR']._serialized_options = b'\n\023io.github.cbench.v1B\013SystemProtoP\001Z<github.com/cbench/cbench-server/clients/go/cbenchpb;cbenchpb'
   _globals['_PROCESSREQUEST_OPTIONSENTRY']._loaded_options = None
   _globals['_PROCESSREQUEST_OPTIONSENTRY']._serialized_options = b'8\001'
   _globals['_PROCESSRESPONSE_FIELDSENTRY']._loaded_options = None
@@ -46,38 +48,38 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_SYSTEM'].methods_by_name['Process']._serialized_options = b'\220\002\002'
   _globals['_SYSTEM'].methods_by_name['ProcessConversation']._loaded_options = None
   _globals['_SYSTEM'].methods_by_name['ProcessConversation']._serialized_options = b'\220\002\002'
-  _globals['_CAPABILITY']._serialized_start=2105
-  _globals['_CAPABILITY']._serialized_end=2197
-  _globals['_SYSTEMDESCRIBEREQUEST']._serialized_start=119
-  _globals['_SYSTEMDESCRIBEREQUEST']._serialized_end=142
-  _globals['_SYSTEMDESCRIBERESPONSE']._serialized_start=144
-  _globals['_SYSTEMDESCRIBERESPONSE']._serialized_end=221
-  _globals['_SYSTEMINFO']._serialized_start=224
-  _globals['_SYSTEMINFO']._serialized_end=401
-  _globals['_PROCESSREQUEST']._serialized_start=404
-  _globals['_PROCESSREQUEST']._serialized_end=634
-  _globals['_PROCESSREQUEST_OPTIONSENTRY']._serialized_start=570
-  _globals['_PROCESSREQUEST_OPTIONSENTRY']._serialized_end=634
-  _globals['_PROCESSRESPONSE']._serialized_start=637
-  _globals['_PROCESSRESPONSE']._serialized_end=881
-  _globals['_PROCESSRESPONSE_FIELDSENTRY']._serialized_start=818
-  _globals['_PROCESSRESPONSE_FIELDSENTRY']._serialized_end=881
-  _globals['_USAGE']._serialized_start=884
-  _globals['_USAGE']._serialized_end=1272
-  _globals['_PROCESSSTREAMREQUEST']._serialized_start=1274
-  _globals['_PROCESSSTREAMREQUEST']._serialized_end=1360
-  _globals['_PROCESSCALL']._serialized_start=1362
-  _globals['_PROCESSCALL']._serialized_end=1463
-  _globals['_PROCESSSTREAMRESPONSE']._serialized_start=1465
-  _globals['_PROCESSSTREAMRESPONSE']._serialized_end=1533
-  _globals['_PROCESSOUTCOME']._serialized_start=1536
-  _globals['_PROCESSOUTCOME']._serialized_end=1666
-  _globals['_PROCESSCONVERSATIONREQUEST']._serialized_start=1669
-  _globals['_PROCESSCONVERSATIONREQUEST']._serialized_end=1955
-  _globals['_PROCESSCONVERSATIONREQUEST_OPTIONSENTRY']._serialized_start=570
-  _globals['_PROCESSCONVERSATIONREQUEST_OPTIONSENTRY']._serialized_end=634
-  _globals['_PROCESSCONVERSATIONRESPONSE']._serialized_start=1958
-  _globals['_PROCESSCONVERSATIONRESPONSE']._serialized_end=2103
-  _globals['_SYSTEM']._serialized_start=2200
-  _globals['_SYSTEM']._serialized_end=2560
+  _globals['_CAPABILITY']._serialized_start=2204
+  _globals['_CAPABILITY']._serialized_end=2296
+  _globals['_SYSTEMDESCRIBEREQUEST']._serialized_start=143
+  _globals['_SYSTEMDESCRIBEREQUEST']._serialized_end=166
+  _globals['_SYSTEMDESCRIBERESPONSE']._serialized_start=168
+  _globals['_SYSTEMDESCRIBERESPONSE']._serialized_end=245
+  _globals['_SYSTEMINFO']._serialized_start=248
+  _globals['_SYSTEMINFO']._serialized_end=479
+  _globals['_PROCESSREQUEST']._serialized_start=482
+  _globals['_PROCESSREQUEST']._serialized_end=712
+  _globals['_PROCESSREQUEST_OPTIONSENTRY']._serialized_start=648
+  _globals['_PROCESSREQUEST_OPTIONSENTRY']._serialized_end=712
+  _globals['_PROCESSRESPONSE']._serialized_start=715
+  _globals['_PROCESSRESPONSE']._serialized_end=959
+  _globals['_PROCESSRESPONSE_FIELDSENTRY']._serialized_start=896
+  _globals['_PROCESSRESPONSE_FIELDSENTRY']._serialized_end=959
+  _globals['_USAGE']._serialized_start=962
+  _globals['_USAGE']._serialized_end=1350
+  _globals['_PROCESSSTREAMREQUEST']._serialized_start=1352
+  _globals['_PROCESSSTREAMREQUEST']._serialized_end=1438
+  _globals['_PROCESSCALL']._serialized_start=1440
+  _globals['_PROCESSCALL']._serialized_end=1562
+  _globals['_PROCESSSTREAMRESPONSE']._serialized_start=1564
+  _globals['_PROCESSSTREAMRESPONSE']._serialized_end=1632
+  _globals['_PROCESSOUTCOME']._serialized_start=1635
+  _globals['_PROCESSOUTCOME']._serialized_end=1765
+  _globals['_PROCESSCONVERSATIONREQUEST']._serialized_start=1768
+  _globals['_PROCESSCONVERSATIONREQUEST']._serialized_end=2054
+  _globals['_PROCESSCONVERSATIONREQUEST_OPTIONSENTRY']._serialized_start=648
+  _globals['_PROCESSCONVERSATIONREQUEST_OPTIONSENTRY']._serialized_end=712
+  _globals['_PROCESSCONVERSATIONRESPONSE']._serialized_start=2057
+  _globals['_PROCESSCONVERSATIONRESPONSE']._serialized_end=2202
+  _globals['_SYSTEM']._serialized_start=2299
+  _globals['_SYSTEM']._serialized_end=2659
 # @@protoc_insertion_point(module_scope)

@@ -2,6 +2,7 @@ import datetime
 
 from cbench_client._gen.cbench.v1 import example_pb2 as _example_pb2
 from cbench_client._gen.cbench.v1 import failure_pb2 as _failure_pb2
+from cbench_client._gen.cbench.v1 import option_pb2 as _option_pb2
 from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
@@ -34,20 +35,22 @@ class SystemDescribeResponse(_message.Message):
     def __init__(self, systems: _Optional[_Iterable[_Union[SystemInfo, _Mapping]]] = ..., sdk: _Optional[str] = ...) -> None: ...
 
 class SystemInfo(_message.Message):
-    __slots__ = ("name", "version", "description", "capabilities", "max_concurrency", "location")
+    __slots__ = ("name", "version", "description", "capabilities", "max_concurrency", "location", "declared_options")
     NAME_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
     CAPABILITIES_FIELD_NUMBER: _ClassVar[int]
     MAX_CONCURRENCY_FIELD_NUMBER: _ClassVar[int]
     LOCATION_FIELD_NUMBER: _ClassVar[int]
+    DECLARED_OPTIONS_FIELD_NUMBER: _ClassVar[int]
     name: str
     version: str
     description: str
     capabilities: _containers.RepeatedScalarFieldContainer[Capability]
     max_concurrency: int
     location: str
-    def __init__(self, name: _Optional[str] = ..., version: _Optional[str] = ..., description: _Optional[str] = ..., capabilities: _Optional[_Iterable[_Union[Capability, str]]] = ..., max_concurrency: _Optional[int] = ..., location: _Optional[str] = ...) -> None: ...
+    declared_options: _option_pb2.DeclaredOptions
+    def __init__(self, name: _Optional[str] = ..., version: _Optional[str] = ..., description: _Optional[str] = ..., capabilities: _Optional[_Iterable[_Union[Capability, str]]] = ..., max_concurrency: _Optional[int] = ..., location: _Optional[str] = ..., declared_options: _Optional[_Union[_option_pb2.DeclaredOptions, _Mapping]] = ...) -> None: ...
 
 class ProcessRequest(_message.Message):
     __slots__ = ("system", "example", "call_id", "options", "instruction")
@@ -118,12 +121,14 @@ class ProcessStreamRequest(_message.Message):
     def __init__(self, calls: _Optional[_Iterable[_Union[ProcessCall, _Mapping]]] = ..., cancel_call_ids: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ProcessCall(_message.Message):
-    __slots__ = ("request", "timeout")
+    __slots__ = ("request", "timeout", "traceparent")
     REQUEST_FIELD_NUMBER: _ClassVar[int]
     TIMEOUT_FIELD_NUMBER: _ClassVar[int]
+    TRACEPARENT_FIELD_NUMBER: _ClassVar[int]
     request: ProcessRequest
     timeout: _duration_pb2.Duration
-    def __init__(self, request: _Optional[_Union[ProcessRequest, _Mapping]] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+    traceparent: str
+    def __init__(self, request: _Optional[_Union[ProcessRequest, _Mapping]] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., traceparent: _Optional[str] = ...) -> None: ...
 
 class ProcessStreamResponse(_message.Message):
     __slots__ = ("outcomes",)

@@ -30,6 +30,9 @@ class SystemStub(object):
 
     Implement `Describe` and `Process`; every other method is optional and is
     called only if `Describe` announces it.
+
+    A unary call may carry the W3C trace context of its row in the metadata
+    `traceparent`. Calls on a stream share its metadata, so each has a field.
     """
 
     def __init__(self, channel):
@@ -65,6 +68,9 @@ class SystemServicer(object):
 
     Implement `Describe` and `Process`; every other method is optional and is
     called only if `Describe` announces it.
+
+    A unary call may carry the W3C trace context of its row in the metadata
+    `traceparent`. Calls on a stream share its metadata, so each has a field.
     """
 
     def Describe(self, request, context):
@@ -143,6 +149,9 @@ class System(object):
 
     Implement `Describe` and `Process`; every other method is optional and is
     called only if `Describe` announces it.
+
+    A unary call may carry the W3C trace context of its row in the metadata
+    `traceparent`. Calls on a stream share its metadata, so each has a field.
     """
 
     @staticmethod

@@ -1,0 +1,107 @@
+"""A program that is started for every request: one object on its stdin, one on its stdout."""
+
+import asyncio
+import contextlib
+import itertools
+import os
+import signal
+import sys
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+from cbench_client import RemoteFailure
+from cbench_server.bridges.exchange import (
+    MAX_ANSWER_BYTES,
+    Message,
+    called,
+    checked,
+    decoded,
+    encoded,
+)
+from cbench_server.bridges.program import end_of
+
+_LAST_LINES = 10
+
+
+class ProgramPerRequest:
+    """A command that answers one request and ends."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self._words = list(words)
+        self._who = called(words)
+        self._ids = itertools.count(1)
+
+    async def ask(self, request: Message) -> Message:
+        """See Exchange."""
+        line = encoded({"id": next(self._ids), **request})
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *self._words,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                # Ended with all that it has started, when nobody waits for it any more.
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise RemoteFailure(
+                f"{self._who} cannot be started: {error.strerror}", reason="NOT_READY"
+            ) from error
+        try:
+            printed, last_words, _ = await asyncio.gather(
+                _read(process.stdout), _show(process.stderr), _write(process.stdin, line)
+            )
+            code = await process.wait()
+        finally:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+        if code:
+            raise RemoteFailure(
+                f"{self._who} {end_of(code)}{_quoted(last_words)}", reason="EXEC_FAILED"
+            )
+        if not printed.strip():
+            raise RemoteFailure(
+                f"{self._who} printed no answer{_quoted(last_words)}", reason="BAD_RETURN"
+            )
+        return checked(decoded(printed, self._who), self._who)
+
+    def close(self) -> None:
+        """See Exchange."""
+
+
+async def _write(stdin: Any, line: bytes) -> None:
+    # A program need not read what it does not want.
+    with contextlib.suppress(OSError):
+        stdin.write(line)
+        await stdin.drain()
+    stdin.close()
+
+
+async def _read(stdout: Any) -> bytes:
+    parts, size = [], 0
+    while part := await stdout.read(1 << 16):
+        size += len(part)
+        # What is too much is read all the same, so that the program can end.
+        if size <= MAX_ANSWER_BYTES:
+            parts.append(part)
+    if size > MAX_ANSWER_BYTES:
+        raise RemoteFailure(
+            f"it printed {size} bytes, the most is {MAX_ANSWER_BYTES}", reason="BAD_RETURN"
+        )
+    return b"".join(parts)
+
+
+async def _show(stderr: Any) -> list[str]:
+    """Pass on what is printed to stderr, and return its last lines."""
+    last: deque[str] = deque(maxlen=_LAST_LINES)
+    while part := await stderr.read(1 << 16):
+        text = part.decode(errors="replace")
+        sys.stderr.write(text)
+        sys.stderr.flush()
+        last.extend(text.splitlines())
+    return list(last)
+
+
+def _quoted(lines: list[str]) -> str:
+    return ": " + " / ".join(lines) if lines else ""

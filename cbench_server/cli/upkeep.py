@@ -1,0 +1,142 @@
+"""Upkeep of stored runs: what can be saved of them, which are let go, and which are kept."""
+
+import argparse
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from cbench_server.cli import options
+from cbench_server.cli.exits import OK, UsageError
+from cbench_server.cli.files import STDOUT, write_file, write_stdout
+from cbench_server.cli.local_store import in_store, local_home, named_run
+from cbench_server.cli.values import age, natural_int, size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cbench_server.runs.store import PrunedRun
+    from cbench_server.storage.sqlite import SqliteStore
+
+
+def add_actions(actions: options.Actions) -> None:
+    """Add `salvage`, `prune`, `pin` and `unpin` to `cbench runs`."""
+    salvage = options.add_action(
+        actions, "salvage", salvage_run, "Write what can be read of a damaged run, to be imported"
+    )
+    salvage.add_argument("run", metavar="RUN", help=options.RUN_HELP)
+    salvage.add_argument(
+        "-o", "--out", metavar="FILE", help="where to write (default: RUN.run; - is stdout)"
+    )
+    prune = options.add_action(
+        actions, "prune", prune_runs, "Delete finished runs that are old, many or large"
+    )
+    prune.add_argument(
+        "--older-than", metavar="AGE", type=age, help="runs that ended longer ago, such as 30d"
+    )
+    prune.add_argument(
+        "--keep", metavar="N", type=natural_int, help="all finished runs but the newest N"
+    )
+    prune.add_argument(
+        "--max-bytes",
+        metavar="SIZE",
+        type=size,
+        help="the oldest runs, until the store is no larger, such as 5G",
+    )
+    prune.add_argument("--dry-run", action="store_true", help="only say what would be deleted")
+    options.add_output(prune)
+    for name, summary in (
+        ("pin", "Keep runs from being pruned"),
+        ("unpin", "Let runs be pruned again"),
+    ):
+        pin = options.add_action(actions, name, pin_runs, summary)
+        pin.add_argument("runs", metavar="RUN", nargs="+", help=options.RUN_HELP)
+        pin.set_defaults(is_pinned=name == "pin")
+
+
+def salvage_run(args: argparse.Namespace) -> int:
+    """Write what can be read; what is lost is said on stderr."""
+    from cbench_server.cli.output import check_terminal
+    from cbench_server.errors import StoreError
+    from cbench_server.storage.run_files import salvage_run as opened
+    from cbench_server.storage.run_format import compressed
+    from cbench_server.texts.grid import printable
+
+    home = local_home(args)
+    try:
+        run_id = in_store(args, lambda store: named_run(store, args.run))
+    except StoreError:
+        run_id = args.run  # The store is too damaged to list its runs.
+    out = args.out or f"{run_id}.run"
+    if out == STDOUT:
+        check_terminal("run", "pass -o FILE")
+    with opened(home / "cbench.db", run_id) as (survey, parts):
+        if out == STDOUT:
+            write_stdout(parts)
+        else:
+            write_file(out, compressed(parts) if out.endswith(".gz") else parts)
+        print(printable(f"{out}: {survey.sentence}"), file=sys.stderr)
+        for lost in survey.lost:
+            print(printable(f"lost: {lost}"), file=sys.stderr)
+    if out != STDOUT:
+        print(printable(f"Read it back with: cbench import {out} --new-id"), file=sys.stderr)
+    return OK
+
+
+def prune_runs(args: argparse.Namespace) -> int:
+    """Delete what the flags let go, then files that nothing needs any more."""
+    from cbench_server.cli.screen import print_json
+    from cbench_server.daemon.housekeeping import clean
+    from cbench_server.runs.store import RetentionRule
+    from cbench_server.storage.uploads import UploadStore
+
+    rule = RetentionRule(older_than=args.older_than, keep=args.keep, max_bytes=args.max_bytes)
+    if rule == RetentionRule():
+        raise UsageError("say which runs to delete: --older-than, --keep or --max-bytes.")
+    home = local_home(args)
+
+    async def prune(store: "SqliteStore") -> "tuple[list[PrunedRun], list[str]]":
+        if args.dry_run:
+            return await store.prune(rule, dry_run=True), []
+        await store.finish_deletions()
+        pruned = await store.prune(rule)
+        return pruned, await clean(store, UploadStore(home), home)
+
+    pruned, removed = in_store(args, prune)
+    if args.output == "json":
+        print_json(
+            [
+                {
+                    "run_id": each.run_id,
+                    "end_time": each.end_time,
+                    "bytes": each.size,
+                    "why": each.why,
+                }
+                for each in pruned
+            ]
+        )
+        return OK
+    for line in _lines(pruned, removed, is_dry=args.dry_run):
+        print(line, file=sys.stderr)
+    return OK
+
+
+def _lines(pruned: "list[PrunedRun]", removed: list[str], *, is_dry: bool) -> "Iterator[str]":
+    done = "would delete" if is_dry else "deleted"
+    for each in pruned:
+        ended = time.strftime("%Y-%m-%d %H:%M", time.localtime(each.end_time))
+        yield f"{done} {each.run_id} (ended {ended}, {each.size / 1e6:,.1f} MB, by {each.why})"
+    for name in removed:
+        yield f"removed {name}"
+    yield f"{done} {len(pruned)} runs, {sum(each.size for each in pruned) / 1e6:,.1f} MB"
+
+
+def pin_runs(args: argparse.Namespace) -> int:
+    """Pin or unpin runs; every name is looked up before the first is changed."""
+
+    async def pin(store: "SqliteStore") -> None:
+        for run_id in [await named_run(store, text) for text in args.runs]:
+            await store.pin(run_id, args.is_pinned)
+            print(f"{'pinned' if args.is_pinned else 'unpinned'} {run_id}", file=sys.stderr)
+
+    in_store(args, pin)
+    return OK

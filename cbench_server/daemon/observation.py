@@ -1,0 +1,111 @@
+"""Observation of a daemon: its meters, and the page on which they are read."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cbench_server.daemon.settings import Settings
+from cbench_server.rpc.certificates import CannotListen
+from cbench_server.rpc.roles import with_included
+from cbench_server.rpc.server import ServerSecurity, check_exposure
+from cbench_server.telemetry.meters import Meters
+from cbench_server.telemetry.page import Answer, Page
+
+if TYPE_CHECKING:
+    from cbench_server.rpc.attachments import Attachments
+    from cbench_server.rpc.bench_service import BenchService
+    from cbench_server.rpc.keyring import Keyring
+    from cbench_server.runs.orchestrator import Orchestrator
+
+_LAG_EVERY_S = 0.25
+_READ = "read"
+
+
+@asynccontextmanager
+async def observed(
+    meters: Meters,
+    settings: Settings,
+    security: ServerSecurity,
+    keyring: "Keyring",
+    orchestrator: "Orchestrator",
+    service: "BenchService",
+    attachments: "Attachments",
+    store: Path,
+) -> AsyncIterator[str]:
+    """Serve the page while the context lasts; yield where."""
+    turns = orchestrator.turns
+    wal = store.with_name(f"{store.name}-wal")
+    meters.gauge("runs_here", "Runs taken on, with those queued.", lambda: turns.taken)
+    meters.gauge("runs_queued", "Runs that wait for their turn.", lambda: turns.queued)
+    meters.gauge("run_slots", "Runs that may be worked on at once.", lambda: settings.max_runs)
+    meters.gauge("watchers", "Streams of events that are followed.", lambda: service.watchers)
+    meters.gauge("attachments", "Processes attached.", lambda: len(attachments.all))
+    meters.gauge("store_bytes", "Size of the store's file.", lambda: _size(store))
+    meters.gauge("store_wal_bytes", "Size of its write-ahead log.", lambda: _size(wal))
+    check_exposure(settings.metrics, security, has_tokens=keyring.is_locked)
+
+    def may_read(authorization: str) -> bool:
+        if not keyring.is_locked:
+            return True
+        grant = keyring.find([("authorization", authorization)], None)
+        return grant is not None and _READ in with_included(grant.roles)
+
+    def ready() -> Answer:
+        if orchestrator.is_draining:
+            return HTTPStatus.SERVICE_UNAVAILABLE, b"shutting down\n"
+        return HTTPStatus.OK, b"ready\n"
+
+    page = Page(
+        {
+            "/metrics": lambda: (HTTPStatus.OK, meters.text()),
+            "/livez": lambda: (HTTPStatus.OK, b"alive\n"),
+            "/readyz": ready,
+        },
+        may_read,
+    )
+    lag = asyncio.create_task(_measure_lag(meters.loop_lag.observe))
+    try:
+        yield await _listen(page, settings.metrics, security)
+    finally:
+        lag.cancel()
+        await page.stop()
+
+
+async def _listen(page: Page, where: str, security: ServerSecurity) -> str:
+    host, _, port = where.rpartition(":")
+    try:
+        return await page.start(host.strip("[]"), int(port), _tls(security))
+    except (OSError, ValueError) as error:
+        raise CannotListen(
+            f"metrics cannot be served at {where}: {error}. Give host:port, such as 127.0.0.1:9464."
+        ) from error
+
+
+def _tls(security: ServerSecurity) -> ssl.SSLContext | None:
+    if not security.cert:
+        return None
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(security.cert, security.key)
+    if security.client_ca:
+        context.load_verify_locations(security.client_ca)
+        context.verify_mode = ssl.CERT_REQUIRED
+    return context
+
+
+async def _measure_lag(observe: Callable[[float], None]) -> None:
+    loop = asyncio.get_running_loop()
+    while True:
+        due = loop.time() + _LAG_EVERY_S
+        await asyncio.sleep(_LAG_EVERY_S)
+        observe(max(0.0, loop.time() - due))
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0

@@ -1,0 +1,167 @@
+"""Limits: how much a client, a system, a model or a program may ask for, each declared once.
+
+`docs/operations.md` lists them, and each names the test that meets it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+Number = TypeVar("Number", int, float)
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """One bound, and what happens beyond it."""
+
+    name: str
+    value: float
+    unit: str
+    beyond: str
+    test: str
+
+
+LIMITS: list[Limit] = []
+
+
+def limit(name: str, value: Number, unit: str, beyond: str, test: str) -> Number:
+    """Declare a limit and return its value."""
+    LIMITS.append(Limit(name, value, unit, beyond, test))
+    return value
+
+
+_MET = "tests/fuzzing/test_limits.py::test_"
+
+# Of a run.
+MAX_REPEATS = limit(
+    "`repeats` of a run", 10_000, "", "refused", f"{_MET}a_spec_beyond_a_limit_is_refused"
+)
+MAX_ROW_TIMEOUT_S = limit(
+    "`row_timeout` of a run", 21_600, "s", "refused", f"{_MET}a_spec_beyond_a_limit_is_refused"
+)
+MAX_WAIT_TIMEOUT_S = limit(
+    "`wait_timeout` of a run", 86_400, "s", "refused", f"{_MET}a_spec_beyond_a_limit_is_refused"
+)
+MAX_NAME = limit(
+    "name of a system", 200, "characters", "refused", f"{_MET}a_spec_beyond_a_limit_is_refused"
+)
+MAX_LABELS = limit(
+    "labels of a run together",
+    1_000_000,
+    "characters",
+    "refused",
+    f"{_MET}a_spec_beyond_a_limit_is_refused",
+)
+
+# Of other processes.
+MAX_OFFERED = limit(
+    "names that an attachment offers",
+    256,
+    "",
+    "refused",
+    f"{_MET}an_attachment_offers_only_so_much",
+)
+MAX_ATTACHED = limit(
+    "attached processes", 256, "", "refused", f"{_MET}only_so_many_processes_are_attached"
+)
+MAX_DESCRIBED = limit(
+    "systems that one process describes",
+    64,
+    "",
+    "the run is refused",
+    f"{_MET}a_process_describes_only_so_many_systems",
+)
+
+# Of judges.
+MAX_JUDGE_REPEATS = limit(
+    "`repeats` of a judge", 100, "", "refused", f"{_MET}a_judge_beyond_a_limit_is_refused"
+)
+MAX_JUDGE_RETRIES = limit(
+    "`max_retries` of a judge", 20, "", "refused", f"{_MET}a_judge_beyond_a_limit_is_refused"
+)
+MAX_JUDGE_TIMEOUT_S = limit(
+    "`timeout` of a judge", 3_600.0, "s", "refused", f"{_MET}a_judge_beyond_a_limit_is_refused"
+)
+MIN_JUDGE_RPM = limit(
+    "least `rpm` of a judge", 0.1, "a minute", "refused", f"{_MET}a_judge_beyond_a_limit_is_refused"
+)
+MAX_MODEL_NAME = limit(
+    "model and base URL of a judge",
+    2_000,
+    "characters",
+    "refused",
+    f"{_MET}a_judge_beyond_a_limit_is_refused",
+)
+MAX_VERDICT_HEAD = limit(
+    "beginning of a judge's reply that is read",
+    3_000,
+    "characters",
+    "the middle is left out",
+    f"{_MET}of_a_long_reply_both_ends_are_read",
+)
+MAX_VERDICT_TAIL = limit(
+    "end of a judge's reply that is read",
+    1_000,
+    "characters",
+    "the middle is left out",
+    f"{_MET}of_a_long_reply_both_ends_are_read",
+)
+
+# Of models.
+MAX_ANSWER_BYTES = limit(
+    "answer of a model",
+    64 * 2**20,
+    "bytes",
+    "the call fails with BAD_RESPONSE",
+    f"{_MET}a_model_answers_only_so_much",
+)
+
+# Of the event loop.
+LONG_TEXT = limit(
+    "text worked on by the event loop itself",
+    48 * 1024,
+    "characters",
+    "scored in a worker",
+    "tests/fuzzing/test_hostile_text.py::test_no_step_holds_the_loop",
+)
+TURN_S = 0.02
+"""Seconds after which the event loop, which works on many rows in a turn, sees to others."""
+
+_VALUE = 64
+"""What a value that is no text counts: about what it takes in memory."""
+_MOST_LOOKED_AT = 20_000
+"""Values of one field that are looked at: more are long in any case."""
+
+
+def text_size(example: Mapping[str, Any]) -> int:
+    """Estimate the bytes an example holds, cheaply: its texts, however deep, and its values."""
+    size = 0
+    for value in example.values():
+        # Nearly all is text, and asking for the type itself is three times as quick.
+        if type(value) is str or isinstance(value, str | bytes):
+            size += len(value)
+        elif isinstance(value, list | tuple | Mapping):
+            size += _nested_size(value)
+        else:
+            size += 16
+    return size
+
+
+def _nested_size(value: Any) -> int:
+    size = looked_at = 0
+    left = [value]
+    while left:
+        container = left.pop()
+        size += _VALUE * len(container)
+        looked_at += len(container)
+        if looked_at > _MOST_LOOKED_AT:
+            return size
+        if isinstance(container, Mapping):
+            size += sum([len(key) for key in container if isinstance(key, str)])
+            container = container.values()
+        for item in container:
+            if isinstance(item, str | bytes):
+                size += len(item)
+            elif isinstance(item, list | tuple | Mapping):
+                left.append(item)
+    return size

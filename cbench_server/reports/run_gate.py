@@ -1,0 +1,94 @@
+"""The gate of a stored run: its policies, checked on one of its systems."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cbench_server.comparison import score_infos
+from cbench_server.comparison.gate import Check, check, not_measured
+from cbench_server.comparison.policies import Policy
+from cbench_server.comparison.quantities import Measures
+from cbench_server.errors import InvalidInput
+from cbench_server.reports.judged_gate import judged_check
+from cbench_server.reports.stored_runs import Source, check_ranked
+from cbench_server.reports.suites import complete_suite
+from cbench_server.reports.untold import untold_estimates
+from cbench_server.spec import Run
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """What became of each policy."""
+
+    system: str
+    checks: tuple[Check, ...]
+    unsuited: frozenset[int] = frozenset()
+    """Places of policies that ask for what the rows do not have."""
+
+
+def gate_run(
+    source: Source,
+    run: Run,
+    policies: Sequence[Policy],
+    system: str = "",
+    other: Run | None = None,
+    baseline_system: str = "",
+) -> Verdicts:
+    """Check every policy on a system; the baseline is one of another run, or of the same."""
+    system = _only_system(run, system, "--system", "system")
+    rows = list(source.rows(run.run_id, system))
+    against = _baseline(run, system, other, baseline_system)
+    baseline = list(source.rows(against[0].run_id, against[1])) if against else None
+    measures = Measures(
+        rows,
+        baseline,
+        run.spec.threshold,
+        score_infos(run.config.get("datasets", ())),
+        estimates=untold_estimates(run, system),
+        baseline_estimates=untold_estimates(*against) if against else None,
+        suite=complete_suite(run, system),
+    )
+    for part in [run, against[0]] if against else [run]:
+        if part.partial_note:
+            why = f"a gate wants the whole run, and {part.run_id} is a part: {part.partial_note}"
+            return Verdicts(system, tuple(not_measured(policy, why) for policy in policies))
+    checks, unsuited = [], set()
+    for place, policy in enumerate(policies):
+        try:
+            checks.append(judged_check(check(policy, measures), measures, run))
+        except InvalidInput as error:
+            # The others' verdicts are wanted all the same, by CI above all.
+            unsuited.add(place)
+            checks.append(not_measured(policy, str(error)))
+    return Verdicts(system, tuple(checks), frozenset(unsuited))
+
+
+def _only_system(run: Run, wanted: str, flag: str, field: str) -> str:
+    if wanted:
+        return check_ranked(run, wanted)
+    if len(run.ranked) != 1:
+        raise InvalidInput(
+            f"run {run.run_id} has {len(run.ranked)} systems ({', '.join(run.ranked)}). "
+            f"Say which one with {flag}.",
+            field=field,
+        )
+    return run.ranked[0]
+
+
+def _baseline(
+    run: Run, system: str, named: Run | None, baseline_system: str
+) -> tuple[Run, str] | None:
+    """Find the baseline: a system of another run, or another system of the same."""
+    if named is None and not baseline_system:
+        return None
+    other = named or run
+    wanted = baseline_system
+    if not wanted and system in other.ranked:
+        wanted = system
+    chosen = _only_system(other, wanted, "--baseline-system", "baseline_system")
+    if (other.run_id, chosen) == (run.run_id, system):
+        raise InvalidInput(
+            f'the baseline is the run itself: "{chosen}" of {run.run_id}. Name another run with '
+            "--baseline, or another of its systems with --baseline-system.",
+            field="baseline_system",
+        )
+    return other, chosen

@@ -1,0 +1,70 @@
+"""Failpoints: places between two durable steps at which a test can have the process killed.
+
+CBENCH_FAILPOINT=NAME or NAME:3 kills it, as a power cut would, when it comes
+to the place for the first or third time. Unset, a place is an empty call, made
+once a batch and never once a row.
+"""
+
+import os
+import signal
+from collections.abc import Callable
+
+VARIABLE = "CBENCH_FAILPOINT"
+
+NAMES = (
+    "migrate.before",
+    "migrate.after",
+    "upload.written",
+    "upload.placed",
+    "accept.claimed",
+    "accept.stored",
+    "call.before",
+    "call.after",
+    "commit.before",
+    "commit.after",
+    "stream.before",
+    "recover.claimed",
+    "resume.claimed",
+    "cancel.claimed",
+    "rescore.examples",
+    "summary.before",
+    "finish.before",
+    "finish.after",
+    "delete.marked",
+    "delete.piece",
+    "import.begun",
+    "import.batch",
+    "import.finished",
+)
+
+
+def _nothing(name: str) -> None:
+    pass
+
+
+def armed(setting: str) -> Callable[[str], None]:
+    """Return what to call at every place, for a setting of the variable."""
+    if not setting:
+        return _nothing
+    chosen, _, count = setting.partition(":")
+    if chosen not in NAMES or not (count or "1").isdecimal():
+        raise ValueError(f"{VARIABLE}={setting} is not a valid failpoint. There are: {NAMES}")
+    left = int(count or 1)
+
+    def hit(name: str) -> None:
+        nonlocal left
+        if name == chosen:
+            left -= 1
+            if left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    return hit
+
+
+hit: Callable[[str], None] = _nothing
+
+
+def arm() -> None:
+    """Obey the variable from now on."""
+    global hit
+    hit = armed(os.environ.get(VARIABLE, ""))

@@ -1,0 +1,91 @@
+"""Grouping of a run's rows: which fields they keep, and the figures that are asked for by them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+from typing import Any, Protocol
+
+from cbench_server.datasets.protocol import DatasetProtocol
+from cbench_server.errors import InvalidSpec
+from cbench_server.metrics.groups import MOST_GROUPS, OWN_FIELDS, is_group, unknown_field
+from cbench_server.metrics.per_group import COUNT
+from cbench_server.registry import Registry
+from cbench_server.results import Summary
+from cbench_server.runs.suites import suites_in
+from cbench_server.spec import MetricRef, Run, RunNote, RunSpec
+
+TOO_MANY = "TOO_MANY_GROUPS"
+# Some sources give a field to a part of their examples only.
+_LOOKED_AT = 50
+
+
+def kept_groups(protocol: DatasetProtocol, asked: Sequence[str]) -> tuple[str, ...]:
+    """Name the fields that rows keep: those the dataset is published by, and those asked for."""
+    bucket = protocol.aggregate.bucket
+    wanted = (*protocol.groups, *((bucket,) if bucket else ()), *asked)
+    return tuple(name for name in dict.fromkeys(wanted) if name not in OWN_FIELDS)
+
+
+def asked_figures(spec: RunSpec, registry: Registry) -> list[MetricRef]:
+    """Return the metrics of the suites that a run has all parts of, and of the groups asked for."""
+    found = []
+    if suites := suites_in(spec.datasets, registry):
+        found.append(MetricRef("suites", {"suites": [suite.describe() for suite in suites]}))
+    if spec.group_by:
+        found.append(MetricRef("per-group", {"fields": list(spec.group_by)}))
+    return found
+
+
+def ranked_by(spec: RunSpec, registry: Registry) -> dict[str, str]:
+    """Return the quality that systems are ranked by, where it is the figure of a suite."""
+    labels = {ref.label for ref in spec.datasets}
+    for suite in suites_in(spec.datasets, registry):
+        if {*suite.parts} == labels:
+            return {"quality_field": suite.key}
+    return {}
+
+
+class Groupable(Protocol):
+    """A dataset of which examples can be read."""
+
+    @property
+    def protocol(self) -> DatasetProtocol:
+        """What its config measures."""
+        ...
+
+    def originals(self) -> Iterable[Mapping[str, Any]]:
+        """Iterate its examples."""
+        ...
+
+
+def check_fields(asked: Sequence[str], datasets: Sequence[Groupable]) -> None:
+    """Refuse a field to group by that none of the datasets has, and name those there are.
+
+    Examples are read only where no dataset is published by the field.
+    """
+    published = dict.fromkeys(name for each in datasets for name in each.protocol.groups)
+    missing = [name for name in asked if name not in published and name not in OWN_FIELDS]
+    known = dict(published)
+    for dataset in datasets:
+        if not missing:
+            return
+        for example in islice(dataset.originals(), _LOOKED_AT):
+            known |= dict.fromkeys(name for name, value in example.items() if is_group(name, value))
+            missing = [name for name in missing if name not in example]
+            if not missing:
+                return
+    if missing:
+        raise InvalidSpec(unknown_field(missing[0], known))
+
+
+def group_notes(run: Run, summary: Summary) -> list[RunNote]:
+    """Say which fields have too many values to be shown."""
+    notes = []
+    for field in run.spec.group_by:
+        counts = [int(values.get(f"{COUNT}{field}") or 0) for values in summary.values()]
+        if counts and max(counts) > MOST_GROUPS:
+            text = (
+                f"{field} has {max(counts):,} different values, more than the {MOST_GROUPS} groups "
+                "that are shown. Group by a field with fewer."
+            )
+            notes.append(RunNote(TOO_MANY, text, dataset=field))
+    return notes

@@ -1,0 +1,220 @@
+"""The result of a local evaluation: its figures, and what is said of them, for all rows or some."""
+
+import asyncio
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import asdict
+from functools import partial
+from typing import Any, TypeVar
+
+from cbench_server.comparison import compare_two
+from cbench_server.metrics.suites import Suite, suites_from
+from cbench_server.metrics.summary import Summarized, Summarizer
+from cbench_server.results import EvalResult, EvalRow
+from cbench_server.runs.conclusions import Conclusions, conclude
+from cbench_server.runs.conduct import MEANT_TO, add_twice, conduct_notes
+from cbench_server.runs.finished import finished_examples, may_be_partial
+from cbench_server.runs.judge_notes import explain
+from cbench_server.runs.judging import mark_rows
+from cbench_server.runs.local import Done, Job, LocalWork
+from cbench_server.runs.local_judges import described_judges
+from cbench_server.runs.local_money import local_cost
+from cbench_server.runs.local_store import LocalStore
+from cbench_server.runs.model_notes import model_notes
+from cbench_server.runs.saturation import saturation_notes, session_count
+from cbench_server.runs.summary_notes import summary_notes
+from cbench_server.runs.verdicts import by_judge
+from cbench_server.spec import RunNote, RunSpec
+from cbench_server.tokens import Tokenizer
+from cbench_server.types import Metric
+
+_Result = TypeVar("_Result")
+
+Config = Callable[[Sequence[EvalRow]], dict[str, Any]]
+
+
+def finish(job: Job, metrics: Sequence[Metric], config: Config) -> EvalResult:
+    """Run a job and summarise it; `config` records how its rows, or a part of them, were made."""
+    started = time.time()
+    done = run_in_thread(_worked(job))
+    mark_rows(done.rows, done.judges)
+    name_score(done.rows)
+    part_of = _Parts(job, done, metrics, config, started)
+    whole = part_of(done.rows)
+    return EvalResult(
+        rows=done.rows,
+        summary=whole.summary,
+        timing=done.timing,
+        config=whole.config,
+        summarize=lambda rows: part_of(rows).summary,
+        describe=lambda rows: part_of(rows).config,
+        comparer=partial(compare_two, scores=part_of.scores, suites=whole.suites),
+    )
+
+
+async def _worked(job: Job) -> Done:
+    return await LocalWork(job).run()
+
+
+class _Part:
+    """Some rows of an evaluation, or all, with their figures."""
+
+    def __init__(self, found: Summarized, config: dict[str, Any]) -> None:
+        self.summary = found.summary
+        self.config = config
+        self.suites: list[Suite] = [
+            suite
+            for suite in suites_from(config.get("suites", ()))
+            if any(values.get(suite.key) is not None for values in found.summary.values())
+        ]
+
+
+class _Parts:
+    """Makes the figures of rows. What is said of arms needs the rows of all systems."""
+
+    def __init__(
+        self, job: Job, done: Done, metrics: Sequence[Metric], config: Config, started: float
+    ) -> None:
+        self._job = job
+        self._done = done
+        self._metrics = metrics
+        self._config = config
+        self._times = {"started_at": started, "ended_at": time.time()}
+        judged = by_judge(done.judges, iter(done.rows))
+        self._findings = explain(judged, RunSpec((), ()), None)
+        self._finished = _finished(done, job)
+        self.scores = {
+            name: score for plan in job.plans.values() for name, score in plan.scores.items()
+        }
+
+    def __call__(self, rows: Sequence[EvalRow]) -> _Part:
+        done = self._done
+        is_whole = rows is done.rows
+        present = {row.system for row in rows}
+        store = LocalStore(done.run, self._job.examples)
+        store.add(rows)
+        found = self._summarized(rows, present, is_whole=is_whole)
+        add_twice(found.summary, {name: done.twice[name] for name in done.twice if name in present})
+        arms, recorded = Conclusions({}, ()), {}
+        if present >= set(done.run.systems):
+            arms = run_in_thread(conclude(store, store.run, found.summary))
+            recorded = {key: value for key, value in done.run.config.items() if key != "datasets"}
+        spent, money_notes = done.spent, done.money_notes
+        if not is_whole:
+            spent, money_notes = local_cost(done.spent, rows), []
+        notes = [
+            *money_notes,
+            *model_notes(store.run, found.summary),
+            *self._findings.notes,
+            *self._saturation(rows),
+            *summary_notes(found, Counter(row.system for row in rows)),
+            *self._conduct(found),
+            *arms.notes,
+        ]
+        described = {
+            **self._config(rows),
+            "systems": [name for name in done.run.systems if name in present],
+            "metrics": [metric.name for metric in self._metrics],
+            "max_workers": self._job.max_workers,
+            "timed_rows": self._job.spec.timed_rows,
+            **self._times,
+            "headlines": {name: [*used] for name, used in found.headlines.items()},
+            "metric_failures": found.failures,
+            **(described_judges(done.judges, self._findings) if done.judges else {}),
+            **recorded,
+            **arms.config,
+            **spent,
+            **({"failure": asdict(done.run.failure)} if is_whole and done.run.failure else {}),
+            "notes": [asdict(note) for note in notes],
+        }
+        return _Part(found, described)
+
+    def _summarized(
+        self, rows: Sequence[EvalRow], present: set[str], *, is_whole: bool
+    ) -> Summarized:
+        run = self._done.run
+        systems = [name for name in run.systems if is_whole or name in present]
+        summarizer = Summarizer(self._metrics, systems, self.scores)
+        finished = self._finished
+        summarizer.extend([row for row in rows if finished is None or row.ordinal in finished])
+        return summarizer.result(run.unranked)
+
+    def _saturation(self, rows: Sequence[EvalRow]) -> list[RunNote]:
+        run = self._done.run
+        if run.spec.kind != "memory":
+            return []
+        sessions = {
+            str(entry.example.get("group")): count
+            for entry in self._job.examples
+            if (count := session_count(entry.example))
+        }
+        ranked = (row for row in rows if row.system in run.ranked)
+        return saturation_notes(ranked, run.spec, run.systems, sessions)
+
+    def _conduct(self, found: Summarized) -> list[RunNote]:
+        run = self._done.run
+        tested = {name: values for name, values in found.summary.items() if not run.is_added(name)}
+        return conduct_notes(tested, MEANT_TO, budget=run.spec.query_budget)
+
+
+def _finished(done: Done, job: Job) -> set[int] | None:
+    """Return the examples that all systems have, if a budget may have ended the run before."""
+    if not may_be_partial(done.run):
+        return None
+    store = LocalStore(done.run, job.examples)
+    store.add(done.rows)
+    return run_in_thread(finished_examples(store, done.run))[0]
+
+
+def name_score(rows: Sequence[EvalRow]) -> None:
+    """Name the score that counts where nothing says it: the first that the first scored row has."""
+    unnamed = [row for row in rows if not row.primary_score]
+    first = min((row for row in unnamed if row.scores), key=lambda row: row.ordinal, default=None)
+    if first is not None:
+        for row in unnamed:
+            row.primary_score = next(iter(first.scores))
+            # As long as it had no name, no example could have it.
+            row.not_applicable = tuple(name for name in row.not_applicable if name)
+
+
+def tokenizer_name(tokenizer: str | Tokenizer | None) -> str:
+    """Name a tokenizer for the record."""
+    return tokenizer if isinstance(tokenizer, str) else str(tokenizer or "cl100k_base")
+
+
+def run_in_thread(work: Coroutine[Any, Any, _Result]) -> _Result:
+    """Run on an event loop in a new thread, so that it works in notebooks, which have a loop."""
+    outcome: list[_Result] = []
+    errors: list[BaseException] = []
+    started = threading.Event()
+    handles: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[_Result]]] = []
+
+    async def main() -> None:
+        task = asyncio.ensure_future(work)
+        handles.append((asyncio.get_running_loop(), task))
+        started.set()
+        outcome.append(await task)
+
+    def run() -> None:
+        try:
+            asyncio.run(main())
+        except BaseException as error:
+            errors.append(error)
+        finally:
+            started.set()
+
+    thread = threading.Thread(target=run, name="cbench-evaluate", daemon=True)
+    thread.start()
+    try:
+        thread.join()
+    except KeyboardInterrupt:
+        started.wait()
+        for loop, task in handles:
+            loop.call_soon_threadsafe(task.cancel)
+        thread.join()
+        raise
+    if errors:
+        raise errors[0]
+    return outcome[0]

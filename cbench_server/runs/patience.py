@@ -1,0 +1,112 @@
+"""Patience with evaluators, judges and readers that are away, as runs have it with systems.
+
+Retry (retry.py) is that of a system, whose calls are many and started together.
+Here each call is awaited by itself, and asking again is the only way to learn
+that the other side is back.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from cbench_server.errors import ComponentAway, EvaluatorBroken, RunFailed
+from cbench_server.results import Failure
+from cbench_server.runs.waiting import Waiting
+
+T = TypeVar("T")
+
+_MAX_DEATHS = 2
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 2.0
+_UNANNOUNCED_S = 1.0
+
+
+class _Gate:
+    """One that may be away, and those who ask it one at a time while it is."""
+
+    def __init__(self) -> None:
+        self.since: float | None = None
+        self.is_announced = False
+        self.pause = _FIRST_PAUSE_S
+        self.one_by_one = asyncio.Lock()
+
+
+class Patience:
+    """Asks again what failed because the other side is away, for as long as the run waits.
+
+    A call that was in flight at two deaths of the other side is failed, since it may be what
+    kills it. Such suspects are asked one by one, so that no other call is in flight then.
+
+    Args:
+        limit: Seconds until the run fails.
+    """
+
+    def __init__(
+        self, limit: float, waiting: Waiting, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._limit = limit
+        self._waiting = waiting
+        self._clock = clock
+        self._gates: dict[str, _Gate] = {}
+
+    async def call(self, who: str, ask: Callable[[], Awaitable[T]]) -> T:
+        """Return what is answered. `ask` raises ComponentAway if nobody is there to answer."""
+        gate = self._gates.setdefault(who, _Gate())
+        deaths = 0
+        while True:
+            if gate.since is None and not deaths:
+                try:
+                    return await ask()
+                except ComponentAway as error:
+                    deaths += error.was_asked
+                    self._close(gate)
+                    last = error
+            else:
+                async with gate.one_by_one:
+                    was_there = gate.since is None
+                    try:
+                        reply = await ask()
+                    except ComponentAway as error:
+                        deaths += was_there and error.was_asked
+                        self._close(gate)
+                        last = error
+                        if deaths < _MAX_DEATHS:
+                            await self._wait(who, gate, error)
+                    except Exception:
+                        # Whatever it says, it is there.
+                        await self._open(who, gate)
+                        raise
+                    else:
+                        await self._open(who, gate)
+                        return reply
+            if deaths >= _MAX_DEATHS:
+                raise EvaluatorBroken(f"{who} died twice with this row: {last}") from last
+
+    def _close(self, gate: _Gate) -> None:
+        if gate.since is None:
+            gate.since = self._clock()
+            gate.pause = _FIRST_PAUSE_S
+
+    async def _wait(self, who: str, gate: _Gate, error: ComponentAway) -> None:
+        assert gate.since is not None
+        away = self._clock() - gate.since
+        if away > self._limit:
+            raise RunFailed(
+                Failure(
+                    "transport",
+                    "EVALUATOR_GONE",
+                    f"{who} stayed away for {self._limit:g}s: {str(error).rstrip('.')}. Start it, "
+                    "then resume the run.",
+                )
+            ) from error
+        if away > _UNANNOUNCED_S and not gate.is_announced:
+            gate.is_announced = True
+            await self._waiting.note(who, f"{who} is away: {error}")
+        await asyncio.sleep(gate.pause)
+        gate.pause = min(gate.pause * 2, _LONGEST_PAUSE_S)
+
+    async def _open(self, who: str, gate: _Gate) -> None:
+        gate.since = None
+        if gate.is_announced:
+            gate.is_announced = False
+            await self._waiting.note(who, None)

@@ -1,0 +1,62 @@
+"""Shortfalls of what a run read: a mirror may hold a part of a dataset's examples."""
+
+from typing import TYPE_CHECKING, Any
+
+from cbench_server.datasets.protocol import Axis
+from cbench_server.runs.store import RunStore
+from cbench_server.spec import Run
+
+if TYPE_CHECKING:
+    from cbench_server.runs.resolution import ResolvedDataset
+
+_PUBLISHED = "published_examples"
+
+
+def published_examples(dataset: "ResolvedDataset") -> dict[str, int]:
+    """Record how many examples there would be, where all of a known number are asked for."""
+    ref, record = dataset.ref, dataset.record
+    if record is None or record.hub is None:
+        return {}
+    size = record.size_of(ref.config)
+    is_part = dataset.is_memory or ref.as_transcript or ref.where or ref.split
+    is_whole = not is_part and ref.max_examples is None
+    return {_PUBLISHED: size} if is_whole and size is not None else {}
+
+
+async def counted(store: RunStore, run: Run) -> list[dict[str, Any]]:
+    """Return the record of a run's datasets, with what is missing on their axis of data."""
+    datasets: list[dict[str, Any]] = run.config.get("datasets", [])
+    if not any(_PUBLISHED in each for each in datasets):
+        return datasets
+    end, is_complete = await store.spooled(run.run_id)
+    if not is_complete:
+        return datasets
+    found, start = [], 0
+    for place, dataset in enumerate(datasets):
+        later = {each["label"] for each in datasets[place + 1 :]}
+        stop = await _first_of(store, run.run_id, later, start, end) if later else end
+        found.append(compared(dataset, stop - start))
+        start = stop
+    return found
+
+
+async def _first_of(store: RunStore, run_id: str, labels: set[str], low: int, high: int) -> int:
+    """Return the first place of an example of these datasets, which follow all others."""
+    while low < high:
+        middle = (low + high) // 2
+        (example,) = await store.read_examples(run_id, middle, 1)
+        low, high = (low, middle) if example.dataset in labels else (middle + 1, high)
+    return low
+
+
+def compared(dataset: dict[str, Any], count: int) -> dict[str, Any]:
+    """Add to the axis of data that fewer examples were read than are published."""
+    wanted, protocol = dataset.get(_PUBLISHED), dataset.get("protocol")
+    if not protocol or wanted is None or count >= wanted:
+        return dataset
+    said = f"Of {wanted:,} examples {count:,} were there."
+    axis = Axis(**protocol["axes"]["data"])
+    if said not in axis.why:
+        axis = axis.with_difference(said)
+    axes = {**protocol["axes"], "data": {"status": axis.status, "why": axis.why}}
+    return {**dataset, "protocol": {**protocol, "axes": axes}}

@@ -1,0 +1,50 @@
+"""Limits of a spec: how large its values may be, so that no run makes all others hard to read."""
+
+import math
+
+from cbench_server.errors import InvalidSpec
+from cbench_server.limits import (
+    MAX_LABELS,
+    MAX_NAME,
+    MAX_REPEATS,
+    MAX_ROW_TIMEOUT_S,
+    MAX_WAIT_TIMEOUT_S,
+)
+from cbench_server.spec import RunSpec
+
+
+def check_limits(spec: RunSpec) -> None:
+    """Refuse what is beyond them, naming the value."""
+    if spec.repeats > MAX_REPEATS:
+        raise InvalidSpec(f"repeats must be at most {MAX_REPEATS:,}, not {spec.repeats:,}.")
+    if not math.isfinite(spec.threshold):
+        raise InvalidSpec(f"threshold must be a finite number, not {spec.threshold}.")
+    for name, asked, most in (
+        ("row_timeout", spec.row_timeout, MAX_ROW_TIMEOUT_S),
+        ("wait_timeout", spec.wait_timeout, MAX_WAIT_TIMEOUT_S),
+    ):
+        if not asked <= most:
+            raise InvalidSpec(
+                f"{name} must be at most {most:,} s, not {asked:,.0f}: a run holds "
+                "a place that others wait for."
+            )
+    for ref in spec.systems:
+        _check_name(ref.name)
+    size = sum(len(key) + len(value) for key, value in spec.labels.items())
+    if size > MAX_LABELS:
+        raise InvalidSpec(
+            f"labels may have {MAX_LABELS:,} characters together, not {size:,}. Keep long texts "
+            "in a file, and its name in the label."
+        )
+
+
+def _check_name(name: str) -> None:
+    if len(name) > MAX_NAME:
+        raise InvalidSpec(
+            f'a system\'s name has at most {MAX_NAME} characters; "{name[:20]}..." has '
+            f"{len(name):,}."
+        )
+    if "/" in name or not name.isprintable():
+        raise InvalidSpec(
+            f"a system's name has no slash and nothing that cannot be printed; it is {name!r}."
+        )

@@ -1,0 +1,145 @@
+"""Suites of a run: a name such as `longbench:all` becomes its parts, and they one figure."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from cbench_server.datasets.protocol import Aggregation
+from cbench_server.datasets.readers.files import is_file_name
+from cbench_server.datasets.record import DatasetRecord
+from cbench_server.datasets.suites import parts_of, suite_configs
+from cbench_server.errors import NotFound
+from cbench_server.metrics.suites import PREFIX, UNSCORED, Suite, suites_from
+from cbench_server.registry import Registry, split_name
+from cbench_server.results import Summary
+from cbench_server.spec import DatasetRef, Run, RunNote, RunSpec, RunState
+
+INCOMPLETE = "SUITE_INCOMPLETE"
+"""The code of a note on a suite that has no figure."""
+
+
+def with_registered_names(spec: RunSpec, registry: Registry) -> RunSpec:
+    """Give datasets the names they are registered under, so that rows of all runs agree on them.
+
+    A suite is replaced by its parts.
+    """
+    refs = [part for ref in spec.datasets for part in _registered(ref, registry)]
+    return replace(spec, datasets=tuple(refs))
+
+
+def _registered(ref: DatasetRef, registry: Registry) -> list[DatasetRef]:
+    if ref.upload:
+        return [ref]
+    name = registry.name_of("dataset", ref.name)
+    if not ref.config:
+        return [replace(ref, name=name)]
+    record = registry.dataset(name)
+    configs = suite_configs(record, ref.config) or (ref.config,)
+    return [
+        replace(ref, name=name, config=config and record.config_of(config)) for config in configs
+    ]
+
+
+def named_parts(dataset: Any, registry: Registry) -> Any:
+    """Replace the suites among the datasets that were named by their parts."""
+    if isinstance(dataset, str):
+        names = _names(dataset, registry)
+        return names if len(names) > 1 else names[0]
+    if isinstance(dataset, list | tuple) and any(isinstance(each, str) for each in dataset):
+        return [
+            part
+            for each in dataset
+            for part in (_names(each, registry) if isinstance(each, str) else [each])
+        ]
+    return dataset
+
+
+def _names(name: str, registry: Registry) -> list[str]:
+    base, config = split_name(name)
+    if not config or is_file_name(name):
+        return [name]
+    record = registry.get("dataset", base)
+    if not isinstance(record, DatasetRecord):
+        return [name]
+    configs = suite_configs(record, config) or (config,)
+    return [f"{base}:{config}" if config else base for config in configs]
+
+
+def suites_in(refs: Iterable[DatasetRef], registry: Registry) -> list[Suite]:
+    """Find the suites of which a run has all parts."""
+    found: dict[tuple[str, str, str], dict[str, tuple[DatasetRef, Aggregation]]] = {}
+    for ref in refs:
+        if ref.upload or not ref.config:
+            continue
+        try:
+            record = registry.dataset(ref.name)
+            task, _, settings = record.config_of(ref.config).partition(",")
+            aggregate = record.protocol_of(ref.config).aggregate
+        except NotFound:
+            continue  # Examples of the user's own making, under a name of theirs.
+        for suite in aggregate.suites if aggregate.configs else ():
+            found.setdefault((ref.name, suite, settings), {})[task] = (ref, aggregate)
+    return [
+        _suite(f"{name}:{suite}{',' if settings else ''}{settings}", list(parts.values()))
+        for (name, suite, settings), parts in found.items()
+        if {*parts} == {*parts_of(registry.dataset(name), suite)}
+    ]
+
+
+def _suite(label: str, parts: Sequence[tuple[DatasetRef, Aggregation]]) -> Suite:
+    (_, first), *_ = parts
+    return Suite(
+        label,
+        first.configs or "macro",
+        {ref.label: aggregate.category for ref, aggregate in parts},
+        first.bucket,
+        _limited([ref for ref, _ in parts]),
+    )
+
+
+def _limited(refs: Sequence[DatasetRef]) -> str:
+    """Say what leaves out examples, without which a suite's figure is not the published one."""
+    counts = {ref.max_examples for ref in refs} - {None}
+    if counts:
+        return f"at most {min(filter(None, counts)):,} examples of each part were asked for"
+    fields = sorted({f"{name}={value}" for ref in refs for name, value in ref.where.items()})
+    return f"only examples with {', '.join(fields)} were asked for" if fields else ""
+
+
+def complete_suites(summary: Summary, state: RunState) -> Summary:
+    """Take away the figures of suites where the run has not done all its rows."""
+    if state is RunState.SUCCEEDED:
+        return summary
+    return {
+        system: {key: None if key.startswith(PREFIX) else value for key, value in values.items()}
+        for system, values in summary.items()
+    }
+
+
+def suite_notes(run: Run, summary: Summary, state: RunState) -> list[RunNote]:
+    """Say why a suite has no figure, for all systems or for one."""
+    notes = []
+    for suite in suites_from(run.config.get("suites", ())):
+        why = suite.withheld
+        if not why and state is not RunState.SUCCEEDED:
+            ended = "was cancelled" if state is RunState.CANCELLED else "failed"
+            why = f"the run {ended} before all rows were done"
+        if why:
+            notes.append(_note(suite, why))
+            continue
+        for system, values in summary.items():
+            if unscored := int(values.get(f"{UNSCORED}{suite.label}") or 0):
+                why = f"{unscored:,} rows of {system} could not be scored; rescore the run"
+                notes.append(_note(suite, why, system))
+            elif suite.key in values and values[suite.key] is None:
+                empty = [label for label in suite.parts if values.get(f"dataset:{label}") is None]
+                more = f" and {len(empty) - 3} more" if len(empty) > 3 else ""
+                parts = f"{', '.join(empty[:3])}{more}"
+                why = f"no row of {system} on {parts} has the score that counts"
+                notes.append(_note(suite, why, system))
+    return notes
+
+
+def _note(suite: Suite, why: str, system: str = "") -> RunNote:
+    text = f"{suite.label} has no figure: {why}. It is given for complete parts only."
+    return RunNote(INCOMPLETE, text, system, suite.label)

@@ -1,0 +1,28 @@
+"""Damage of one run, told from its signs and put into words."""
+
+from struct import error as StructError  # noqa: N812 - a class that is named like a value
+
+import msgspec
+
+from cbench_server.errors import DamagedRun
+
+# What a flipped byte can lead to: another value, another type, or nothing that decodes.
+SIGNS = (ValueError, TypeError, AttributeError, StructError, msgspec.MsgspecError)
+
+DIFFERS = "its checksum differs"
+
+
+def damaged(run_id: str, what: str, why: Exception | str = DIFFERS) -> DamagedRun:
+    """Say what of a run is not what was written."""
+    return DamagedRun(run_id, f'{what} of run "{printable(run_id)}" is damaged in the store', why)
+
+
+def missing(run_id: str, what: str) -> DamagedRun:
+    """Say what of a run should be in the store and is not."""
+    return DamagedRun(run_id, f'{what} of run "{printable(run_id)}" is missing from the store')
+
+
+def printable(run_id: object) -> str:
+    """Return how a run is called whose name may be damaged."""
+    text = run_id.decode(errors="replace") if isinstance(run_id, bytes) else str(run_id)
+    return text.encode(errors="backslashreplace").decode()

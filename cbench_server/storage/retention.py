@@ -1,0 +1,102 @@
+"""Retention: which finished runs are too old, too many or too large together."""
+
+import re
+import sqlite3
+from collections.abc import Iterator
+
+from cbench_server.runs.store import PrunedRun, RetentionRule
+from cbench_server.spec import RunState
+from cbench_server.storage import sqlite_statements as sql
+from cbench_server.storage import sums
+from cbench_server.storage.database import used_bytes
+from cbench_server.storage.run_rows import RunHead, heads, snapshot
+
+_DIGEST = re.compile(rb"[0-9a-f]{64}")
+_FINAL = frozenset(str(state) for state in RunState if state.is_final)
+
+
+def expired(connection: sqlite3.Connection, rule: RetentionRule, now: float) -> list[PrunedRun]:
+    """Return the runs that a rule lets go, oldest first.
+
+    Runs that are not over, pinned or damaged are never among them. A run counts from its
+    end. What counts in bytes is the whole file without its free pages.
+    """
+    with snapshot(connection):
+        finished = sorted(_finished(connection), key=lambda head: (_end(head), head.run_id))
+        chosen: dict[str, PrunedRun] = {}
+
+        def choose(head: RunHead, why: str) -> None:
+            if head.run_id not in chosen:
+                size = size_of(connection, head.id)
+                chosen[head.run_id] = PrunedRun(head.run_id, _end(head), size, why)
+
+        if rule.older_than is not None:
+            for head in finished:
+                if _end(head) < now - rule.older_than:
+                    choose(head, "age")
+        if rule.keep is not None:
+            for head in finished[: max(0, len(finished) - rule.keep)]:
+                choose(head, "count")
+        if rule.max_bytes is not None:
+            used = used_bytes(connection) - sum(each.size for each in chosen.values())
+            for head in finished:
+                if used <= rule.max_bytes:
+                    break
+                if head.run_id not in chosen:
+                    choose(head, "bytes")
+                    used -= chosen[head.run_id].size
+    return sorted(chosen.values(), key=lambda each: (each.end_time, each.run_id))
+
+
+def half_deleted(connection: sqlite3.Connection) -> list[str]:
+    """Return the ids of runs whose deletion was begun and not finished.
+
+    One whose examples others share stays, hidden, with its examples alone.
+    """
+    with snapshot(connection):
+        return [
+            head.run_id
+            for head in heads(connection)
+            if isinstance(head, RunHead)
+            and head.deleted
+            and (
+                not _tells(connection, sql.IS_SHARED, head)
+                or _tells(connection, sql.HAS_EVENTS, head)
+            )
+        ]
+
+
+def _tells(connection: sqlite3.Connection, statement: str, head: RunHead) -> bool:
+    return bool(connection.execute(statement, {"run": head.id}).fetchone()[0])
+
+
+def _finished(connection: sqlite3.Connection) -> Iterator[RunHead]:
+    for head in heads(connection):
+        if not isinstance(head, RunHead) or head.deleted or head.pinned:
+            continue
+        if head.state in _FINAL:
+            yield head
+
+
+def _end(head: RunHead) -> float:
+    return head.create_time if head.end_time is None else head.end_time
+
+
+def size_of(connection: sqlite3.Connection, run: int) -> int:
+    """Return the bytes of a run's record, events and examples."""
+    sizes = [connection.execute(each, {"run": run}).fetchone()[0] for each in sql.RUN_SIZES]
+    return sum(size or 0 for size in sizes)
+
+
+def uploads_in_use(connection: sqlite3.Connection) -> set[str] | None:
+    """Return the digests that runs name, uploads among them; None if a run cannot be read."""
+    used: set[str] = set()
+    with snapshot(connection):
+        for head in heads(connection):
+            if not isinstance(head, RunHead):
+                return None
+            (record,) = connection.execute(sql.READ_RECORD, {"run": head.id}).fetchone()
+            if sums.record_sum(head.run_id, record) != head.record_sum:
+                return None
+            used |= {digest.decode() for digest in _DIGEST.findall(record)}
+    return used

@@ -1,0 +1,238 @@
+"""Export of runs: the frames of all of a run, or of what damage has left of it."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+
+import msgspec
+
+from cbench_server.errors import DamagedRun, UnknownRun
+from cbench_server.events import RowScored, RunAccepted, RunFinished
+from cbench_server.spec import Run, RunSpec, RunState
+from cbench_server.storage import codec, queries, sums
+from cbench_server.storage import sqlite_statements as sql
+from cbench_server.storage.damage import printable
+from cbench_server.storage.placed_rows import DAMAGE, EVENTS, EXAMPLES, PlacedRows, Row
+from cbench_server.storage.run_format import EventFrame, ExampleFrame, Frame, RunFrame
+from cbench_server.storage.run_rows import (
+    RunHead,
+    checked_head,
+    find_run,
+    read_systems,
+    snapshot,
+    whole_run,
+)
+
+_NAMED = 20
+
+
+def export_frames(connection: sqlite3.Connection, run_id: str) -> Iterator[Frame]:
+    """Yield all of a run as it is now, or raise `DamagedRun`."""
+    with snapshot(connection):
+        head = find_run(connection, run_id)
+        run = whole_run(connection, head)
+        (record,) = connection.execute(sql.READ_RECORD, {"run": head.id}).fetchone()
+        numbers = {row.number: name for name, row in read_systems(connection, head).items()}
+        owner = queries.examples_owner(connection, run_id, head.id)
+        yield _run_frame(head, run, record, numbers)
+        for row in PlacedRows(connection, EXAMPLES, owner, head.examples).all(run_id):
+            yield _example_frame(row)
+        for row in PlacedRows(connection, EVENTS, head.id, head.last_seq + 1).all(run_id):
+            yield _event_frame(row)
+
+
+def _run_frame(
+    head: RunHead, run: Run, record: bytes, numbers: dict[int, str], *, is_whole: bool = True
+) -> RunFrame:
+    return RunFrame(
+        run_id=run.run_id,
+        request_id=head.request_id or "",
+        spec_digest=head.spec_digest,
+        state=str(run.state),
+        create_time=run.create_time,
+        end_time=run.end_time,
+        last_seq=head.last_seq,
+        examples=head.examples,
+        spool_complete=bool(head.spool_complete),
+        pinned=bool(head.pinned),
+        systems=[numbers.get(number, "") for number in range(max(numbers, default=-1) + 1)],
+        labels=dict(run.spec.labels),
+        record=record,
+        is_whole=is_whole,
+    )
+
+
+def _example_frame(row: Row) -> ExampleFrame:
+    _, ordinal, dataset, index, digest, tokens, _, body = row
+    return ExampleFrame(ordinal, dataset, index, digest, tokens, body)
+
+
+def _event_frame(row: Row) -> EventFrame:
+    _, seq, kind, time, system, ordinal, repeat, failed, _, _, head, body = row
+    return EventFrame(seq, kind, time, system, ordinal, repeat, bool(failed), head, body)
+
+
+@dataclass
+class Survey:
+    """What can be read of a run, and what is lost."""
+
+    head: RunHead
+    run: Run
+    record: bytes
+    systems: dict[int, str]
+    events: PlacedRows
+    examples: PlacedRows
+    lost: list[str]
+    rows: int = 0
+    """Rows that can be read."""
+
+    @property
+    def sentence(self) -> str:
+        """What can be saved."""
+        readable = [each.expected - len(each.lost) for each in (self.events, self.examples)]
+        return (
+            f"{readable[0]:,} of {self.events.expected:,} events ({self.rows:,} rows) and "
+            f"{readable[1]:,} of {self.examples.expected:,} examples can be read"
+        )
+
+    def frames(self) -> Iterator[Frame]:
+        """Yield what can be read."""
+        is_whole = not self.lost
+        yield _run_frame(self.head, self.run, self.record, self.systems, is_whole=is_whole)
+        for row in self.examples.readable():
+            yield _example_frame(row)
+        for row in self.events.readable():
+            yield _event_frame(row)
+        yield from self.lost
+
+
+def survey(connection: sqlite3.Connection, run_id: str) -> Survey:
+    """Find out what can be read of a run, however damaged it is; raise `UnknownRun`."""
+    head, is_sound = _any_head(connection, run_id)
+    lost = [] if is_sound else ["the checksum of the run's row"]
+    owner = head.id
+    try:
+        owner = queries.examples_owner(connection, run_id, head.id)
+    except DAMAGE:
+        lost.append("which run's examples it has")
+    last_seq = head.last_seq if is_sound else _last(connection, EVENTS.table, head.id)
+    count = head.examples if is_sound else _last(connection, EXAMPLES.table, owner) + 1
+    events = PlacedRows(connection, EVENTS, head.id, last_seq + 1)
+    examples = PlacedRows(connection, EXAMPLES, owner, count)
+    events.survey()
+    examples.survey()
+    told, systems, rows = _told_by_events(events)
+    run, record = _record(connection, head, told, lost)
+    lost += _names("event", events.lost)
+    lost += _names("the output of event", events.without_output)
+    lost += _names("example", examples.lost)
+    lost += _parts(connection, head)
+    if not is_sound:
+        head = msgspec.structs.replace(
+            head,
+            run_id=run.run_id,
+            request_id=None,
+            last_seq=last_seq,
+            examples=count,
+            spool_complete=bool(count) and run.state.is_final,
+            pinned=False,
+        )
+    return Survey(head, run, record, systems, events, examples, lost, rows)
+
+
+def _any_head(connection: sqlite3.Connection, run_id: str) -> tuple[RunHead, bool]:
+    """Return the head of a run, and whether it is what was written."""
+    rows = []
+    with suppress(sqlite3.DatabaseError, UnicodeEncodeError):
+        rows = connection.execute(sql.FIND_RUN, {"run_id": run_id}).fetchall()
+    if not rows:
+        # Its name may be what was damaged, or the index by name.
+        rows = [row for row in _all_heads(connection) if printable(row[1]) == run_id]
+    if not rows:
+        return _lost_head(connection, run_id), False
+    try:
+        return checked_head(rows[0]), True
+    except DamagedRun:
+        return RunHead(*rows[0]), False
+
+
+def _lost_head(connection: sqlite3.Connection, run_id: str) -> RunHead:
+    """Return a head with what the index by name still knows, which is the key."""
+    found = None
+    with suppress(sqlite3.DatabaseError, UnicodeEncodeError):
+        found = connection.execute(sql.RUN_KEY, {"run_id": run_id}).fetchone()
+    if found is None:
+        raise UnknownRun(run_id)
+    times = (0.0, None)
+    return RunHead(
+        found[0], run_id, None, "", "", *times, 0, 0, False, False, False, False, 0, 0, 0, 0
+    )
+
+
+def _all_heads(connection: sqlite3.Connection) -> list[Row]:
+    rows = []
+    (last,) = connection.execute("SELECT max(id) FROM runs").fetchone()
+    for number in range(1, (last or 0) + 1):
+        try:
+            rows += connection.execute(sql.HEAD_BY_ID, {"run": number}).fetchall()
+        except sqlite3.DatabaseError:
+            continue
+    return rows
+
+
+def _last(connection: sqlite3.Connection, table: str, run: int) -> int:
+    try:
+        found = connection.execute(sql.LAST_PLACES[table], {"run": run}).fetchone()[0]
+    except sqlite3.DatabaseError:
+        return -1
+    return -1 if found is None else int(found)
+
+
+def _told_by_events(events: PlacedRows) -> tuple[Run | None, dict[int, str], int]:
+    """Return the run as its last event of that kind has it, the systems, and how many rows."""
+    told: Run | None = None
+    systems: dict[int, str] = {}
+    rows = 0
+    for row in events.readable():
+        event = codec.decode_event(row[2], row[10], None)
+        if isinstance(event, RowScored):
+            systems[row[4]] = event.row.system
+            rows += 1
+        elif isinstance(event, RunAccepted | RunFinished):
+            told = event.run
+    return told, systems, rows
+
+
+def _record(
+    connection: sqlite3.Connection, head: RunHead, told: Run | None, lost: list[str]
+) -> tuple[Run, bytes]:
+    """Return the run as it was last written, or else as its events have it."""
+    with suppress(*DAMAGE):
+        (record,) = connection.execute(sql.READ_RECORD, {"run": head.id}).fetchone()
+        if sums.record_sum(head.run_id, record) == head.record_sum:
+            return codec.decode_run(record), record
+    lost.append("the record, for which that of its last event stands in")
+    run = told or Run(
+        run_id=printable(head.run_id),
+        spec=RunSpec((), ()),
+        state=RunState.FAILED,
+        create_time=0.0,
+    )
+    return run, codec.encode_run(run)
+
+
+def _parts(connection: sqlite3.Connection, head: RunHead) -> Iterator[str]:
+    """Yield which of a run's small rows are lost; all of them can be made again."""
+    try:
+        whole_run(connection, head)
+    except DAMAGE as error:
+        if "record" not in str(error):
+            yield f"counters or labels, which are made again ({error})"
+
+
+def _names(what: str, places: list[int]) -> Iterator[str]:
+    for place in places[:_NAMED]:
+        yield f"{what} {place}"
+    if len(places) > _NAMED:
+        yield f"{len(places) - _NAMED:,} more of the kind: {what}"

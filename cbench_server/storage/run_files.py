@@ -1,0 +1,109 @@
+"""Files of runs: written from a store and read into one, whole or not at all."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
+from functools import partial
+from pathlib import Path
+
+from cbench_server.errors import AlreadyExists, UnknownRun, WrongState
+from cbench_server.runs import failpoints
+from cbench_server.runs.ownership import Claim
+from cbench_server.spec import Run
+from cbench_server.storage import retention, run_export, run_format, run_rows
+from cbench_server.storage.database import connect, explained
+from cbench_server.storage.run_import import Batch, RunFile
+from cbench_server.storage.sqlite import SqliteStore
+from cbench_server.storage.transaction import Transaction
+
+
+class StoredRunFiles:
+    """The runs of a store, as files."""
+
+    def __init__(self, store: SqliteStore) -> None:
+        self._store = store
+
+    def export(self, run_id: str) -> AbstractContextManager[Iterator[bytes]]:
+        """Open a run as the bytes of a file."""
+        return export_run(self._store.path, run_id)
+
+    async def read(self, path: Path, new_id: str) -> tuple[Run, bool]:
+        """Store the run of a file; return it, and whether it is new here."""
+        return await import_run(self._store, path, new_id=new_id)
+
+
+@contextmanager
+def export_run(path: Path, run_id: str) -> Iterator[Iterator[bytes]]:
+    """Open a run in the store at `path` as the bytes of a file, as it is now."""
+    with explained(path), closing(connect(path, read_only=True)) as connection:
+        yield run_format.encode_frames(run_export.export_frames(connection, run_id))
+
+
+@contextmanager
+def salvage_run(path: Path, run_id: str) -> Iterator[tuple[run_export.Survey, Iterator[bytes]]]:
+    """Open what can be read of a run as the bytes of a file, with what was found out of it."""
+    with explained(path), closing(connect(path, read_only=True)) as connection:
+        found = run_export.survey(connection, run_id)
+        yield found, run_format.encode_frames(found.frames())
+
+
+async def import_run(store: SqliteStore, path: Path, *, new_id: str = "") -> tuple[Run, bool]:
+    """Store the run of a file; return it, and whether it is new here.
+
+    It keeps its id unless it is given another. One that is here already, and the same, is
+    left alone; another run of that id raises AlreadyExists. Nothing is seen of it before all is
+    stored, and nothing is left of one that fails.
+    """
+    file = await asyncio.to_thread(RunFile, path, new_id)
+    run_id = file.run.run_id
+    claim = await store.owners.acquire(run_id)
+    if claim is None:
+        raise WrongState(f'run "{run_id}" is being worked on by another process.')
+    try:
+        return await _import(store, file, claim)
+    finally:
+        await store.owners.release(claim)
+
+
+async def _import(store: SqliteStore, file: RunFile, claim: Claim) -> tuple[Run, bool]:
+    run_id = claim.run_id
+    if run_id in await store.read(retention.half_deleted):
+        await store.delete_owned(claim)
+    if await _is_here(store, file):
+        return await store.get_run(run_id), False
+    await store.writer.write(lambda write: write.begin_import(file), grows=True)
+    failpoints.hit("import.begun")
+    try:
+        while batch := await asyncio.to_thread(file.next_batch):
+            await store.writer.write(
+                partial(_import_batch, run_id, batch), size=batch.size, grows=True
+            )
+            failpoints.hit("import.batch")
+        await store.writer.write(lambda write: write.finish_import(file))
+        failpoints.hit("import.finished")
+    except BaseException:
+        await asyncio.shield(store.delete_owned(claim))
+        raise
+    return await store.get_run(run_id), True
+
+
+def _import_batch(run_id: str, batch: Batch, write: Transaction) -> None:
+    write.import_batch(run_id, batch)
+
+
+async def _is_here(store: SqliteStore, file: RunFile) -> bool:
+    try:
+        head = await store.read(run_rows.find_run, file.run.run_id)
+    except UnknownRun:
+        return False
+    theirs, frame = file.head(), file.frame
+    if (head.record_sum, head.last_seq, head.examples) == (
+        theirs.record_sum,
+        frame.last_seq,
+        frame.examples,
+    ):
+        return True
+    raise AlreadyExists(
+        f'there is another run "{head.run_id}" already. Import this one under a new id '
+        "(cbench import FILE --new-id), or delete the other."
+    )

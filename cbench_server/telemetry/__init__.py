@@ -1,0 +1,1 @@
+"""Telemetry: what a daemon does, for those who watch over it."""

@@ -1,0 +1,111 @@
+"""`--option` and `--only-system`: who gets an option, who is told that there is none."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Cbench, complaint, strict
+from tests.conftest import Start
+
+SERVED = """
+from dataclasses import dataclass
+from typing import Annotated
+from cbench_client import Option, serve
+
+@dataclass
+class Settings:
+    ratio: Annotated[float, Option("share of the words to keep", minimum=0, maximum=1)] = 0.5
+
+class Cutting:
+    def __init__(self, name): self.name = name
+    def process(self, example, options: Settings):
+        words = example["context"].split()
+        return {**example, "context": " ".join(words[: int(len(words) * options.ratio)])}
+
+class Remembering:
+    name = "remembering"
+    def reset(self, scope): ...
+    def ingest(self, turns, scope): ...
+    def query(self, question, scope, *, k: int = 3): return str(k)
+
+class Weighing:
+    name = "weighing"
+    scores = ("weight",)
+    def score(self, original, processed, *, weight: float = 1.0): return {"weight": weight}
+
+serve([Cutting("one"), Cutting("two"), Remembering(), Weighing()])
+"""
+ONE_EXAMPLE = ("--dataset", "mini-qa", "-n", "1", "--ask-again", "0", "--timed-rows", "0")
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    path = tmp_path / "served.py"
+    path.write_text(SERVED)
+    return path
+
+
+@pytest.fixture
+def launch(program: Path) -> tuple[str, ...]:
+    return ("run", "--launch", f"{sys.executable} {program}", *ONE_EXAMPLE)
+
+
+def test_launched_systems_are_known_by_the_names_they_announce(
+    cbench: Cbench, launch: tuple[str, ...]
+) -> None:
+    flags = ("--option", "one.ratio=0", "--option", "ratio=1", "--builtin", "identity")
+    run = strict(cbench(*launch, *flags, "--output", "json").stdout)
+    compressed = {name: run["summary"][name]["mean_context_tokens_out"] for name in ("one", "two")}
+    assert compressed["one"] == 0 < compressed["two"]
+    assert [note["text"] for note in run["notes"] if note["code"] == "OPTION_NOT_TAKEN"] == [
+        'identity has no option "ratio" and ran without.'
+    ]
+
+
+def test_one_of_several_launched_systems_is_chosen(cbench: Cbench, launch: tuple[str, ...]) -> None:
+    done = cbench(*launch, "--only-system", "two", "--name", "mine", "--output", "json")
+    assert list(strict(done.stdout)["summary"]) == ["mine"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (("--option", "raito=0.1"), 'no system of the run has the option "raito"; did you mean'),
+        (("--option", "one.raito=1"), 'system "one" has no option "raito"; did you mean "ratio"?'),
+        (("--option", "ratio=1.5"), 'option "ratio": 1.5 is above 1'),
+        (("--option", "oen.ratio=1"), 'no system "oen" on this command line. Did you mean "one"?'),
+        (("--only-system", "tow"), 'nothing launched serves "tow". Did you mean "two"?'),
+        (("--name", "x", "--option", "two.ratio=1"), "Choose one with --only-system one"),
+    ],
+)
+def test_mistakes_end_before_the_run(
+    cbench: Cbench, launch: tuple[str, ...], flags: tuple[str, ...], words: str
+) -> None:
+    done = cbench(*launch, *flags)
+    assert done.returncode == 2
+    assert words in complaint(done)
+
+
+def test_memories_and_evaluators_are_checked_too(
+    cbench: Cbench, start: Start, program: Path
+) -> None:
+    target = start(sys.executable, program)
+    memory = ("memory", "run", "--system", target, "--dataset", "mini-memory", "-n", "1")
+    assert 'has the option "kk"; did you mean "k"?' in complaint(
+        cbench(*memory, "--option", "kk=1")
+    )
+    scoring = ("run", "--builtin", "identity", "--evaluator", f"weighing@{target}", *ONE_EXAMPLE)
+    wrong = cbench(*scoring, "--evaluator-option", "weighing.wieght=2")
+    assert wrong.returncode == 2
+    assert 'evaluator "weighing" has no option "wieght"; did you mean "weight"?' in complaint(wrong)
+
+
+def test_options_are_listed(cbench: Cbench, start: Start, program: Path) -> None:
+    target = start(sys.executable, program)
+    assert (
+        "ratio: number from 0 up to 1, default 0.5" in cbench("systems", "--system", target).stdout
+    )
+    (one, _) = strict(cbench("systems", "--system", target, "--output", "json").stdout)
+    assert one["declared"]["options"][0]["description"] == "share of the words to keep"
+    assert "seed: whole number, default 0" in cbench("systems").stdout

@@ -1,0 +1,1 @@
+"""Faults, with real processes and real signals: what a run's life promises in spite of them."""

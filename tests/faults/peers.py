@@ -1,0 +1,81 @@
+"""Evaluators and models that die: `python peers.py WHAT PORT LOG`."""
+
+import json
+import os
+import sys
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from cbench_client import serve
+
+
+class Counts:
+    """An evaluator that takes its time."""
+
+    name = "counts"
+    version = "1"
+    scores = ("counts",)
+
+    def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:
+        time.sleep(0.005)
+        return {"counts": 1.0}
+
+
+class Dies(Counts):
+    """One that a single example ends, every time."""
+
+    name = "dies"
+    scores = ("counts",)
+
+    def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:
+        if original["id"] == "e5":
+            os._exit(1)
+        return super().score(original, processed)
+
+
+class Model(BaseHTTPRequestHandler):
+    """A chat model that finds everything right."""
+
+    protocol_version = "HTTP/1.1"
+
+    lives_for = 1 << 30
+
+    def do_POST(self) -> None:
+        Model.lives_for -= 1
+        if Model.lives_for < 0:
+            os._exit(1)
+        self.rfile.read(int(self.headers["content-length"]))
+        time.sleep(0.005)
+        self._reply({"choices": [{"message": {"content": "YES"}}]})
+
+    def do_GET(self) -> None:
+        self._reply({"data": []})
+
+    def _reply(self, document: Any) -> None:
+        content = json.dumps(document).encode()
+        self.send_response(200)
+        self.send_header("content-length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+class Models(ThreadingHTTPServer):
+    daemon_threads = True
+    allow_reuse_address = True
+
+
+if __name__ == "__main__":
+    what, port = sys.argv[1], int(sys.argv[2])
+    if what == "dying-model":
+        Model.lives_for = 1
+    if what.endswith("model"):
+        server = Models(("127.0.0.1", port), Model)
+        print(f"cbench|1|tcp|127.0.0.1:{server.server_address[1]}", flush=True)
+        server.serve_forever(0.05)
+    else:
+        os.environ["CBENCH_HANDSHAKE"] = "1"
+        serve({"counts": Counts, "dies": Dies}[what](), f"127.0.0.1:{port}")

@@ -1,0 +1,279 @@
+"""A process killed between any two durable steps: the next one makes whole what it finds."""
+
+import os
+import random
+import signal
+import sqlite3
+import tarfile
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cbench_client import BenchClient, ClientError
+from cbench_server.runs import failpoints
+from tests.compatibility.test_old_store import ARCHIVE
+from tests.e2e.following import follow
+from tests.e2e.processes import DaemonProcess, examples, start_system, wait_until
+from tests.fixtures import preloaded
+from tests.fixtures.ports import held_port
+
+from .test_requests import BUILTIN, spec_of
+
+ROWS, RUNS, HITS = 60, 2, 10
+CANCELLED = 5
+
+
+def armed(name: str, count: int = 1) -> dict[str, str]:
+    return {failpoints.VARIABLE: f"{name}:{count}"}
+
+
+def killed(process: Any) -> None:
+    assert process.wait(60) == -signal.SIGKILL
+
+
+def is_exact(client: BenchClient, run_id: str, system: str, rows: int) -> None:
+    """Check what was stored, and what whoever follows it sees."""
+    seen = follow(client.watch(run_id))
+    assert seen.state == "SUCCEEDED"
+    assert sorted(seen.keys) == [(system, ordinal, 0) for ordinal in range(rows)]
+    assert [row.ordinal for row in client.rows(run_id)] == [*range(rows)]
+
+
+def try_to_follow(client: BenchClient, spec: dict[str, Any], request_id: str) -> None:
+    """Follow the run; a daemon that died before it said which has to be asked again."""
+    with suppress(ClientError):
+        follow(client.evaluate(spec, request_id=request_id))
+
+
+# How often a place is come to in the runs below, at least.
+OFTEN = {"call": 4, "commit": 6}
+
+
+def in_a_run(home: Path, name: str, chance: random.Random) -> None:
+    port = held_port()
+    count = chance.randint(1, OFTEN.get(name.partition(".")[0], RUNS))
+    with (
+        start_system("echo") as system,
+        DaemonProcess(home, port=port, env=armed(name, count)) as daemon,
+        BenchClient(daemon.address) as client,
+    ):
+        spec = spec_of(client, system, ROWS)
+        requests = [f"request {number}" for number in range(RUNS)]
+        followers = [
+            threading.Thread(target=try_to_follow, args=(client, spec, request))
+            for request in requests
+        ]
+        for follower in followers:
+            follower.start()
+        killed(daemon.process)
+        with DaemonProcess(home, port=port), BenchClient(daemon.address) as again:
+            runs = [follow(again.evaluate(spec, request_id=each)) for each in requests]
+            for follower in followers:
+                follower.join(60)
+                assert not follower.is_alive()
+            for seen in runs:
+                is_exact(again, seen.finished.run_id, "echo", ROWS)
+            assert len(list(again.list())) == RUNS
+
+
+def while_taking_up(home: Path, name: str, chance: random.Random) -> None:
+    """Recover after a death, or resume after a cancel."""
+    is_resumed = name.startswith("resume")
+    with start_system("echo", "", "0.005") as system:
+        with DaemonProcess(home) as daemon, BenchClient(daemon.address) as client:
+            run_id = client.start(spec_of(client, system, 200))
+            goal = chance.randint(1, 100)
+            wait_until(lambda: client.get(run_id).progress.completed_rows >= goal)
+            if is_resumed:
+                client.cancel(run_id)
+            daemon.kill()
+        with DaemonProcess(home, env=armed(name)) as other:
+            if is_resumed:
+                with BenchClient(other.address) as asked:
+                    wait_until(lambda: has_died_of(other, lambda: asked.resume(run_id)), 60)
+            killed(other.process)
+        with DaemonProcess(home) as daemon, BenchClient(daemon.address) as client:
+            if is_resumed:
+                assert client.get(run_id).state == CANCELLED
+                client.resume(run_id)
+            is_exact(client, run_id, "echo", 200)
+
+
+def while_cancelling(home: Path, name: str, chance: random.Random) -> None:
+    """Cancel what another process left."""
+    with start_system("echo", "", "0.05") as system:
+        with (
+            DaemonProcess(home) as daemon,
+            DaemonProcess(home, env=armed(name)) as other,
+            BenchClient(daemon.address) as client,
+            BenchClient(other.address) as asked,
+        ):
+            run_id = client.start(spec_of(client, system, 800))
+            goal = chance.randint(1, 50)
+            wait_until(lambda: client.get(run_id).progress.completed_rows >= goal)
+            daemon.kill()
+            wait_until(lambda: has_died_of(other, lambda: asked.cancel(run_id)), 60)
+            killed(other.process)
+        with DaemonProcess(home) as daemon, BenchClient(daemon.address) as client:
+            # It goes on, unless that it is to be cancelled was stored before.
+            if follow(client.watch(run_id)).state == "CANCELLED":
+                client.resume(run_id)
+            is_exact(client, run_id, "echo", 800)
+
+
+def has_died_of(daemon: DaemonProcess, ask: Callable[[], Any]) -> bool:
+    """Ask once; what the daemon before has forked may hold the run for another moment."""
+    with suppress(ClientError):
+        ask()
+    return daemon.process.poll() is not None
+
+
+def while_rescoring(home: Path, name: str, chance: random.Random) -> None:
+    with DaemonProcess(home) as daemon, BenchClient(daemon.address) as client:
+        parent = follow(client.evaluate(BUILTIN)).finished.run_id
+    with DaemonProcess(home, env=armed(name)) as daemon, BenchClient(daemon.address) as client:
+        with suppress(ClientError):
+            client.rescore(parent, request_id="again")
+        killed(daemon.process)
+    with DaemonProcess(home) as daemon, BenchClient(daemon.address) as client:
+        child = client.rescore(parent, request_id="again").run_id
+        before = [row.scores for row in client.rows(parent)]
+        is_exact(client, child, "truncate-tail", len(before))
+        assert [row.scores for row in client.rows(child)] == before
+        assert len(list(client.list())) == 2
+
+
+def while_uploading(home: Path, name: str, chance: random.Random) -> None:
+    sent = examples(chance.randint(1, 300))
+    with DaemonProcess(home, env=armed(name)) as daemon, BenchClient(daemon.address) as client:
+        with pytest.raises(ClientError):
+            client.upload(sent)
+        killed(daemon.process)
+    with DaemonProcess(home) as daemon, BenchClient(daemon.address) as client:
+        digest, count = client.upload(sent)
+        assert count == len(sent)
+        given = {"name": "given", "upload": digest}
+        seen = follow(client.evaluate({"systems": [{"builtin": "identity"}], "datasets": [given]}))
+        assert len(seen.rows) == len(sent)
+        wait_until(lambda: not list((home / "uploads").glob("*.part")))
+
+
+def while_deleting(home: Path, name: str, chance: random.Random) -> None:
+    with DaemonProcess(home) as daemon, BenchClient(daemon.address) as client:
+        kept, gone = (follow(client.evaluate(BUILTIN)).finished.run_id for _ in range(2))
+        rows = len(list(client.rows(kept)))
+    count = chance.randint(1, 3) if name == "delete.piece" else 1
+    with (
+        DaemonProcess(home, env=armed(name, count)) as daemon,
+        BenchClient(daemon.address) as client,
+    ):
+        with pytest.raises(ClientError):
+            client.delete(gone)
+        killed(daemon.process)
+    with DaemonProcess(home) as daemon, BenchClient(daemon.address) as client:
+        wait_until(lambda: owners(home) == {"runs": 1, "events": 1, "examples": 1})
+        assert [run.run_id for run in client.list()] == [kept]
+        is_exact(client, kept, "truncate-tail", rows)
+
+
+def owners(home: Path) -> dict[str, int]:
+    """Count the runs that have something in a table."""
+    store = sqlite3.connect(home / "cbench.db")
+    try:
+        counted = {"runs": "id", "events": "run", "examples": "run"}
+        return {
+            table: store.execute(f"SELECT count(DISTINCT {key}) FROM {table}").fetchone()[0]
+            for table, key in counted.items()
+        }
+    finally:
+        store.close()
+
+
+def cbench(home: Path, *arguments: str, **environment: str) -> Any:
+    return preloaded.run(
+        [preloaded.CBENCH, *arguments],
+        env={**os.environ, "CBENCH_HOME": str(home), **environment},
+        capture_output=True,
+        text=True,
+    )
+
+
+def while_importing(home: Path, name: str, chance: random.Random) -> None:
+    file = home.parent / "run.cbench"
+    with DaemonProcess(home) as daemon, BenchClient(daemon.address) as client:
+        run_id = follow(client.evaluate(BUILTIN)).finished.run_id
+        rows = [row.SerializeToString() for row in client.rows(run_id, include_processed=True)]
+    assert cbench(home, "export", run_id, "--format", "run", "-o", str(file)).returncode == 0
+    other = home.parent / "other"
+    assert cbench(other, "import", str(file), **armed(name)).returncode == -signal.SIGKILL
+    done = cbench(other, "import", str(file))
+    assert (done.returncode, done.stdout.strip()) == (0, run_id), done.stderr
+    with DaemonProcess(other) as daemon, BenchClient(daemon.address) as client:
+        assert [run.run_id for run in client.list()] == [run_id]
+        found = client.rows(run_id, include_processed=True)
+        assert [row.SerializeToString() for row in found] == rows
+    file.unlink()
+
+
+def while_migrating(home: Path, name: str, chance: random.Random) -> None:
+    with tarfile.open(ARCHIVE) as archive:
+        archive.extractall(home.parent, filter="data")
+    with pytest.raises(AssertionError, match="said ''"):
+        DaemonProcess(home, env=armed(name))
+    with DaemonProcess(home) as daemon, BenchClient(daemon.address) as client:
+        listed = list(client.list())
+        assert len(listed) == 5
+        assert not any(run.failure.reason == "STORE_CORRUPT" for run in listed)
+
+
+WHERE: dict[str, Callable[[Path, str, random.Random], None]] = {
+    "migrate": while_migrating,
+    "upload": while_uploading,
+    "accept": in_a_run,
+    "call": in_a_run,
+    "commit": in_a_run,
+    "stream": in_a_run,
+    "summary": in_a_run,
+    "finish": in_a_run,
+    "recover": while_taking_up,
+    "resume": while_taking_up,
+    "cancel": while_cancelling,
+    "rescore": while_rescoring,
+    "delete": while_deleting,
+    "import": while_importing,
+}
+
+
+@pytest.mark.parametrize("name", failpoints.NAMES)
+def test_a_process_killed_between_two_durable_steps_harms_nothing(
+    tmp_path: Path, chance: random.Random, name: str
+) -> None:
+    WHERE[name.partition(".")[0]](tmp_path / "home", name, chance)
+
+
+@pytest.mark.faults
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", failpoints.NAMES)
+def test_it_harms_nothing_however_often_and_whenever_it_happens(
+    tmp_path: Path, chance: random.Random, name: str
+) -> None:
+    for hit in range(HITS):
+        WHERE[name.partition(".")[0]](tmp_path / str(hit) / "home", name, chance)
+
+
+def test_every_failpoint_is_a_place_in_the_code() -> None:
+    """Each test above waits for the death that its failpoint causes, so each was hit."""
+    assert {name.partition(".")[0] for name in failpoints.NAMES} == WHERE.keys()
+    package = Path(failpoints.__file__).parents[1]
+    code = "".join(path.read_text() for path in package.rglob("*.py"))
+    assert [name for name in failpoints.NAMES if f'failpoints.hit("{name}")' not in code] == []
+
+
+def test_a_failpoint_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(ValueError, match="not a valid failpoint"):
+        failpoints.armed("commit.middle")
+    assert failpoints.armed("")("commit.before") is None

@@ -1,0 +1,267 @@
+"""A run's life, which Hypothesis plays against the real orchestrator and store.
+
+A death of the daemon is played by never going on with its event loop, and by closing the files
+of its claims, as the kernel would; test_recovery.py does it with processes.
+"""
+
+import asyncio
+import os
+import shutil
+import tempfile
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+)
+
+from cbench_server.errors import CbenchError, WrongState
+from cbench_server.events import RowScored, RunAccepted, RunFinished, StateChanged
+from cbench_server.registry import Registry, shipped_and_installed
+from cbench_server.rpc.attachments import Attachments
+from cbench_server.rpc.credentials import Credentials
+from cbench_server.rpc.evaluator_factory import EvaluatorMaker
+from cbench_server.rpc.finder import Finder
+from cbench_server.runs.lifecycle import is_transition
+from cbench_server.runs.live_run import Services
+from cbench_server.runs.orchestrator import Limits, Orchestrator
+from cbench_server.scoring.placement import Scoring
+from cbench_server.spec import DatasetRef, RunSpec, RunState, SystemRef
+from cbench_server.storage.sqlite import SqliteStore
+from cbench_server.storage.uploads import UploadStore
+from tests.e2e.processes import examples
+
+EXAMPLES = 6
+MAX_EXAMPLES = int(os.environ.get("CBENCH_LIFE_EXAMPLES", "6"))
+
+# Event loops of daemons that died, kept so that nothing of them is ever finished.
+_dead: list[Any] = []
+
+
+class Gated:
+    """A system that answers as often as it is let."""
+
+    name = "gated"
+    version = "1"
+    max_concurrency = 2
+
+    def __init__(self) -> None:
+        self.gate = asyncio.Semaphore(0)
+
+    async def process(self, example: dict[str, Any]) -> dict[str, Any]:
+        await self.gate.acquire()
+        return {**example, "response": example["question"]}
+
+
+class Daemon:
+    """An orchestrator with its store, on an event loop of its own."""
+
+    def __init__(self, home: Path, clock: Any) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.system = Gated()
+        self.run(self._open(home, clock))
+
+    async def _open(self, home: Path, clock: Any) -> None:
+        registry = Registry(shipped_and_installed)
+        registry.register("system", "gated", lambda: self.system)
+        self.store = SqliteStore.open(home, clock)
+        self.scoring = Scoring()
+        credentials = Credentials({}, "")
+        finder = Finder(registry, Attachments(), credentials, EvaluatorMaker(registry, credentials))
+        uploads = UploadStore(home)
+        services = Services(self.store, registry, self.scoring, finder, uploads, clock)
+        self.orchestrator = Orchestrator(services, Limits(max_runs=2, max_queued=2))
+
+    def run(self, work: Coroutine[Any, Any, Any]) -> Any:
+        return self.loop.run_until_complete(asyncio.wait_for(work, 30))
+
+    def die(self) -> None:
+        for _, descriptor in self.store.locks._held.values():
+            os.close(descriptor)
+        _dead.append(self)
+
+    def end(self) -> None:
+        self.run(self.orchestrator.drain(0.0))
+        self.run(self.scoring.close())
+        self.run(self.store.close())
+        self.loop.close()
+
+
+async def tolerated(work: Coroutine[Any, Any, Any]) -> Any:
+    try:
+        return await work
+    except CbenchError as error:
+        return error
+
+
+class Life(RuleBasedStateMachine):
+    """Daemons that come and go, and requests that meet."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.home = Path(tempfile.mkdtemp(prefix="cbench-life-"))
+        self.now = 1_000_000.0
+        self.daemon = Daemon(self.home, self.clock)
+        with UploadStore(self.home).writer() as upload:
+            for example in examples(EXAMPLES):
+                upload.add(example)
+            self.upload = upload.finish()
+        self.runs: list[str] = []
+        self.deleted: set[str] = set()
+
+    def clock(self) -> float:
+        return self.now
+
+    def chosen(self, number: int) -> str:
+        return self.runs[number % len(self.runs)]
+
+    def together(self, *work: Coroutine[Any, Any, Any]) -> list[Any]:
+        async def all_of_it() -> list[Any]:
+            return await asyncio.gather(*map(tolerated, work))
+
+        found: list[Any] = self.daemon.run(all_of_it())
+        return found
+
+    @rule(copies=st.integers(1, 3))
+    def start(self, copies: int) -> None:
+        dataset = DatasetRef(name="given", upload=self.upload)
+        spec = RunSpec((SystemRef(builtin="gated"),), (dataset,), timed_rows=0)
+        orchestrator = self.daemon.orchestrator
+        name = f"request {len(self.runs)}"
+        made = self.together(*[orchestrator.start(spec, name) for _ in range(copies)])
+        ids = {run.run_id for run in made if not isinstance(run, CbenchError)}
+        assert len(ids) <= 1, made
+        self.runs += ids - set(self.runs)
+
+    @initialize()
+    def begin(self) -> None:
+        self.start(1)
+
+    @precondition(lambda self: self.runs)
+    @rule(calls=st.integers(1, 2 * EXAMPLES))
+    def answer(self, calls: int) -> None:
+        """Let the system answer, and everything that follows from it happen."""
+        for _ in range(calls):
+            self.daemon.system.gate.release()
+
+        async def settle() -> None:
+            before = -1
+            while (now := await self.last_seqs()) != before:
+                before = now
+                await asyncio.sleep(0.02)
+
+        self.daemon.run(settle())
+
+    async def last_seqs(self) -> int:
+        return sum(run.last_seq for run in await self.daemon.store.list_runs())
+
+    @precondition(lambda self: self.runs)
+    @rule(number=st.integers(0, 9), cancels=st.integers(1, 3), resumes=st.integers(0, 2))
+    def cancel(self, number: int, cancels: int, resumes: int) -> None:
+        run_id, orchestrator = self.chosen(number), self.daemon.orchestrator
+        self.together(
+            *[orchestrator.cancel(run_id) for _ in range(cancels)],
+            *[orchestrator.resume(run_id) for _ in range(resumes)],
+        )
+        if not resumes and run_id not in self.deleted:
+            assert self.daemon.run(self.daemon.store.get_run(run_id)).state.is_final
+
+    @precondition(lambda self: self.runs)
+    @rule(number=st.integers(0, 9), copies=st.integers(1, 3))
+    def resume(self, number: int, copies: int) -> None:
+        run_id, orchestrator = self.chosen(number), self.daemon.orchestrator
+        before = self.together(self.daemon.store.get_run(run_id))[0]
+        replies = self.together(*[orchestrator.resume(run_id) for _ in range(copies)])
+        if run_id in self.deleted:
+            return
+        if before.state is RunState.SUCCEEDED:
+            assert all(isinstance(reply, WrongState) for reply in replies)
+        else:
+            assert not any(isinstance(reply, CbenchError) for reply in replies), replies
+
+    @precondition(lambda self: self.runs)
+    @rule(number=st.integers(0, 9), copies=st.integers(1, 2))
+    def delete(self, number: int, copies: int) -> None:
+        run_id, orchestrator = self.chosen(number), self.daemon.orchestrator
+        replies = self.together(*[orchestrator.delete(run_id) for _ in range(copies)])
+        if any(reply is None for reply in replies):
+            self.deleted.add(run_id)
+
+    @precondition(lambda self: self.runs)
+    @rule(number=st.integers(0, 9))
+    def rescore(self, number: int) -> None:
+        (made,) = self.together(self.daemon.orchestrator.rescore(self.chosen(number)))
+        if not isinstance(made, CbenchError):
+            self.runs.append(made.run_id)
+
+    @rule(seconds=st.sampled_from([-3600.0, -1.0, 0.5, 7200.0]))
+    def jump(self, seconds: float) -> None:
+        """Put the clock forward or back."""
+        self.now += seconds
+
+    @rule()
+    def die(self) -> None:
+        self.daemon.die()
+        self.daemon = Daemon(self.home, self.clock)
+        self.daemon.run(self.daemon.orchestrator.recover())
+
+    @rule()
+    def drain(self) -> None:
+        self.daemon.end()
+        self.daemon = Daemon(self.home, self.clock)
+        self.daemon.run(self.daemon.orchestrator.recover())
+
+    @invariant()
+    def every_run_is_sound(self) -> None:
+        store = self.daemon.store
+        for run_id in self.runs:
+            if run_id not in self.deleted:
+                events = self.daemon.run(store.read_events(run_id, 0))
+                self.check(self.daemon.run(store.get_run(run_id)), events)
+        listed = self.daemon.run(store.list_runs())
+        assert {run.run_id for run in listed} == set(self.runs) - self.deleted
+
+    def check(self, run: Any, events: list[Any]) -> None:
+        assert [event.seq for event in events] == [*range(1, len(events) + 1)]
+        assert isinstance(events[0].event, RunAccepted)
+        rows = [each.event.row for each in events if isinstance(each.event, RowScored)]
+        keys = [(row.system, row.ordinal, row.repeat) for row in rows]
+        assert len(set(keys)) == len(keys)
+        if len(events) >= run.last_seq:
+            assert sum(each.completed for each in run.progress.values()) == len(keys)
+        state = RunState.QUEUED
+        for each in events[1:]:
+            if isinstance(each.event, RowScored):
+                assert not state.is_final
+                continue
+            assert isinstance(each.event, StateChanged | RunFinished)
+            ended = isinstance(each.event, RunFinished)
+            after = each.event.run.state if ended else each.event.state
+            assert after.is_final == ended
+            assert is_transition(state, after), (state, after)
+            state = after
+        if len(events) >= run.last_seq:
+            assert run.state is state
+        if run.end_time is not None:
+            assert run.end_time >= run.create_time
+
+    def teardown(self) -> None:
+        self.daemon.end()
+        shutil.rmtree(self.home, ignore_errors=True)
+
+
+Life.TestCase.settings = settings(
+    max_examples=MAX_EXAMPLES,
+    stateful_step_count=12,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
+TestLife = pytest.mark.slow(Life.TestCase)

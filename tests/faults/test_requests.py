@@ -1,0 +1,142 @@
+"""Requests that meet: every run has one end, told once and last, and a table says which."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cbench_client import BenchClient, Refused
+from tests.e2e.following import follow
+from tests.e2e.processes import DaemonProcess, Process, examples, start_system, wait_until
+
+BUILTIN = {"systems": [{"builtin": "truncate-tail"}], "datasets": [{"name": "mini-qa"}]}
+
+
+def spec_of(client: BenchClient, system: Process, count: int, **more: Any) -> dict[str, Any]:
+    digest, _ = client.upload(examples(count))
+    given = {"name": "given", "upload": digest}
+    return {"systems": [{"target": system.address}], "datasets": [given], "timed_rows": 0, **more}
+
+
+def together(*calls: Callable[[], Any]) -> list[Any]:
+    """Make calls at the same moment; return their results, or what they raised."""
+    ready = threading.Barrier(len(calls))
+
+    def make(call: Callable[[], Any]) -> Any:
+        ready.wait()
+        try:
+            return call()
+        except Exception as error:
+            return error
+
+    with ThreadPoolExecutor(len(calls)) as pool:
+        return list(pool.map(make, calls))
+
+
+def test_a_run_that_is_cancelled_twice_at_once_is_cancelled(client: BenchClient) -> None:
+    with start_system("echo", "", "0.01") as system:
+        spec = spec_of(client, system, 400)
+        for _ in range(5):
+            run_id = client.start(spec)
+            wait_until(lambda run_id=run_id: client.get(run_id).progress.completed_rows)
+            runs = together(*[lambda run_id=run_id: client.cancel(run_id)] * 3)
+            assert {run.state for run in runs} == {5}
+            assert follow(client.watch(run_id)).state == "CANCELLED"
+
+
+def test_a_cancel_at_the_end_leaves_one_end_which_is_the_stored_one(client: BenchClient) -> None:
+    for step in range(20):
+        run_id = client.start(BUILTIN)
+        wait_until(
+            lambda run_id=run_id, step=step: (
+                client.get(run_id).progress.completed_rows >= 2.5 * step
+            )
+        )
+        client.cancel(run_id)
+        events = list(client.watch(run_id))
+        ends = [event.finished.state for event in events if event.HasField("finished")]
+        assert ends == [client.get(run_id).state]
+        stored = [event for event in events if event.sequence]
+        assert stored[-1].HasField("finished")
+
+
+def test_resumes_at_once_all_find_the_run_in_progress(client: BenchClient) -> None:
+    with start_system("echo", "", "0.01") as system:
+        run_id = client.start(spec_of(client, system, 300))
+        for _ in range(3):
+            wait_until(lambda: client.get(run_id).state == 2)
+            client.cancel(run_id)
+            runs = together(*[lambda: client.resume(run_id)] * 8)
+            assert all(not isinstance(run, Exception) for run in runs), runs
+        assert follow(client.watch(run_id)).state == "SUCCEEDED"
+
+
+def test_a_resume_in_another_process_changes_nothing(tmp_path: Path) -> None:
+    with (
+        start_system("echo", "", "0.02") as system,
+        DaemonProcess(tmp_path / "home") as first,
+        DaemonProcess(tmp_path / "home") as second,
+        BenchClient(first.address) as client,
+        BenchClient(second.address) as other,
+    ):
+        run_id = client.start(spec_of(client, system, 200))
+        wait_until(lambda: client.get(run_id).state == 2)
+        assert other.resume(run_id).state == 2
+        with pytest.raises(Refused, match="being worked on"):
+            other.delete(run_id)
+        other.cancel(run_id)
+        assert follow(client.watch(run_id)).state == "CANCELLED"
+
+
+def test_a_queued_run_is_cancelled_by_whoever_is_asked(tmp_path: Path) -> None:
+    with (
+        start_system("echo", "", "0.02") as system,
+        DaemonProcess(tmp_path / "home", "--max-runs", "1") as first,
+        DaemonProcess(tmp_path / "home") as second,
+        BenchClient(first.address) as client,
+        BenchClient(second.address) as other,
+    ):
+        spec = spec_of(client, system, 500)
+        working, queued, wanted = (client.start(spec) for _ in range(3))
+        assert client.cancel(queued).state == 5
+        # Asked of another process, and kept until the owner has read it, though its turn comes.
+        other.cancel(wanted)
+        client.cancel(working)
+        assert follow(client.watch(wanted)).state == "CANCELLED"
+        assert follow(client.watch(queued)).states == []
+
+
+def test_a_waiting_run_is_cancelled(client: BenchClient) -> None:
+    with start_system("echo", "", "0.01") as system:
+        run_id = client.start(spec_of(client, system, 300))
+        wait_until(lambda: client.get(run_id).progress.completed_rows)
+    wait_until(lambda: client.get(run_id).state == 6)
+    run = client.cancel(run_id)
+    assert (run.state, run.waiting_reason) == (5, "")
+
+
+def test_no_more_runs_are_taken_than_there_is_room_for(tmp_path: Path) -> None:
+    with (
+        start_system("echo", "", "0.05") as system,
+        DaemonProcess(tmp_path / "home", "--max-runs", "1", "--max-queued", "4") as daemon,
+        BenchClient(daemon.address) as client,
+    ):
+        spec = spec_of(client, system, 300)
+        ended = together(*[lambda: client.start(spec)] * 16)
+        refused = [each for each in ended if isinstance(each, Refused)]
+        assert len(refused) == 11
+        assert {error.code for error in refused} == {"RESOURCE_EXHAUSTED"}
+        assert len(list(client.list())) == 5
+        locks = list((tmp_path / "home" / "locks").iterdir())
+        assert len([path for path in locks if path.name != "migrate.lock"]) <= 6
+
+
+def test_requests_that_repeat_an_id_leave_no_lock_behind(daemon: DaemonProcess) -> None:
+    with BenchClient(daemon.address) as client:
+        ended = together(*[lambda: client.start(BUILTIN, request_id="once")] * 8)
+        assert len(set(ended)) == 1
+        follow(client.watch(ended[0]))
+        wait_until(lambda: not list((daemon.home / "locks").glob("2*")))

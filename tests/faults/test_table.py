@@ -1,0 +1,41 @@
+"""The table of faults names every fault, and tests that exist."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+TABLE = Path(__file__).with_name("README.md")
+PROMISED = [f"R{number}" for number in range(1, 28) if number != 14]
+MENDED = [f"V{number}" for number in range(1, 17)]
+PAGES = (TABLE, ROOT / "docs" / "operations.md")
+
+
+def shown_by(text: str) -> list[tuple[str, str]]:
+    return re.findall(r"`(tests/[\w/]+\.py)(?:::(test_\w+))?`", text)
+
+
+def test_every_fault_is_shown_by_a_test() -> None:
+    lines = [line.split(" | ", 2) for line in TABLE.read_text().splitlines() if line[:2] == "| "]
+    faults = {name.strip("| "): tests for name, _, tests in lines[1:]}
+    assert [name for name in faults if re.fullmatch(r"[RV]\d+", name)] == PROMISED + MENDED
+    assert [name for name, tests in faults.items() if not shown_by(tests)] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_test_that_is_named_exists(page: Path) -> None:
+    for file, name in shown_by(page.read_text()):
+        source = (ROOT / file).read_text()
+        assert not name or re.search(rf"^(?:async )?def {name}\(", source, re.M), f"{file}::{name}"
+
+
+def test_every_test_of_this_folder_that_takes_long_is_in_the_table() -> None:
+    named = {name for _, name in shown_by(TABLE.read_text())}
+    for path in Path(__file__).parent.glob("test_*.py"):
+        marked = re.findall(
+            r"^@pytest\.mark\.faults\n(?:@.*\n|    .*\n|\)\n)*?(?:async )?def (test_\w+)",
+            path.read_text(),
+            re.M,
+        )
+        assert set(marked) <= named, path.name

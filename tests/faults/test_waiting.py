@@ -1,0 +1,203 @@
+"""Whatever a run needs may be away: it waits, says for what, and fails no row for it."""
+
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cbench_client import Attachment, BenchClient
+from tests.e2e.following import follow
+from tests.e2e.processes import DaemonProcess, Process, examples, start_system, wait_until
+from tests.fixtures.ports import held_port
+
+PEERS = Path(__file__).with_name("peers.py")
+WAITING, FAILED, ROWS = 6, 4, 200
+
+
+def start_peer(what: str, port: int) -> Process:
+    return Process([sys.executable, str(PEERS), what, str(port)])
+
+
+def given(client: BenchClient, count: int = ROWS) -> list[dict[str, Any]]:
+    digest, _ = client.upload(examples(count))
+    return [{"name": "given", "upload": digest}]
+
+
+def spec_with(need: str, url: str, system: str = "") -> dict[str, Any]:
+    """A run that needs a peer as what the test says."""
+    model = {"base_url": f"http://{url}", "model": "m"}
+    retries = {"max_retries": 1, "retry_base_delay": 0.01}
+    judge = {"name": "memory-judge", "options": {**model, **retries, "pack": "strict"}}
+    return {
+        "evaluator": {
+            "systems": [{"builtin": "identity"}],
+            "evaluators": [{"name": "counts", "target": url}],
+        },
+        "judge": {
+            "systems": [{"target": system}],
+            "evaluators": [judge],
+            "allow_unqualified_judges": True,
+        },
+        "reader": {"systems": [{"builtin": "identity"}], "reader": model, "anchors": False},
+        "proxy": {"systems": [{"proxy": model, "name": "m"}]},
+    }[need] | {"timed_rows": 0, "max_concurrency": 4}
+
+
+@pytest.mark.parametrize(
+    ("need", "what", "said"),
+    [
+        ("evaluator", "counts", 'evaluator "counts" is away'),
+        ("judge", "model", 'evaluator "memory-judge" is away'),
+        ("reader", "model", "the reader is away"),
+        ("proxy", "model", 'system "m" is away'),
+    ],
+)
+def test_a_run_waits_for_what_it_needs_and_fails_no_row(
+    client: BenchClient, need: str, what: str, said: str
+) -> None:
+    port = held_port()
+    with start_system("echo") as system:
+        with start_peer(what, port) as peer:
+            spec = {**spec_with(need, peer.address, system.address), "datasets": given(client)}
+            run_id = client.start(spec)
+            wait_until(lambda: client.get(run_id).progress.completed_rows >= 10)
+        run = wait_until(lambda: (run := client.get(run_id)).state == WAITING and run)
+        assert said in run.waiting_reason
+        with start_peer(what, port):
+            seen = follow(client.watch(run_id))
+    assert (seen.state, seen.failures, len(seen.rows)) == ("SUCCEEDED", {}, ROWS)
+    assert seen.states[:3] == ["RUNNING", "WAITING", "RUNNING"]
+    notes = [note for row in seen.rows for note in row.evaluator_notes if note.HasField("failure")]
+    assert not notes
+    if need == "evaluator":
+        assert {row.scores["counts"] for row in seen.rows} == {1.0}
+
+
+def test_a_judge_that_goes_while_it_is_tested_is_waited_for(client: BenchClient) -> None:
+    port = held_port()
+    with start_system("echo") as system:
+        with start_peer("dying-model", port) as peer:
+            spec = spec_with("judge", peer.address, system.address)
+            run_id = client.start({**spec, "datasets": given(client, 30)})
+            peer.process.wait(30)
+        run = wait_until(lambda: (run := client.get(run_id)).state == WAITING and run)
+        assert "the judge is away" in run.waiting_reason
+        with start_peer("model", port):
+            seen = follow(client.watch(run_id))
+    assert (seen.state, seen.failures, len(seen.rows)) == ("SUCCEEDED", {}, 30)
+
+
+def test_an_evaluator_that_stays_away_fails_the_run_which_can_be_resumed(
+    client: BenchClient,
+) -> None:
+    port = held_port()
+    with start_peer("counts", port) as peer:
+        spec = {**spec_with("evaluator", peer.address), "datasets": given(client)}
+        run_id = client.start({**spec, "wait_timeout": 1.5})
+        wait_until(lambda: client.get(run_id).progress.completed_rows >= 10)
+    run = wait_until(lambda: (run := client.get(run_id)).state == FAILED and run)
+    assert run.failure.reason == "EVALUATOR_GONE"
+    with start_peer("counts", port):
+        client.resume(run_id)
+        seen = follow(client.watch(run_id))
+    assert (seen.state, seen.failures, len(seen.rows)) == ("SUCCEEDED", {}, ROWS)
+
+
+def test_a_pair_that_ends_its_evaluator_twice_is_noted_and_no_other(client: BenchClient) -> None:
+    port = held_port()
+    with start_peer("dies", port) as first:
+        spec = spec_with("evaluator", first.address)
+        spec["evaluators"] = [{"name": "dies", "target": first.address}]
+        run_id = client.start({**spec, "datasets": given(client, 40)})
+        first.process.wait(30)
+    wait_until(lambda: client.get(run_id).state == WAITING)
+    waited = client.get(run_id).last_sequence
+    with start_peer("dies", port) as second:
+        second.process.wait(30)
+    with start_peer("dies", port):
+        seen = follow(client.watch(run_id))
+    assert waited
+    assert (seen.state, seen.failures, len(seen.rows)) == ("SUCCEEDED", {}, 40)
+    noted = {
+        row.example_id.text: note.failure.message
+        for row in seen.rows
+        for note in row.evaluator_notes
+        if note.HasField("failure")
+    }
+    assert noted.keys() == {"e5"}
+    assert 'evaluator "dies" died twice with this row' in noted["e5"]
+
+
+class Length:
+    name = "length"
+
+    def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:
+        return {"length": 1.0}
+
+
+def test_an_attached_evaluator_is_waited_for(daemon: DaemonProcess, client: BenchClient) -> None:
+    spec = {
+        "systems": [{"builtin": "identity"}],
+        "evaluators": [{"name": "length", "attached": "length"}],
+        "max_concurrency": 2,
+    }
+    with Attachment(Length(), daemon.address) as first:
+        first.wait_attached(10)
+        run_id = client.start({**spec, "datasets": given(client, 3000)})
+        wait_until(lambda: client.get(run_id).progress.completed_rows >= 10)
+    run = wait_until(lambda: (run := client.get(run_id)).state == WAITING and run)
+    assert 'evaluator "length" is away' in run.waiting_reason
+    with Attachment(Length(), daemon.address):
+        seen = follow(client.watch(run_id))
+    assert (seen.state, seen.failures, len(seen.rows)) == ("SUCCEEDED", {}, 3000)
+    assert {row.scores["length"] for row in seen.rows} == {1.0}
+
+
+def test_a_rescoring_waits_for_its_evaluator(client: BenchClient) -> None:
+    port = held_port()
+    with start_peer("counts", port) as peer:
+        datasets = given(client, 1000)
+        spec = {"systems": [{"builtin": "identity"}], "datasets": datasets}
+        parent = follow(client.evaluate(spec)).finished.run_id
+        run_id = client.rescore(parent, [{"name": "counts", "target": peer.address}]).run_id
+        wait_until(lambda: client.get(run_id).state == 2)
+    run = wait_until(lambda: (run := client.get(run_id)).state == WAITING and run)
+    assert 'evaluator "counts" is away' in run.waiting_reason
+    with start_peer("counts", port):
+        seen = follow(client.watch(run_id))
+    assert (seen.state, seen.failures, len(seen.rows)) == ("SUCCEEDED", {}, 1000)
+    assert {row.scores["counts"] for row in seen.rows} == {1.0}
+
+
+def test_a_rescoring_whose_parent_is_deleted_says_that_rows_are_gone(client: BenchClient) -> None:
+    with start_peer("counts", held_port()) as peer:
+        datasets = given(client, 1500)
+        parent = follow(
+            client.evaluate({"systems": [{"builtin": "identity"}], "datasets": datasets})
+        )
+        evaluators = [{"name": "counts", "target": peer.address}]
+        child = client.rescore(parent.finished.run_id, evaluators)
+        wait_until(lambda: client.get(child.run_id).state == 2)
+        client.delete(parent.finished.run_id)
+        run = wait_until(lambda: (run := client.get(child.run_id)).state == FAILED and run)
+    assert run.failure.reason == "ROW_GONE"
+
+
+def test_a_stopped_system_is_waited_for_though_its_rows_have_little_time(
+    client: BenchClient,
+) -> None:
+    with start_system("echo", "", "0.01") as system:
+        spec = {"systems": [{"target": system.address}], "row_timeout": 2.0, "timed_rows": 0}
+        run_id = client.start({**spec, "datasets": given(client, 600)})
+        wait_until(lambda: client.get(run_id).progress.completed_rows >= 20)
+        os.kill(system.pid, signal.SIGSTOP)
+        try:
+            run = wait_until(lambda: (run := client.get(run_id)).state == WAITING and run)
+            assert "takes no new connection" in run.waiting_reason
+        finally:
+            os.kill(system.pid, signal.SIGCONT)
+        seen = follow(client.watch(run_id))
+    assert (seen.state, seen.failures, len(seen.rows)) == ("SUCCEEDED", {}, 600)

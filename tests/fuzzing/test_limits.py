@@ -1,0 +1,210 @@
+"""Every limit is met by what is just beyond it, and is on the page for operators."""
+
+import ast
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cbench_client import BenchClient, Refused
+from cbench_client._gen.cbench.v1 import gateway_pb2
+from cbench_client.errors import Unencodable
+from cbench_client.messages import convert
+from cbench_client.messages.room import MAX_ANSWER_VALUES
+from cbench_server import limits
+from cbench_server.daemon.embedded import embedded
+from cbench_server.errors import InvalidInput, InvalidSpec
+from cbench_server.evaluators import LLMJudge, MemoryJudge
+from cbench_server.evaluators.judge.limits import pace_of
+from cbench_server.evaluators.judge.verdicts import parse_yes_no
+from cbench_server.limits import LONG_TEXT, text_size
+from cbench_server.models.chat import ChatClient, ChatFailed
+from cbench_server.rpc.attachments import Attachments
+from cbench_server.runs.spec_limits import check_limits
+from cbench_server.spec import RunSpec, SystemRef
+from tests.e2e.processes import Process
+from tests.fixtures.model_server import ModelServer, clean_environment, server
+
+__all__ = ["ModelServer", "clean_environment", "server"]
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = ("operations.md", "security.md", "threat-model.md")
+
+
+@pytest.mark.parametrize(
+    ("most", "beyond"),
+    [
+        ({"repeats": limits.MAX_REPEATS}, {"repeats": limits.MAX_REPEATS + 1}),
+        (
+            {"row_timeout": float(limits.MAX_ROW_TIMEOUT_S)},
+            {"row_timeout": limits.MAX_ROW_TIMEOUT_S + 1.0},
+        ),
+        ({"row_timeout": 1.0}, {"row_timeout": float("nan")}),
+        (
+            {"wait_timeout": float(limits.MAX_WAIT_TIMEOUT_S)},
+            {"wait_timeout": limits.MAX_WAIT_TIMEOUT_S + 1.0},
+        ),
+        (
+            {"systems": (SystemRef(builtin="identity", name="x" * limits.MAX_NAME),)},
+            {"systems": (SystemRef(builtin="identity", name="x" * (limits.MAX_NAME + 1)),)},
+        ),
+        ({"labels": {"": "x" * limits.MAX_LABELS}}, {"labels": {"x": "x" * limits.MAX_LABELS}}),
+    ],
+)
+def test_a_spec_beyond_a_limit_is_refused(most: dict[str, Any], beyond: dict[str, Any]) -> None:
+    usual: dict[str, Any] = {"systems": (SystemRef(builtin="identity"),), "datasets": ()}
+    check_limits(RunSpec(**{**usual, **most}))
+    with pytest.raises(InvalidSpec):
+        check_limits(RunSpec(**{**usual, **beyond}))
+
+
+def test_a_daemon_refuses_them(tmp_path: Path) -> None:
+    spec = {"systems": [{"builtin": "identity"}], "datasets": [{"name": "mini-qa"}]}
+    with embedded(home=str(tmp_path)) as daemon, BenchClient(daemon) as client:
+        for change, said in (
+            ({"repeats": limits.MAX_REPEATS + 1}, "repeats must be at most 10,000"),
+            ({"row_timeout": 1e6}, "row_timeout must be at most 21,600 s"),
+        ):
+            with pytest.raises(Refused, match=said):
+                client.start({**spec, **change})
+
+
+@pytest.mark.parametrize(
+    "beyond",
+    [
+        {"repeats": limits.MAX_JUDGE_REPEATS + 1},
+        {"repeats": 0},
+        {"max_retries": limits.MAX_JUDGE_RETRIES + 1},
+        {"timeout": limits.MAX_JUDGE_TIMEOUT_S + 1},
+        {"timeout": float("nan")},
+        {"rpm": limits.MIN_JUDGE_RPM / 2},
+        {"rpm": float("nan")},
+        {"model": "m" * (limits.MAX_MODEL_NAME + 1)},
+        {"base_url": "http://" + "h" * limits.MAX_MODEL_NAME},
+    ],
+)
+@pytest.mark.parametrize("kind", [LLMJudge, MemoryJudge])
+def test_a_judge_beyond_a_limit_is_refused(kind: Any, beyond: dict[str, Any]) -> None:
+    usual = {"base_url": "http://127.0.0.1:1", "model": "m", "api_key": ""}
+    kind(**usual, repeats=limits.MAX_JUDGE_REPEATS, max_retries=limits.MAX_JUDGE_RETRIES)
+    with pytest.raises(InvalidInput, match=next(iter(beyond))):
+        kind(**{**usual, **beyond})
+
+
+def test_nobody_decides_on_the_pace_of_others() -> None:
+    slow, quick = pace_of("http://h", "shared", 0.1), pace_of("http://h", "shared", 600.0)
+    for _ in range(3):
+        slow.reserve(0.1, now=100.0)
+    assert quick.reserve(600.0, now=100.0) == 0.0
+    assert pace_of("http://h", "shared", 600.0) is quick
+
+
+def test_of_a_long_reply_both_ends_are_read() -> None:
+    middle = "x" * (limits.MAX_VERDICT_HEAD + limits.MAX_VERDICT_TAIL)
+    assert parse_yes_no(f"{middle[: limits.MAX_VERDICT_HEAD]} YES {middle}") is None
+    assert parse_yes_no(f"{middle} YES") is True
+    assert parse_yes_no(f"YES {middle}") is True
+
+
+async def test_a_model_answers_only_so_much(server: ModelServer) -> None:
+    server.answer(200, b" " * (limits.MAX_ANSWER_BYTES + 1))
+    client = ChatClient(server.url, "m", max_retries=0)
+    with pytest.raises(ChatFailed, match="more than 64 MB"):
+        await client.complete([{"role": "user", "content": "?"}])
+    await client.close_connections()
+
+
+async def test_an_attachment_offers_only_so_much() -> None:
+    hello = gateway_pb2.Hello()
+    for number in range(limits.MAX_OFFERED):
+        hello.systems.add(name=f"s{number}")
+    await Attachments().add(hello)
+    hello.evaluators.add(name="one more")
+    with pytest.raises(InvalidInput, match="at most 256 names, not 257"):
+        await Attachments().add(hello)
+
+
+async def test_only_so_many_processes_are_attached() -> None:
+    attachments = Attachments()
+    for number in range(limits.MAX_ATTACHED + 1):
+        hello = gateway_pb2.Hello()
+        hello.systems.add(name=f"s{number}")
+        if number < limits.MAX_ATTACHED:
+            await attachments.add(hello)
+    with pytest.raises(InvalidInput, match="256 processes are attached"):
+        await attachments.add(hello)
+
+
+def test_a_process_describes_only_so_many_systems(tmp_path: Path) -> None:
+    script = tmp_path / "many.py"
+    script.write_text(
+        "from cbench_client import serve\n\n"
+        "class Named:\n    def __init__(self, name):\n        self.name = name\n"
+        "    def process(self, example):\n        return example\n\n"
+        f"serve([Named(f's{{n}}') for n in range({limits.MAX_DESCRIBED + 1})], '127.0.0.1:0')\n"
+    )
+    with (
+        Process([sys.executable, str(script)]) as system,
+        embedded(home=str(tmp_path / "home")) as daemon,
+        BenchClient(daemon) as client,
+    ):
+        spec = {"systems": [{"target": system.address}], "datasets": [{"name": "mini-qa"}]}
+        with pytest.raises(Refused, match="describes 65 systems"):
+            client.start(spec)
+
+
+def test_an_answer_holds_only_so_many_values() -> None:
+    from cbench_client._gen.cbench.v1 import system_pb2
+
+    for value, is_taken in (
+        ([True] * MAX_ANSWER_VALUES, True),
+        ([True] * (MAX_ANSWER_VALUES + 1), False),
+        ({"a": [[1] * 1000] * (MAX_ANSWER_VALUES // 1000)}, False),
+    ):
+        message = system_pb2.ProcessResponse()
+        convert.fields_to_proto({"response": value}, message.fields)
+        if is_taken:
+            assert convert.answer_from_proto(message, {})[0] == {"response": value}
+        else:
+            with pytest.raises(Unencodable, match="more than 50,000 values"):
+                convert.answer_from_proto(message, {})
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"a": "x" * LONG_TEXT},
+        {"a": {"b": [{"c": "x" * LONG_TEXT}]}},
+        [["x" * LONG_TEXT]],
+        [True] * 4_000_000,
+        {str(number): None for number in range(LONG_TEXT)},
+    ],
+)
+def test_nested_text_and_values_count(value: Any) -> None:
+    """What is long however deep is not scored on the loop, nor held beyond the budget."""
+    assert text_size({"response": value}) > LONG_TEXT
+
+
+def _tests_named(page: str) -> set[str]:
+    return set(re.findall(r"`(tests/[\w/]+\.py::\w+)`", (ROOT / "docs" / page).read_text()))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_test_that_a_page_names_exists(page: str) -> None:
+    """A promise is worth what the test beside it shows."""
+    named = _tests_named(page)
+    assert named
+    for each in named:
+        path, _, name = each.partition("::")
+        tree = ast.parse((ROOT / path).read_text())
+        functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+        assert name in {node.name for node in tree.body if isinstance(node, functions)}, each
+
+
+def test_every_limit_is_on_the_page_with_its_test() -> None:
+    page = (ROOT / "docs" / "operations.md").read_text()
+    for each in limits.LIMITS:
+        assert f"| {each.name} |" in page
+        assert each.test in page
