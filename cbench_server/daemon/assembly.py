@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 from cbench_server.daemon.descriptors import connections_within
 from cbench_server.daemon.housekeeping import keep_house
 from cbench_server.daemon.imports import import_modules
-from cbench_server.daemon.settings import Settings, data_home
+from cbench_server.daemon.settings import BadSetting, Settings, data_home
 from cbench_server.errors import StoreError
 
 if TYPE_CHECKING:
+    from cbench_server.registry import Registry
     from cbench_server.telemetry.meters import Meters
 
 log = logging.getLogger("cbench_server.daemon")
@@ -81,6 +82,7 @@ async def running_daemon(
     sys.setswitchinterval(0.001)
     import_modules(settings.imports)
     registry.data_dir = settings.data_dir
+    _register_data(settings, registry)
     set_dialled(settings.dial_allow, settings.dial_deny, settings.address)
     home = data_home(settings.home)
     store = SqliteStore.open(home, max_bytes=settings.max_store_mb * MB)
@@ -162,6 +164,14 @@ async def running_daemon(
     finally:
         await scoring.close()
         await store.close()
+
+
+def _register_data(settings: Settings, registry: "Registry") -> None:
+    """Make the data that the configuration names known as datasets."""
+    for record in settings.named_data():
+        if record.name in registry.list("dataset") and not registry.dataset(record.name).provenance:
+            raise BadSetting(f"[data.{record.name}]: there is a dataset of that name already.")
+        registry.register("dataset", record.name, record)
 
 
 def _new_meters() -> "Meters":

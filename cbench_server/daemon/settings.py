@@ -12,6 +12,7 @@ from cbench_server.rpc.credentials import Credential
 from cbench_server.spec import PriceRef
 
 if TYPE_CHECKING:
+    from cbench_server.datasets.record import DatasetRecord
     from cbench_server.rpc.keyring import Keyring
 
 DEFAULT_ADDRESS = "127.0.0.1:50051"
@@ -88,6 +89,11 @@ class Settings:
         {}, "file only: [credentials.NAME] env = VARIABLE, prefix = URL or target it may go to"
     )
 
+    data: dict[str, Any] = setting(
+        {},
+        "file only: [data.NAME] url = where files of examples lie, for `--dataset NAME`; also "
+        "options, env, mapping, skip_bad_lines, description",
+    )
     prices: dict[str, Any] = setting(
         {},
         'file only: [prices."MODEL"] input_usd = 2.5, output_usd = 10, cached_input_usd = 1.25; '
@@ -100,6 +106,15 @@ class Settings:
         from cbench_server.runs.prices import read_prices
 
         return read_prices(self.prices)
+
+    def named_data(self) -> "list[DatasetRecord]":
+        """Read the [data] of the file."""
+        if not self.data:
+            return []
+        # Imported here so that other settings are read without it.
+        from cbench_server.datasets.named_data import named_data
+
+        return named_data(self.data)
 
     def credential_table(self) -> dict[str, Credential]:
         """Read the [credentials] of the file."""

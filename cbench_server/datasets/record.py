@@ -94,6 +94,8 @@ class DatasetRecord:
     protocol: Callable[[str], DatasetProtocol] | None = None
     reads_mirror: bool = False
     """Set if the examples are made of rows of a mirror or the hub: then `load` takes `data_dir`."""
+    provenance: Callable[[], dict[str, Any]] | None = None
+    """Set if the examples come from files that can change: tells which, and what is in them."""
 
     def mirror_option(self, data_dir: str) -> dict[str, str]:
         """Return the option that says where the mirror is, if a mirror is read at all."""

@@ -162,7 +162,8 @@ class ResolvedDataset:
             **({"as_transcript": True} if ref.as_transcript else {}),
         }
         if record is None or record.hub is None:
-            return {**described, "revision": self.protocol.revision}
+            files = record.provenance() if record is not None and record.provenance else {}
+            return {**described, "revision": self.protocol.revision, **files}
         config = record.config_of(ref.config)
         return described | record.hub.provenance(config, **self._options())
 

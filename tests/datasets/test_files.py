@@ -290,10 +290,11 @@ def test_a_parquet_file_that_is_none_is_named(write: Callable[[str, bytes], Path
         ("absent.jsonl", "{path} does not exist; check the path"),
         ("x.txt", f"the format of {{path}} is not known; its name must end in {_SUFFIXES}"),
         ("x.parquet.gz", f"the format of {{path}} is not known; its name must end in {_SUFFIXES}"),
-        ("folder", f"{{path}} is a directory; name one file in it ({_SUFFIXES})"),
-        ("folder.jsonl", f"{{path}} is a directory; name one file in it ({_SUFFIXES})"),
+        ("folder", f"{{path}} holds no file that ends in {_SUFFIXES}; check the path"),
+        ("folder.jsonl", f"{{path}} holds no file that ends in {_SUFFIXES}; check the path"),
+        ("absent-*.jsonl", f"{{path}} holds no file that ends in {_SUFFIXES}; check the path"),
     ],
-    ids=["absent", "text", "parquet-gz", "directory", "directory-with-suffix"],
+    ids=["absent", "text", "parquet-gz", "directory", "directory-with-suffix", "pattern"],
 )
 def test_a_path_that_cannot_be_a_dataset_is_refused_at_once(
     tmp_path: Path, name: str, message: str

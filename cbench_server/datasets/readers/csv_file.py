@@ -2,11 +2,16 @@
 
 import csv
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from cbench_server.datasets.readers.jsonl_file import decode_value
-from cbench_server.datasets.readers.lines import MAX_LINE_BYTES, BadLines, numbered_lines, open_file
+from cbench_server.datasets.readers.lines import (
+    MAX_LINE_BYTES,
+    BadLines,
+    DataFile,
+    numbered_lines,
+    open_file,
+)
 from cbench_server.errors import BadDataset
 from cbench_server.types import Example
 
@@ -14,12 +19,12 @@ from cbench_server.types import Example
 _LIST_COLUMNS = frozenset({"answers", "choices"})
 
 
-def iterate_tsv(path: Path, bad_lines: BadLines) -> Iterator[Example]:
+def iterate_tsv(path: DataFile, bad_lines: BadLines) -> Iterator[Example]:
     """Iterate the rows of a .tsv file as `iterate_csv` does."""
     return iterate_csv(path, bad_lines, delimiter="\t")
 
 
-def iterate_csv(path: Path, bad_lines: BadLines, *, delimiter: str = ",") -> Iterator[Example]:
+def iterate_csv(path: DataFile, bad_lines: BadLines, *, delimiter: str = ",") -> Iterator[Example]:
     """Iterate the rows of a .csv file as dicts of text.
 
     A row is reported by the line it begins on.
@@ -50,7 +55,7 @@ def iterate_csv(path: Path, bad_lines: BadLines, *, delimiter: str = ",") -> Ite
                 yield example
 
 
-def _read_header(path: Path, rows: Iterator[list[str]]) -> list[str]:
+def _read_header(path: DataFile, rows: Iterator[list[str]]) -> list[str]:
     try:
         header = next((row for row in rows if row), None)
         if header is None:

@@ -1,19 +1,21 @@
 """Local files of examples in the formats of `FILE_SUFFIXES`, read one at a time."""
 
 import gzip
+import itertools
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from cbench_server.datasets.readers.csv_file import iterate_csv, iterate_tsv
 from cbench_server.datasets.readers.json_file import iterate_json
 from cbench_server.datasets.readers.jsonl_file import iterate_jsonl
-from cbench_server.datasets.readers.lines import BadLines
+from cbench_server.datasets.readers.lines import BadLines, DataFile
 from cbench_server.datasets.readers.parquet_file import iterate_parquet
+from cbench_server.datasets.readers.shards import is_pattern, local_shards, name_of_shards
 from cbench_server.errors import BadDataset
 from cbench_server.types import Example
 
-_READERS: dict[str, Callable[[Path, BadLines], Iterator[Example]]] = {
+_READERS: dict[str, Callable[[DataFile, BadLines], Iterator[Example]]] = {
     ".jsonl": iterate_jsonl,
     ".jsonl.gz": iterate_jsonl,
     ".json": iterate_json,
@@ -38,7 +40,9 @@ def is_file_name(text: str) -> bool:
 
 
 def name_of_file(path: Path) -> str:
-    """Return a file's name without its ending."""
+    """Return a file's name without its ending; that of a folder or pattern without wildcards."""
+    if is_pattern(path) or path.is_dir():
+        return name_of_shards(path)
     for suffix in sorted(FILE_SUFFIXES, key=len, reverse=True):
         if path.name.lower().endswith(suffix):
             return path.name[: -len(suffix)] or path.name
@@ -54,29 +58,56 @@ def iterate_file(
 ) -> Iterator[Example]:
     """Iterate the examples of a file, holding a few of them in memory at a time.
 
-    A path that cannot be a dataset raises BadDataset here; a bad line raises
-    it when met, naming the file and the line. With `skip_bad_lines` a bad line
-    is passed to `on_bad_line` instead and left out. `assume` is the ending to take
-    a file by whose own says nothing.
+    A folder, or a pattern, is read file by file in the order of their names. A path that cannot
+    be a dataset raises BadDataset here; a bad line raises it when met, naming the file and the
+    line. With `skip_bad_lines` a bad line is passed to `on_bad_line` instead and left out.
+    `assume` is the ending to take a file by whose own says nothing.
     """
-    by_name = (read for suffix, read in _READERS.items() if _ends_with(path, suffix))
+    return iterate_files(
+        files_of(path), skip_bad_lines=skip_bad_lines, on_bad_line=on_bad_line, assume=assume
+    )
+
+
+def files_of(path: Path) -> list[Path]:
+    """Return the files that a path stands for; a single one is not looked at."""
+    if "://" in str(path) or ":/" in str(path)[2:]:
+        raise BadDataset(
+            f"{path} is an address; data elsewhere has a name in the daemon's configuration: "
+            '[data.NAME] url = "..."'
+        )
+    if path.is_dir() or (is_pattern(path) and not path.exists()):
+        return local_shards(path, FILE_SUFFIXES)
+    return [path]
+
+
+def iterate_files(
+    files: Sequence[DataFile],
+    *,
+    skip_bad_lines: bool = False,
+    on_bad_line: Callable[[BadDataset], None] | None = None,
+    assume: str = "",
+) -> Iterator[Example]:
+    """Iterate the examples of files one after the other."""
+    readers = [_reader(path, assume) for path in files]
+    return itertools.chain.from_iterable(
+        _readable(path, reader(path, BadLines(path, skip_bad_lines, on_bad_line)))
+        for path, reader in zip(files, readers, strict=True)
+    )
+
+
+def _reader(path: DataFile, assume: str) -> Callable[[DataFile, BadLines], Iterator[Example]]:
+    by_name = (read for suffix, read in _READERS.items() if path.name.lower().endswith(suffix))
     reader = next(by_name, _READERS.get(assume))
-    if path.is_dir():
-        raise BadDataset(f"{path} is a directory; name one file in it ({', '.join(FILE_SUFFIXES)})")
     if reader is None:
         raise BadDataset(
             f"the format of {path} is not known; its name must end in {', '.join(FILE_SUFFIXES)}"
         )
-    if not path.exists():
+    if isinstance(path, Path) and not path.exists():
         raise BadDataset(f"{path} does not exist; check the path")
-    return _readable(path, reader(path, BadLines(path, skip_bad_lines, on_bad_line)))
+    return reader
 
 
-def _ends_with(path: Path, suffix: str) -> bool:
-    return path.name.lower().endswith(suffix)
-
-
-def _readable(path: Path, examples: Iterator[Example]) -> Iterator[Example]:
+def _readable(path: DataFile, examples: Iterator[Example]) -> Iterator[Example]:
     try:
         yield from examples
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:

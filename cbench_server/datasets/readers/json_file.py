@@ -4,11 +4,10 @@ import io
 import itertools
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import IO
 
 from cbench_server.datasets.readers.jsonl_file import iterate_jsonl
-from cbench_server.datasets.readers.lines import MAX_LINE_BYTES, BadLines, open_file
+from cbench_server.datasets.readers.lines import MAX_LINE_BYTES, BadLines, DataFile, open_file
 from cbench_server.errors import BadDataset
 from cbench_server.types import Example
 
@@ -16,7 +15,7 @@ _CHUNK = 1 << 20
 _decode = json.JSONDecoder().raw_decode
 
 
-def iterate_json(path: Path, bad_lines: BadLines) -> Iterator[Example]:
+def iterate_json(path: DataFile, bad_lines: BadLines) -> Iterator[Example]:
     """Iterate the objects of a file, holding one of them (and as much again) in memory.
 
     Only lines can be skipped: after a fault in an array, the start of the next object is unknown.
@@ -32,7 +31,7 @@ def iterate_json(path: Path, bad_lines: BadLines) -> Iterator[Example]:
     yield from iterate_jsonl(path, bad_lines)
 
 
-def _array(path: Path, stream: IO[str], text: str) -> Iterator[Example]:
+def _array(path: DataFile, stream: IO[str], text: str) -> Iterator[Example]:
     for number in itertools.count():
         text = text.lstrip(", \t\r\n")
         step = _CHUNK

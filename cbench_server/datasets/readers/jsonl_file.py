@@ -4,12 +4,11 @@ import gzip
 import json
 import zlib
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from cbench_server.datasets.readers.lines import BadLines, numbered_lines, open_file
+from cbench_server.datasets.readers.lines import BadLines, DataFile, numbered_lines, open_file
 from cbench_server.errors import BadDataset
 from cbench_server.types import Example
 
@@ -17,7 +16,7 @@ from cbench_server.types import Example
 _decode_fast = msgspec.json.Decoder().decode
 
 
-def iterate_jsonl(path: Path, bad_lines: BadLines) -> Iterator[Example]:
+def iterate_jsonl(path: DataFile, bad_lines: BadLines) -> Iterator[Example]:
     """Iterate the objects of a .jsonl or .jsonl.gz file."""
     with open_file(path) as stream:
         number = 0

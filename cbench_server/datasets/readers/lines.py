@@ -3,8 +3,7 @@
 import gzip
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, Protocol, cast
 
 from cbench_server.errors import BadDataset
 
@@ -15,11 +14,24 @@ MAX_LINE_BYTES = 128 * 1024 * 1024
 _BOM = b"\xef\xbb\xbf"
 
 
+class DataFile(Protocol):
+    """A file of examples, on this machine or elsewhere; its text names it in messages."""
+
+    @property
+    def name(self) -> str:
+        """The last part of its path, whose ending tells its format."""
+        ...
+
+    def open(self, mode: str) -> Any:
+        """Open it, to be read as bytes."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class BadLines:
     """Raises for a bad line, or reports it and lets the reader go on."""
 
-    path: Path
+    path: DataFile
     skip: bool
     on_bad_line: Callable[[BadDataset], None] | None
 
@@ -32,10 +44,26 @@ class BadLines:
             self.on_bad_line(error)
 
 
-def open_file(path: Path) -> BinaryIO:
+def open_file(path: DataFile) -> BinaryIO:
     """Open a file, unpacking it if its name ends in .gz."""
-    is_gzipped = path.name.lower().endswith(".gz")
-    return cast(BinaryIO, gzip.open(path, "rb")) if is_gzipped else path.open("rb")
+    stream = cast(BinaryIO, path.open("rb"))
+    if not path.name.lower().endswith(".gz"):
+        return stream
+    return cast(BinaryIO, _Unpacked(stream))
+
+
+class _Unpacked(gzip.GzipFile):
+    """What a gzipped stream holds; closes the stream as well, which GzipFile would leave open."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        super().__init__(fileobj=stream, mode="rb")
+        self._stream = stream
+
+    def close(self) -> None:
+        try:
+            super().close()
+        finally:
+            self._stream.close()
 
 
 def numbered_lines(

@@ -3,10 +3,9 @@
 from collections.abc import Iterator
 from datetime import date, time, timedelta
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
-from cbench_server.datasets.readers.lines import BadLines
+from cbench_server.datasets.readers.lines import BadLines, DataFile
 from cbench_server.errors import BadDataset
 from cbench_server.types import Example
 
@@ -14,14 +13,14 @@ from cbench_server.types import Example
 _ROWS_AT_A_TIME = 32
 
 
-def iterate_parquet(path: Path, bad_lines: BadLines) -> Iterator[Example]:
+def iterate_parquet(path: DataFile, bad_lines: BadLines) -> Iterator[Example]:
     """Iterate the rows of a .parquet file; it has no lines to skip."""
     # Imported here because it takes a third of a second and most runs never need it.
     import pyarrow
     from pyarrow import parquet
 
     try:
-        with parquet.ParquetFile(path) as file:
+        with path.open("rb") as stream, parquet.ParquetFile(stream) as file:
             for batch in file.iter_batches(batch_size=_ROWS_AT_A_TIME):
                 for row in batch.to_pylist():
                     yield {name: plain(value) for name, value in row.items()}
