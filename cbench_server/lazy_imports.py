@@ -1,4 +1,4 @@
-"""Names whose modules are imported when they are first used.
+"""Names whose modules are imported when they are first used, and packages that may be absent.
 
 A package that lists many things would otherwise load all of them, and what
 they need, when one is wanted.
@@ -6,7 +6,39 @@ they need, when one is wanted.
 
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
+
+from cbench_server.errors import InvalidInput
+
+EXTRAS = {
+    "datasets": "hub",
+    "huggingface_hub": "hub",
+    "pyarrow": "parquet",
+    "math_verify": "math",
+    "jieba": "chinese",
+    "pandas": "pandas",
+    "polars": "polars",
+    "fsspec": "s3",
+}
+"""Packages that a plain install leaves out, and the extra of pyproject.toml that brings each."""
+
+
+def require(package: str, purpose: str) -> None:
+    """Raise InvalidInput with the command that installs an optional package, if it is absent.
+
+    `purpose` is the beginning of a sentence that ends with the package's name.
+    """
+    if find_spec(package) is None:
+        raise InvalidInput(
+            f"{purpose} {package.replace('_', '-')}, which is not installed. "
+            f"Install it with: {command_for(EXTRAS[package])}"
+        )
+
+
+def command_for(extra: str) -> str:
+    """Return the command that adds an extra to an install."""
+    return f'pip install "cbench-server[{extra}]"'
 
 
 def names_of(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:

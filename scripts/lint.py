@@ -39,6 +39,7 @@ CHECKS: dict[str, list[str]] = {
     "docs of the command line": [PYTHON, "scripts/gen_cli_docs.py", "--check"],
     "format of web/": [PYTHON, "scripts/web_format.py", "--check"],
     "the report's page": [PYTHON, "scripts/report_page.py", "--check"],
+    "one version": [PYTHON, "scripts/version.py"],
     "paths and registries": [PYTHON, "scripts/check_tracked.py"],
 }
 

@@ -19,11 +19,18 @@ pin() { # NAME REQUIREMENTS [OPTION...]: write constraints/NAME.txt
 upgrade=
 [ "${1:-}" = "--upgrade" ] && upgrade=--upgrade
 pin build "setuptools>=77"
+# What `make demo` needs: the plain install, and maths for mini-maths.
 pin base "./clients/python
-."
+.[math]"
 # shellcheck disable=SC2046 # no quotes: two words for each package of base.txt, which dev.txt adds to
 pin dev "./clients/python
 .[dev]" -c constraints/base.txt $(sed -n 's/^\([^ #]*\)==.*/--no-emit-package \1/p' constraints/base.txt)
 # The oldest grpcio-tools we support: stubs refuse a runtime older than their generator.
 pin protos "grpcio-tools==1.76.0
 setuptools<81"
+# Tools in an environment of their own each: `make release`, `make docs-site`, the tests with Inspect AI.
+pin release "twine>=6
+uv>=0.8
+setuptools>=77"
+pin docs "mkdocs-material>=9.6"
+pin inspect "inspect-ai>=0.3.100"

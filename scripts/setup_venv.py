@@ -18,9 +18,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD, BASE, DEV = "constraints/build.txt", "constraints/base.txt", "constraints/dev.txt"
-PROTOS = "constraints/protos.txt"
+PROTOS, RELEASE = "constraints/protos.txt", "constraints/release.txt"
+DOCS, INSPECT = "constraints/docs.txt", "constraints/inspect.txt"
 OURS = ["clients/python", "."]
-INPUTS = [BUILD, BASE, DEV, "pyproject.toml", "clients/python/pyproject.toml"]
+INPUTS = [BUILD, BASE, DEV, "pyproject.toml", "setup.py", "clients/python/pyproject.toml"]
 
 # Each with its folder, the packages of others and ours, the inputs that decide whether it is up to
 # date, and the kinds that it includes.
@@ -28,6 +29,9 @@ KINDS = {
     "base": (".venv", [BASE], OURS, INPUTS, []),
     "dev": (".venv", [BASE, DEV], OURS, INPUTS, ["base"]),
     "protos": (".venv-protos", [PROTOS], [], [PROTOS], []),
+    "release": (".venv-release", [RELEASE], [], [RELEASE], []),
+    "docs": (".venv-docs", [DOCS], [], [DOCS], []),
+    "inspect": (".venv-inspect", [INSPECT], [], [INSPECT], []),
 }
 
 

@@ -24,6 +24,7 @@ from cbench_server.datasets.readers.files import FILE_SUFFIXES, iterate_files
 from cbench_server.datasets.readers.shards import checked
 from cbench_server.datasets.record import DatasetRecord
 from cbench_server.errors import BadDataset, InvalidInput
+from cbench_server.lazy_imports import require
 from cbench_server.types import Example
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
@@ -84,6 +85,7 @@ class NamedData:
         return checked(files, f'data "{self.name}"', FILE_SUFFIXES, inside=inside)
 
     def _filesystem(self) -> tuple[Any, str]:
+        require("fsspec", f'data "{self.name}" is read with the package')
         # Imported here because most daemons have no such data.
         from fsspec.core import url_to_fs
 

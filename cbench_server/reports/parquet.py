@@ -5,6 +5,7 @@ from itertools import islice
 from tempfile import TemporaryFile
 from typing import Any
 
+from cbench_server.lazy_imports import require
 from cbench_server.reports.row_columns import WITHOUT_COLUMN, Found, value_of
 from cbench_server.results import EvalRow
 
@@ -24,6 +25,7 @@ def to_parquet(read: Callable[[], Iterable[EvalRow]]) -> Iterator[bytes]:
     The rows are read twice, the first time for the names of scores and groups. The ids
     of examples are written as text, since a column has one type.
     """
+    require("pyarrow", "the format parquet is written with the package")
     import pyarrow
     import pyarrow.parquet
 

@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -20,6 +21,7 @@ from cbench_server.cli import options
 from cbench_server.cli.exits import FAILED, OK
 from cbench_server.cli.screen import print_json
 from cbench_server.errors import CbenchError
+from cbench_server.lazy_imports import EXTRAS, command_for
 from cbench_server.texts.grid import printable
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 
 Status = Literal["ok", "warn", "fail"]
 
-_PACKAGES = ("grpcio", "protobuf", "sqlalchemy", "alembic", "tiktoken", "httpx", "datasets", "rich")
+_PACKAGES = ("grpcio", "protobuf", "sqlalchemy", "alembic", "tiktoken", "httpx", "numpy", "rich")
 _LOW_DISK = 1 << 30
 _NO_DISK = 50 << 20
 _RUNS_CHECKED = 5
@@ -131,6 +133,17 @@ def _check_packages(setup: Setup) -> Iterator[Finding]:
         )
     else:
         yield Finding("ok", "packages", ", ".join(found))
+
+
+def _check_extras(setup: Setup) -> Iterator[Finding]:
+    """What may be installed besides; its absence is no mistake."""
+    by_extra = {extra: package for package, extra in EXTRAS.items()}
+    absent = sorted(extra for extra, package in by_extra.items() if find_spec(package) is None)
+    here = sorted(by_extra.keys() - set(absent))
+    message = f"installed: {', '.join(here) or 'none'}"
+    if absent:
+        message += f"; not installed: {', '.join(absent)} (all of them: {command_for('all')})"
+    yield Finding("ok", "extras", message)
 
 
 def _check_home(setup: Setup) -> Iterator[Finding]:
@@ -296,6 +309,7 @@ def _who_answers(address: str) -> Finding:
 _CHECKS: tuple[Check, ...] = (
     _check_python,
     _check_packages,
+    _check_extras,
     _check_home,
     _check_disk,
     _check_store,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cbench_server.datasets.hub import mirror, stream
-from cbench_server.errors import BadDataset
+from cbench_server.errors import BadDataset, InvalidInput
 from cbench_server.types import Example
 
 # A split names a file of the mirror, and must not lead out of it; a revision becomes a part of
@@ -148,7 +148,7 @@ class Access:
         """Turn errors of the hub into one that names the way out."""
         try:
             yield
-        except BadDataset:
+        except InvalidInput:
             raise
         except Exception as error:
             # The libraries below raise a dozen unrelated classes for the same outage.

@@ -10,6 +10,7 @@ from urllib.request import getproxies, proxy_bypass
 
 from cbench_server.datasets.readers.files import iterate_file
 from cbench_server.datasets.readers.parquet_file import plain
+from cbench_server.lazy_imports import require
 from cbench_server.types import Example
 
 _TIMEOUT_S = 10.0
@@ -34,6 +35,7 @@ def stream_rows(
     an archive, and `{split}` in it is the split; without a url the repository is a dataset by
     its own description. `schema` names the columns at the url, and types such as `string[]`.
     """
+    require_hub(repository)
     _reach_hub()
     # Imported here because it takes a second and a run from a mirror never needs it.
     from datasets import load_dataset
@@ -52,6 +54,11 @@ def stream_rows(
         )
     for row in rows:
         yield plain(row)
+
+
+def require_hub(repository: str) -> None:
+    """Raise InvalidInput, with the way out, if the libraries of the hub are not installed."""
+    require("datasets", f"{repository} is read from the hub with the package")
 
 
 def _features(schema: tuple[tuple[str, str], ...]) -> Any:
@@ -77,6 +84,7 @@ def file_rows(repository: str, name: str, revision: str) -> Iterator[Example]:
 
 def fetch(repository: str, name: str, revision: str) -> Path:
     """Return the local path of a file of a repository; it is fetched at most once."""
+    require_hub(repository)
     from huggingface_hub import hf_hub_download
 
     _hush()
@@ -128,6 +136,7 @@ def _reach_hub() -> None:
 
 def file_names(repository: str, revision: str) -> list[str]:
     """List the files of a repository."""
+    require_hub(repository)
     from huggingface_hub import HfApi
 
     _reach_hub()
@@ -136,6 +145,7 @@ def file_names(repository: str, revision: str) -> list[str]:
 
 def resolved_revision(repository: str, revision: str) -> str:
     """Return the commit a revision stands for, or the revision itself if the hub does not say."""
+    require_hub(repository)
     from huggingface_hub import HfApi
 
     try:

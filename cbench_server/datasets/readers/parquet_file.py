@@ -7,6 +7,7 @@ from typing import Any
 
 from cbench_server.datasets.readers.lines import BadLines, DataFile
 from cbench_server.errors import BadDataset
+from cbench_server.lazy_imports import require
 from cbench_server.types import Example
 
 # Rows can hold whole books: few at a time keep memory flat.
@@ -15,6 +16,7 @@ _ROWS_AT_A_TIME = 32
 
 def iterate_parquet(path: DataFile, bad_lines: BadLines) -> Iterator[Example]:
     """Iterate the rows of a .parquet file; it has no lines to skip."""
+    require("pyarrow", f"{path.name} is read with the package")
     # Imported here because it takes a third of a second and most runs never need it.
     import pyarrow
     from pyarrow import parquet

@@ -1,6 +1,5 @@
 """Words of Chinese text, by jieba, the only tokenizer LongBench's Chinese scores are defined by."""
 
-import importlib.util
 import logging
 import string
 from collections.abc import Mapping, Sequence
@@ -8,7 +7,7 @@ from functools import cache, lru_cache
 from threading import Lock
 from typing import Any
 
-from cbench_server.errors import InvalidInput
+from cbench_server.lazy_imports import require
 
 # What LongBench leaves out of Chinese answers, besides ASCII punctuation and white space.
 _PUNCTUATION = (
@@ -24,11 +23,7 @@ _loading = Lock()
 
 def require_jieba(task: str) -> None:
     """Raise InvalidInput, with the way out, if jieba is not installed."""
-    if importlib.util.find_spec("jieba") is None:
-        raise InvalidInput(
-            f'LongBench task "{task}" is scored by the words of jieba, which is not installed. '
-            'Install it with: pip install "cbench-server[chinese]"'
-        )
+    require("jieba", f'LongBench task "{task}" is scored by the words of')
 
 
 @lru_cache(maxsize=8)  # A response is compared with several references.

@@ -7,6 +7,7 @@ from cbench_server.evaluators.math.answers import final_answer, reference_answer
 from cbench_server.evaluators.math.comparison import equivalent
 from cbench_server.evaluators.math.locale_numbers import LANGUAGES, as_plain
 from cbench_server.evaluators.math.rules import RULES
+from cbench_server.lazy_imports import require
 from cbench_server.types import Assessment, Example, Placement
 
 _SHOWN = 200
@@ -31,6 +32,8 @@ class MathEquivalence(ExplainingEvaluator):
         if language not in ("", _FROM_FIELD, *LANGUAGES):
             known = ", ".join(LANGUAGES)
             raise ValueError(f'language "{language}" is not "{_FROM_FIELD}" or one of: {known}')
+        if rule in ("", "verify"):
+            require("math_verify", "math-equivalence compares formulas with the package")
         if rule:
             self.score_infos = RULES[rule].score_infos
             self.placement = RULES[rule].placement
