@@ -1,14 +1,18 @@
 """Requests that meet: every run has one end, told once and last, and a table says which."""
 
+import random
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
 
 from cbench_client import BenchClient, Refused
+from cbench_client._gen.cbench.v1 import bench_pb2, bench_pb2_grpc
 from tests.e2e.following import follow
 from tests.e2e.processes import DaemonProcess, Process, examples, start_system, wait_until
 
@@ -140,3 +144,45 @@ def test_requests_that_repeat_an_id_leave_no_lock_behind(daemon: DaemonProcess) 
         assert len(set(ended)) == 1
         follow(client.watch(ended[0]))
         wait_until(lambda: not list((daemon.home / "locks").glob("2*")))
+
+
+@pytest.fixture
+def stub(daemon: DaemonProcess) -> Iterator[Any]:
+    """What is generated, for calls that no client of ours would make."""
+    with grpc.insecure_channel(daemon.address) as channel:
+        yield bench_pb2_grpc.BenchStub(channel)
+
+
+def test_a_run_whose_client_left_while_it_was_accepted_is_made(
+    client: BenchClient, stub: Any, chance: random.Random
+) -> None:
+    spec = bench_pb2.RunSpec()
+    spec.systems.add(builtin="truncate-tail")
+    spec.datasets.add(name="mini-qa")
+    for number in range(30):
+        request = bench_pb2.EvaluateRequest(spec=spec, request_id=f"request {number}")
+        with suppress(grpc.RpcError):
+            list(stub.Evaluate(request, timeout=chance.uniform(0.001, 0.06)))
+    # Its client comes back with the request, as ours do.
+    runs = [client.start(BUILTIN, request_id=f"request {number}") for number in range(30)]
+    wait_until(lambda: all(client.get(run_id).state == 3 for run_id in runs), 60)
+    assert len(list(client.list())) == 30
+
+
+def test_a_request_whose_client_left_is_carried_out_or_not(
+    client: BenchClient, stub: Any, chance: random.Random
+) -> None:
+    with start_system("echo", "", "3600") as system:
+        run_id = client.start(spec_of(client, system, 5))
+        for _ in range(15):
+            client.cancel(run_id)
+            with suppress(grpc.RpcError):
+                request = bench_pb2.ResumeRunRequest(run_id=run_id)
+                stub.ResumeRun(request, timeout=chance.uniform(0.001, 0.03))
+            # Queued, and nobody to begin it, is neither.
+            wait_until(lambda: client.get(run_id).state in (2, 5))
+            client.resume(run_id)
+            wait_until(lambda: client.get(run_id).state == 2)
+            with suppress(grpc.RpcError):
+                cancel = bench_pb2.CancelRunRequest(run_id=run_id)
+                stub.CancelRun(cancel, timeout=chance.uniform(0.001, 0.03))
