@@ -17,7 +17,7 @@ from cbench_client import BenchClient, ClientError
 from cbench_server.runs import failpoints
 from tests.compatibility.test_old_store import ARCHIVE
 from tests.e2e.following import follow
-from tests.e2e.processes import DaemonProcess, examples, start_system, wait_until
+from tests.e2e.processes import DaemonProcess, examples, start_held, start_system, wait_until
 from tests.fixtures import preloaded
 from tests.fixtures.ports import held_port
 
@@ -82,11 +82,11 @@ def in_a_run(home: Path, name: str, chance: random.Random) -> None:
 
 def while_taking_up(home: Path, name: str, chance: random.Random) -> None:
     """Recover after a death, or resume after a cancel."""
-    is_resumed = name.startswith("resume")
-    with start_system("echo", "", "0.005") as system:
+    is_resumed, gate = name.startswith("resume"), home.parent / "gate"
+    goal = chance.randint(1, 100)
+    with start_held(gate, goal) as system:
         with DaemonProcess(home) as daemon, BenchClient(daemon.address) as client:
             run_id = client.start(spec_of(client, system, 200))
-            goal = chance.randint(1, 100)
             wait_until(lambda: client.get(run_id).progress.completed_rows >= goal)
             if is_resumed:
                 client.cancel(run_id)
@@ -96,6 +96,7 @@ def while_taking_up(home: Path, name: str, chance: random.Random) -> None:
                 with BenchClient(other.address) as asked:
                     wait_until(lambda: has_died_of(other, lambda: asked.resume(run_id)), 60)
             killed(other.process)
+        gate.touch()
         with DaemonProcess(home) as daemon, BenchClient(daemon.address) as client:
             if is_resumed:
                 assert client.get(run_id).state == CANCELLED
@@ -105,24 +106,25 @@ def while_taking_up(home: Path, name: str, chance: random.Random) -> None:
 
 def while_cancelling(home: Path, name: str, chance: random.Random) -> None:
     """Cancel what another process left."""
-    with start_system("echo", "", "0.05") as system:
+    gate, goal = home.parent / "gate", chance.randint(1, 50)
+    with start_held(gate, goal) as system:
         with (
             DaemonProcess(home) as daemon,
             DaemonProcess(home, env=armed(name)) as other,
             BenchClient(daemon.address) as client,
             BenchClient(other.address) as asked,
         ):
-            run_id = client.start(spec_of(client, system, 800))
-            goal = chance.randint(1, 50)
+            run_id = client.start(spec_of(client, system, 200))
             wait_until(lambda: client.get(run_id).progress.completed_rows >= goal)
             daemon.kill()
             wait_until(lambda: has_died_of(other, lambda: asked.cancel(run_id)), 60)
             killed(other.process)
+        gate.touch()
         with DaemonProcess(home) as daemon, BenchClient(daemon.address) as client:
             # It goes on, unless that it is to be cancelled was stored before.
             if follow(client.watch(run_id)).state == "CANCELLED":
                 client.resume(run_id)
-            is_exact(client, run_id, "echo", 800)
+            is_exact(client, run_id, "echo", 200)
 
 
 def has_died_of(daemon: DaemonProcess, ask: Callable[[], Any]) -> bool:
