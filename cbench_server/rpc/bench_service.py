@@ -28,6 +28,9 @@ from cbench_server.runs.store import RowQuery
 from cbench_server.runs.watch import watch
 from cbench_server.types import Example
 
+# A page is large until it is encoded, and as many watchers may ask at once as a daemon takes calls.
+_PAGES_AT_ONCE = 4
+
 
 class UploadWriter(AbstractContextManager["UploadWriter"], Protocol):
     """Takes the examples of one upload, and forgets them unless it is finished."""
@@ -62,6 +65,7 @@ class BenchService(AnalysisMethods, bench_pb2_grpc.BenchServicer):
         self.watchers = 0
         """Streams of events that are followed now."""
         self._open_upload = open_upload
+        self._reading = asyncio.Semaphore(_PAGES_AT_ONCE)
 
     async def Evaluate(
         self, request: bench_pb2.EvaluateRequest, context: Any
@@ -98,6 +102,7 @@ class BenchService(AnalysisMethods, bench_pb2_grpc.BenchServicer):
             processed=processed,
             is_closing=lambda: self._orchestrator.is_draining,
             as_it_is=self._orchestrator.as_it_is,
+            reading=self._reading,
         )
         self.watchers += 1
         try:

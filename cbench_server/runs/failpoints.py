@@ -1,8 +1,8 @@
 """Failpoints: places between two durable steps at which a test can have the process killed.
 
 CBENCH_FAILPOINT=NAME or NAME:3 kills it, as a power cut would, when it comes
-to the place for the first or third time. Unset, a place is an empty call, made
-once a batch and never once a row.
+to the place for the first or third time; its last words on stderr name the place. Unset, a place
+is an empty call, made once a batch and never once a row.
 """
 
 import os
@@ -42,6 +42,11 @@ def _nothing(name: str) -> None:
     pass
 
 
+def last_words(name: str) -> str:
+    """Return the line with which a process ends at a place."""
+    return f"killed at failpoint {name}\n"
+
+
 def armed(setting: str) -> Callable[[str], None]:
     """Return what to call at every place, for a setting of the variable."""
     if not setting:
@@ -56,6 +61,7 @@ def armed(setting: str) -> Callable[[str], None]:
         if name == chosen:
             left -= 1
             if left == 0:
+                os.write(2, last_words(name).encode())
                 os.kill(os.getpid(), signal.SIGKILL)
 
     return hit

@@ -8,12 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from cbench_server.errors import (
-    AlreadyExists,
-    CbenchError,
-    ShuttingDown,
-    WrongState,
-)
+from cbench_server.errors import AlreadyExists, CbenchError, ShuttingDown, WrongState
 from cbench_server.events import StateChanged
 from cbench_server.runs import failpoints
 from cbench_server.runs.anchors import check_anchor_names, check_anchors
@@ -39,6 +34,7 @@ from cbench_server.runs.run_turns import Limits, RunTurns
 from cbench_server.runs.spec_limits import check_limits
 from cbench_server.runs.store import RunStore
 from cbench_server.runs.suites import with_registered_names
+from cbench_server.runs.unbroken import Unbroken
 from cbench_server.runs.wiring import check_score_field
 from cbench_server.spec import EvaluatorRef, Lives, Run, RunSpec, RunState, SystemProgress
 from cbench_server.tokens import get_tokenizer
@@ -59,6 +55,7 @@ class Orchestrator:
         self.turns = RunTurns(limits or Limits())
         self._live: dict[str, RunOwner] = {}
         self._desks = Desks()
+        self._unbroken = Unbroken()
         self._draining = False
         self.passed_over: list[str] = []
         """Unfinished runs that another process owned when they were last to be taken up."""
@@ -95,10 +92,12 @@ class Orchestrator:
             run = self._new_run(spec, request_id, opened.names)
             notes = await asyncio.to_thread(notes_before, opened.datasets, opened.plans)
             notes += opened.notes
-            return await self._accept(replace(run, config=config, notes=notes), opened)
         except BaseException:
             await opened.close()
             raise
+        return await self._unbroken.do(
+            self._accept(replace(run, config=config, notes=notes), opened)
+        )
 
     async def rescore(
         self,
@@ -145,10 +144,10 @@ class Orchestrator:
                 config=describe_rescoring(parent, opened.plans, references_upload, self._clock()),
                 notes=kept_notes(parent, references_upload),
             )
-            return await self._accept(run, opened)
         except BaseException:
             await opened.close()
             raise
+        return await self._unbroken.do(self._accept(run, opened))
 
     async def _connect(self, spec: RunSpec, *, is_rescored: bool) -> Connections:
         services = self._services
@@ -179,27 +178,29 @@ class Orchestrator:
 
     async def _accept(self, run: Run, opened: Connections) -> Run:
         """Store a run and begin it, unless the same request made one already."""
-        self.turns.check_room(run.created_by)
-        self.turns.take(run.created_by)
         claim = stored = None
+        has_place = False
         try:
+            self.turns.check_room(run.created_by)
+            self.turns.take(run.created_by)
+            has_place = True
             claim = await self._claim(run.run_id)
             failpoints.hit("accept.claimed")
             stored = await self.store.create_run(run)
             failpoints.hit("accept.stored")
             if stored.run_id == run.run_id:
                 self._begin(RunOwner(self._services, stored, claim, opened), stored)
-                what = (
-                    f"rescored run {run.parent_run_id} as" if run.parent_run_id else "started run"
-                )
+                parent = run.parent_run_id
+                what = f"rescored run {parent} as" if parent else "started run"
                 audit("start", f"{what} {run.run_id}", run_id=run.run_id)
-                return stored
+            return stored
         finally:
-            self.turns.forget(run.created_by)
-            if claim is not None and (stored is None or stored.run_id != run.run_id):
-                await self.store.owners.release(claim)
-        await opened.close()
-        return stored
+            if has_place:
+                self.turns.forget(run.created_by)
+            if stored is None or stored.run_id != run.run_id:
+                if claim is not None:
+                    await self.store.owners.release(claim)
+                await opened.close()
 
     def as_it_is(self, run: Run) -> Run:
         """Return a stored run with what cannot be stored: that the store itself is waited for."""
@@ -210,6 +211,9 @@ class Orchestrator:
 
     async def cancel(self, run_id: str) -> Run:
         """Stop a run and keep its rows; one owned by another process is asked to stop."""
+        return await self._unbroken.do(self._cancel(run_id))
+
+    async def _cancel(self, run_id: str) -> Run:
         async with self._desks.at(run_id):
             if live := self._live.get(run_id):
                 live.cancel()
@@ -234,6 +238,9 @@ class Orchestrator:
         `budget_usd` takes the place of the budget it had.
         """
         self._check_open()
+        return await self._unbroken.do(self._resume(run_id, budget_usd))
+
+    async def _resume(self, run_id: str, budget_usd: float | None) -> Run:
         async with self._desks.at(run_id):
             await self._let_go(run_id)
             run = await self.store.get_run(run_id)
@@ -288,6 +295,9 @@ class Orchestrator:
 
     async def delete(self, run_id: str) -> None:
         """Delete a run that no process is working on."""
+        await self._unbroken.do(self._delete(run_id))
+
+    async def _delete(self, run_id: str) -> None:
         async with self._desks.at(run_id):
             await self._let_go(run_id)
             if run_id in self._live:
@@ -345,11 +355,13 @@ class Orchestrator:
     async def drain(self, grace: float) -> None:
         """Stop taking work; finish calls in flight within `grace` seconds; hand runs back."""
         self._draining = True
+        ends_at = time.monotonic() + grace
         for live in self._live.values():
             live.drain()
+        await self._unbroken.all_done(grace)
         tasks = [live.task for live in self._live.values() if live.task is not None]
         if tasks:
-            _, late = await asyncio.wait(tasks, timeout=grace)
+            _, late = await asyncio.wait(tasks, timeout=max(0.0, ends_at - time.monotonic()))
             for live in self._live.values():
                 live.stop()
             if late:
@@ -372,6 +384,8 @@ class Orchestrator:
         self._live[run.run_id] = live
         self.turns.take(run.created_by)
         live.begin(self.turns.turn_of(run.created_by), lambda: self._forget(run))
+        if self._draining:
+            live.drain()
 
     def _forget(self, run: Run) -> None:
         del self._live[run.run_id]

@@ -3,6 +3,8 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import Any
 
 from cbench_server.errors import ShuttingDown
 from cbench_server.events import Progressed, RunFinished, Seen, StateChanged, Stored, Unstored
@@ -24,39 +26,43 @@ async def watch(
     processed: bool = False,
     is_closing: Callable[[], bool] = lambda: False,
     as_it_is: Callable[[Run], Run] = lambda run: run,
+    reading: AbstractAsyncContextManager[Any] | None = None,
 ) -> AsyncIterator[list[Seen]]:
     """Yield stored events after `after_seq`, each once and in order, with progress between them.
 
     Ends when the run is over and all of it has been seen. Reads a page only
     when the last one was taken, so a slow watcher costs no memory. `as_it_is` adds
     what cannot be stored; a change of that is told as it comes, without a place among
-    the stored events.
+    the stored events. `reading` lets so many watchers at a time have a page that is not taken yet.
     """
-    run = await store.get_run(run_id)
+    turn = reading or nullcontext()
+    async with turn:
+        run = await store.get_run(run_id)
     cursor = after_seq
     progress_due = 0.0
     told: StateChanged | None = None
     while True:
-        page: list[Seen] = list(
-            await store.read_events(run_id, cursor, rows=rows, processed=processed)
-        )
-        is_over = False
-        if page:
-            last = page[-1]
-            assert isinstance(last, Stored)
-            cursor = last.seq
-            is_over = isinstance(last.event, RunFinished)
-        is_quiet = not page
-        if is_over or time.monotonic() >= progress_due:
-            run = await store.get_run(run_id)
-            if not run.state.is_final:
-                page.append(Progressed(run))
-                now = as_it_is(run)
-                state = StateChanged(now.state, now.waiting_reason)
-                if (state if now is not run else None) != told:
-                    page.append(Unstored(state))
-                    told = state if now is not run else None
-            progress_due = time.monotonic() + _PROGRESS_EVERY_S
+        async with turn:
+            page: list[Seen] = list(
+                await store.read_events(run_id, cursor, rows=rows, processed=processed)
+            )
+            is_over = False
+            if page:
+                last = page[-1]
+                assert isinstance(last, Stored)
+                cursor = last.seq
+                is_over = isinstance(last.event, RunFinished)
+            is_quiet = not page
+            if is_over or time.monotonic() >= progress_due:
+                run = await store.get_run(run_id)
+                if not run.state.is_final:
+                    page.append(Progressed(run))
+                    now = as_it_is(run)
+                    state = StateChanged(now.state, now.waiting_reason)
+                    if (state if now is not run else None) != told:
+                        page.append(Unstored(state))
+                        told = state if now is not run else None
+                progress_due = time.monotonic() + _PROGRESS_EVERY_S
         if page:
             failpoints.hit("stream.before")
             # Not kept here until the watcher takes the next: as objects it is large.

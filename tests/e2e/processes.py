@@ -82,6 +82,14 @@ def start_system(behaviour: str, *arguments: str, port: int = 0) -> Process:
     return Process([sys.executable, str(SYSTEMS), behaviour, str(port), *arguments])
 
 
+def start_held(gate: Path, answers: int = 20) -> Process:
+    """Start an echo that answers so many calls and keeps the others until the gate is touched.
+
+    So a run is under way for as long as a test wants, however slow the machine or the test is.
+    """
+    return start_system("echo", "", "0", str(answers), str(gate))
+
+
 def examples(count: int, context: str = "The capital of France is Paris.") -> list[dict[str, Any]]:
     """Make examples that an echo of the question answers."""
     return [

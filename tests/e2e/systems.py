@@ -19,15 +19,23 @@ from cbench_client._gen.cbench.v1 import system_pb2
 
 
 class Echo:
-    """Answers with the question; notes each call in a file, if given one."""
+    """Answers with the question; notes each call in a file, if given one.
+
+    After so many answers, if a number is given, it keeps all further calls until the gate, a
+    file, is there.
+    """
 
     name = "echo"
     version = "1"
     max_concurrency = 16
 
-    def __init__(self, log: str = "", delay: str = "0") -> None:
+    def __init__(
+        self, log: str = "", delay: str = "0", answers: str = "inf", gate: str = ""
+    ) -> None:
         self._log = os.open(log, os.O_CREAT | os.O_WRONLY | os.O_APPEND) if log else None
         self._delay = float(delay)
+        self._answers = float(answers)
+        self._gate = gate
 
     async def process(
         self, example: dict[str, Any], options: dict[str, Any] | None = None
@@ -36,6 +44,9 @@ class Echo:
             os.write(self._log, f"{example['id']}\n".encode())
         if self._delay:
             await asyncio.sleep(self._delay)
+        self._answers -= 1
+        while self._answers < 0 and not os.path.exists(self._gate):
+            await asyncio.sleep(0.02)
         return {**example, "response": example.get("question", "")}
 
 

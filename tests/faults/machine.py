@@ -7,6 +7,7 @@ import struct
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -89,8 +90,11 @@ def small_disk(folder: Path, megabytes: int = 32) -> Iterator[Path]:
 class Wire:
     """A network of two: this machine, and a namespace in which programs can be started."""
 
+    _made = count()
+
     def __init__(self) -> None:
-        number = os.getpid()
+        # A name of its own each time: a link is removed some time after its namespace.
+        number = os.getpid() * 16 + next(self._made) % 16
         self.name = f"cbf{number}"
         # Of its own, since tests of other checkouts may run on the same machine.
         first = number % 64 * 4

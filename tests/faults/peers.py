@@ -1,13 +1,27 @@
-"""Evaluators and models that die: `python peers.py WHAT PORT LOG`."""
+"""Evaluators and models that die: `python peers.py WHAT PORT [GATE]`.
+
+With a gate they answer for the first twenty examples, and for the others when that file is there.
+"""
 
 import json
 import os
+import re
 import sys
 import time
+from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from cbench_client import serve
+
+ANSWERED = 20
+GATE = sys.argv[3] if len(sys.argv) > 3 else ""
+
+
+def keep_back(number: int) -> None:
+    """Wait, if the example is one of the others, for the gate."""
+    while GATE and number >= ANSWERED and not os.path.exists(GATE):
+        time.sleep(0.02)
 
 
 class Counts:
@@ -18,7 +32,7 @@ class Counts:
     scores = ("counts",)
 
     def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:
-        time.sleep(0.005)
+        keep_back(int(original["id"][1:]))
         return {"counts": 1.0}
 
 
@@ -40,13 +54,16 @@ class Model(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     lives_for = 1 << 30
+    # How often its prompt has to name an example for it to be about that.
+    named = 1
 
     def do_POST(self) -> None:
         Model.lives_for -= 1
         if Model.lives_for < 0:
             os._exit(1)
-        self.rfile.read(int(self.headers["content-length"]))
-        time.sleep(0.005)
+        asked = self.rfile.read(int(self.headers["content-length"])).decode()
+        named = Counter(int(number) for number in re.findall(r"Paris (\d+)", asked))
+        keep_back(max((each for each, times in named.items() if times >= Model.named), default=0))
         self._reply({"choices": [{"message": {"content": "YES"}}]})
 
     def do_GET(self) -> None:
@@ -72,6 +89,9 @@ if __name__ == "__main__":
     what, port = sys.argv[1], int(sys.argv[2])
     if what == "dying-model":
         Model.lives_for = 1
+    if what == "judging-model":
+        # The tests of a judge take questions from the dataset; a row has it as its answer, too.
+        Model.named = 2
     if what.endswith("model"):
         server = Models(("127.0.0.1", port), Model)
         print(f"cbench|1|tcp|127.0.0.1:{server.server_address[1]}", flush=True)

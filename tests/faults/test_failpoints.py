@@ -6,6 +6,7 @@ import signal
 import sqlite3
 import tarfile
 import threading
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -17,7 +18,7 @@ from cbench_client import BenchClient, ClientError
 from cbench_server.runs import failpoints
 from tests.compatibility.test_old_store import ARCHIVE
 from tests.e2e.following import follow
-from tests.e2e.processes import DaemonProcess, examples, start_system, wait_until
+from tests.e2e.processes import DaemonProcess, examples, start_held, start_system, wait_until
 from tests.fixtures import preloaded
 from tests.fixtures.ports import held_port
 
@@ -31,8 +32,15 @@ def armed(name: str, count: int = 1) -> dict[str, str]:
     return {failpoints.VARIABLE: f"{name}:{count}"}
 
 
-def killed(process: Any) -> None:
-    assert process.wait(60) == -signal.SIGKILL
+# How often each has killed a process, by that process's last words.
+hits: Counter[str] = Counter()
+
+
+def killed(daemon: DaemonProcess, name: str) -> None:
+    """Wait for the death of a daemon, and count it."""
+    assert daemon.process.wait(60) == -signal.SIGKILL
+    wait_until(lambda: failpoints.last_words(name) in daemon.errors)
+    hits[name] += 1
 
 
 def is_exact(client: BenchClient, run_id: str, system: str, rows: int) -> None:
@@ -69,7 +77,7 @@ def in_a_run(home: Path, name: str, chance: random.Random) -> None:
         ]
         for follower in followers:
             follower.start()
-        killed(daemon.process)
+        killed(daemon, name)
         with DaemonProcess(home, port=port), BenchClient(daemon.address) as again:
             runs = [follow(again.evaluate(spec, request_id=each)) for each in requests]
             for follower in followers:
@@ -82,11 +90,11 @@ def in_a_run(home: Path, name: str, chance: random.Random) -> None:
 
 def while_taking_up(home: Path, name: str, chance: random.Random) -> None:
     """Recover after a death, or resume after a cancel."""
-    is_resumed = name.startswith("resume")
-    with start_system("echo", "", "0.005") as system:
+    is_resumed, gate = name.startswith("resume"), home.parent / "gate"
+    goal = chance.randint(1, 100)
+    with start_held(gate, goal) as system:
         with DaemonProcess(home) as daemon, BenchClient(daemon.address) as client:
             run_id = client.start(spec_of(client, system, 200))
-            goal = chance.randint(1, 100)
             wait_until(lambda: client.get(run_id).progress.completed_rows >= goal)
             if is_resumed:
                 client.cancel(run_id)
@@ -95,7 +103,8 @@ def while_taking_up(home: Path, name: str, chance: random.Random) -> None:
             if is_resumed:
                 with BenchClient(other.address) as asked:
                     wait_until(lambda: has_died_of(other, lambda: asked.resume(run_id)), 60)
-            killed(other.process)
+            killed(other, name)
+        gate.touch()
         with DaemonProcess(home) as daemon, BenchClient(daemon.address) as client:
             if is_resumed:
                 assert client.get(run_id).state == CANCELLED
@@ -105,24 +114,25 @@ def while_taking_up(home: Path, name: str, chance: random.Random) -> None:
 
 def while_cancelling(home: Path, name: str, chance: random.Random) -> None:
     """Cancel what another process left."""
-    with start_system("echo", "", "0.05") as system:
+    gate, goal = home.parent / "gate", chance.randint(1, 50)
+    with start_held(gate, goal) as system:
         with (
             DaemonProcess(home) as daemon,
             DaemonProcess(home, env=armed(name)) as other,
             BenchClient(daemon.address) as client,
             BenchClient(other.address) as asked,
         ):
-            run_id = client.start(spec_of(client, system, 800))
-            goal = chance.randint(1, 50)
+            run_id = client.start(spec_of(client, system, 200))
             wait_until(lambda: client.get(run_id).progress.completed_rows >= goal)
             daemon.kill()
             wait_until(lambda: has_died_of(other, lambda: asked.cancel(run_id)), 60)
-            killed(other.process)
+            killed(other, name)
+        gate.touch()
         with DaemonProcess(home) as daemon, BenchClient(daemon.address) as client:
             # It goes on, unless that it is to be cancelled was stored before.
             if follow(client.watch(run_id)).state == "CANCELLED":
                 client.resume(run_id)
-            is_exact(client, run_id, "echo", 800)
+            is_exact(client, run_id, "echo", 200)
 
 
 def has_died_of(daemon: DaemonProcess, ask: Callable[[], Any]) -> bool:
@@ -138,7 +148,7 @@ def while_rescoring(home: Path, name: str, chance: random.Random) -> None:
     with DaemonProcess(home, env=armed(name)) as daemon, BenchClient(daemon.address) as client:
         with suppress(ClientError):
             client.rescore(parent, request_id="again")
-        killed(daemon.process)
+        killed(daemon, name)
     with DaemonProcess(home) as daemon, BenchClient(daemon.address) as client:
         child = client.rescore(parent, request_id="again").run_id
         before = [row.scores for row in client.rows(parent)]
@@ -152,7 +162,7 @@ def while_uploading(home: Path, name: str, chance: random.Random) -> None:
     with DaemonProcess(home, env=armed(name)) as daemon, BenchClient(daemon.address) as client:
         with pytest.raises(ClientError):
             client.upload(sent)
-        killed(daemon.process)
+        killed(daemon, name)
     with DaemonProcess(home) as daemon, BenchClient(daemon.address) as client:
         digest, count = client.upload(sent)
         assert count == len(sent)
@@ -173,7 +183,7 @@ def while_deleting(home: Path, name: str, chance: random.Random) -> None:
     ):
         with pytest.raises(ClientError):
             client.delete(gone)
-        killed(daemon.process)
+        killed(daemon, name)
     with DaemonProcess(home) as daemon, BenchClient(daemon.address) as client:
         wait_until(lambda: owners(home) == {"runs": 1, "events": 1, "examples": 1})
         assert [run.run_id for run in client.list()] == [kept]
@@ -209,7 +219,10 @@ def while_importing(home: Path, name: str, chance: random.Random) -> None:
         rows = [row.SerializeToString() for row in client.rows(run_id, include_processed=True)]
     assert cbench(home, "export", run_id, "--format", "run", "-o", str(file)).returncode == 0
     other = home.parent / "other"
-    assert cbench(other, "import", str(file), **armed(name)).returncode == -signal.SIGKILL
+    died = cbench(other, "import", str(file), **armed(name))
+    assert died.returncode == -signal.SIGKILL
+    assert failpoints.last_words(name) in died.stderr
+    hits[name] += 1
     done = cbench(other, "import", str(file))
     assert (done.returncode, done.stdout.strip()) == (0, run_id), done.stderr
     with DaemonProcess(other) as daemon, BenchClient(daemon.address) as client:
@@ -222,8 +235,9 @@ def while_importing(home: Path, name: str, chance: random.Random) -> None:
 def while_migrating(home: Path, name: str, chance: random.Random) -> None:
     with tarfile.open(ARCHIVE) as archive:
         archive.extractall(home.parent, filter="data")
-    with pytest.raises(AssertionError, match="said ''"):
+    with pytest.raises(AssertionError, match=failpoints.last_words(name).strip()):
         DaemonProcess(home, env=armed(name))
+    hits[name] += 1
     with DaemonProcess(home) as daemon, BenchClient(daemon.address) as client:
         listed = list(client.list())
         assert len(listed) == 5
@@ -261,12 +275,13 @@ def test_a_process_killed_between_two_durable_steps_harms_nothing(
 def test_it_harms_nothing_however_often_and_whenever_it_happens(
     tmp_path: Path, chance: random.Random, name: str
 ) -> None:
+    before = hits[name]
     for hit in range(HITS):
         WHERE[name.partition(".")[0]](tmp_path / str(hit) / "home", name, chance)
+    assert hits[name] - before == HITS
 
 
 def test_every_failpoint_is_a_place_in_the_code() -> None:
-    """Each test above waits for the death that its failpoint causes, so each was hit."""
     assert {name.partition(".")[0] for name in failpoints.NAMES} == WHERE.keys()
     package = Path(failpoints.__file__).parents[1]
     code = "".join(path.read_text() for path in package.rglob("*.py"))

@@ -30,6 +30,7 @@ class Follower:
 
     def __init__(self, client: BenchClient, spec: dict[str, Any]) -> None:
         self.seen = Followed()
+        self._client = client
         self._events = client.evaluate(spec, request_id="one")
         self._thread = threading.Thread(target=self._take, daemon=True)
         self._thread.start()
@@ -39,8 +40,10 @@ class Follower:
             self.seen.take(event)
 
     def wait_for_rows(self, more: int) -> bool:
-        """Wait for so many rows; False if there are no more."""
-        goal = len(self.seen.rows) + more
+        """Wait for so many rows beyond those that are stored; False if there are no more."""
+        wait_until(lambda: self.seen.rows, 60)
+        (run,) = self._client.list()
+        goal = run.progress.completed_rows + more
         wait_until(lambda: len(self.seen.rows) >= goal or self.seen.finished, 60)
         return not self.seen.finished
 
@@ -71,7 +74,7 @@ def test_a_daemon_killed_at_random_moments_loses_and_repeats_no_row(
 ) -> None:
     port, log, done = held_port(), tmp_path / "calls", 0
     daemon = DaemonProcess(tmp_path / "home", port=port)
-    with start_system("echo", str(log), "0.005") as system, BenchClient(daemon.address) as client:
+    with start_system("echo", str(log), "0.02") as system, BenchClient(daemon.address) as client:
         follower = Follower(client, spec_of(client, system, rows, asked_again=0))
         try:
             while done < kills and follower.wait_for_rows(chance.randint(10, rows // kills)):

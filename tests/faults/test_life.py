@@ -19,7 +19,6 @@ from hypothesis.stateful import (
     RuleBasedStateMachine,
     initialize,
     invariant,
-    precondition,
     rule,
 )
 
@@ -40,6 +39,7 @@ from cbench_server.storage.uploads import UploadStore
 from tests.e2e.processes import examples
 
 EXAMPLES = 6
+DEADLINE_S = 120
 MAX_EXAMPLES = int(os.environ.get("CBENCH_LIFE_EXAMPLES", "6"))
 
 # Event loops of daemons that died, kept so that nothing of them is ever finished.
@@ -81,10 +81,14 @@ class Daemon:
         self.orchestrator = Orchestrator(services, Limits(max_runs=2, max_queued=2))
 
     def run(self, work: Coroutine[Any, Any, Any]) -> Any:
-        return self.loop.run_until_complete(asyncio.wait_for(work, 30))
+        return self.loop.run_until_complete(asyncio.wait_for(work, DEADLINE_S))
 
     def die(self) -> None:
-        for _, descriptor in self.store.locks._held.values():
+        held = [descriptor for _, descriptor in self.store.locks._held.values()]
+        # What it has not committed by now is refused, as the dead write nothing.
+        self.store.locks._held.clear()
+        self.store.writer.close()
+        for descriptor in held:
             os.close(descriptor)
         _dead.append(self)
 
@@ -130,11 +134,13 @@ class Life(RuleBasedStateMachine):
         found: list[Any] = self.daemon.run(all_of_it())
         return found
 
+    def spec(self) -> RunSpec:
+        dataset = DatasetRef(name="given", upload=self.upload)
+        return RunSpec((SystemRef(builtin="gated"),), (dataset,), timed_rows=0)
+
     @rule(copies=st.integers(1, 3))
     def start(self, copies: int) -> None:
-        dataset = DatasetRef(name="given", upload=self.upload)
-        spec = RunSpec((SystemRef(builtin="gated"),), (dataset,), timed_rows=0)
-        orchestrator = self.daemon.orchestrator
+        orchestrator, spec = self.daemon.orchestrator, self.spec()
         name = f"request {len(self.runs)}"
         made = self.together(*[orchestrator.start(spec, name) for _ in range(copies)])
         ids = {run.run_id for run in made if not isinstance(run, CbenchError)}
@@ -145,7 +151,6 @@ class Life(RuleBasedStateMachine):
     def begin(self) -> None:
         self.start(1)
 
-    @precondition(lambda self: self.runs)
     @rule(calls=st.integers(1, 2 * EXAMPLES))
     def answer(self, calls: int) -> None:
         """Let the system answer, and everything that follows from it happen."""
@@ -163,7 +168,6 @@ class Life(RuleBasedStateMachine):
     async def last_seqs(self) -> int:
         return sum(run.last_seq for run in await self.daemon.store.list_runs())
 
-    @precondition(lambda self: self.runs)
     @rule(number=st.integers(0, 9), cancels=st.integers(1, 3), resumes=st.integers(0, 2))
     def cancel(self, number: int, cancels: int, resumes: int) -> None:
         run_id, orchestrator = self.chosen(number), self.daemon.orchestrator
@@ -174,7 +178,6 @@ class Life(RuleBasedStateMachine):
         if not resumes and run_id not in self.deleted:
             assert self.daemon.run(self.daemon.store.get_run(run_id)).state.is_final
 
-    @precondition(lambda self: self.runs)
     @rule(number=st.integers(0, 9), copies=st.integers(1, 3))
     def resume(self, number: int, copies: int) -> None:
         run_id, orchestrator = self.chosen(number), self.daemon.orchestrator
@@ -191,7 +194,6 @@ class Life(RuleBasedStateMachine):
             assert isinstance(reply, WrongState), replies
             assert after.state is RunState.SUCCEEDED, replies
 
-    @precondition(lambda self: self.runs)
     @rule(number=st.integers(0, 9), copies=st.integers(1, 2))
     def delete(self, number: int, copies: int) -> None:
         run_id, orchestrator = self.chosen(number), self.daemon.orchestrator
@@ -199,12 +201,36 @@ class Life(RuleBasedStateMachine):
         if any(reply is None for reply in replies):
             self.deleted.add(run_id)
 
-    @precondition(lambda self: self.runs)
     @rule(number=st.integers(0, 9))
     def rescore(self, number: int) -> None:
         (made,) = self.together(self.daemon.orchestrator.rescore(self.chosen(number)))
         if not isinstance(made, CbenchError):
             self.runs.append(made.run_id)
+
+    @rule(
+        what=st.sampled_from(["start", "cancel", "resume", "delete", "rescore"]),
+        number=st.integers(0, 9),
+        moments=st.integers(1, 40),
+    )
+    def leave(self, what: str, number: int, moments: int) -> None:
+        """Ask for something, and be gone before it is done."""
+        orchestrator, run_id = self.daemon.orchestrator, self.chosen(number)
+        asked = self.spec() if what == "start" else run_id
+        work = getattr(orchestrator, what)(asked)
+
+        async def be_gone() -> None:
+            task = asyncio.create_task(tolerated(work))
+            for _ in range(moments):
+                await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.wait([task])
+            await orchestrator._unbroken.all_done(DEADLINE_S)
+
+        self.daemon.run(be_gone())
+        # What was stored of it is known to nobody but the store.
+        listed = [run.run_id for run in self.daemon.run(self.daemon.store.list_runs())]
+        self.deleted |= set(self.runs) - set(listed)
+        self.runs += sorted(set(listed) - set(self.runs))
 
     @rule(seconds=st.sampled_from([-3600.0, -1.0, 0.5, 7200.0]))
     def jump(self, seconds: float) -> None:
@@ -232,6 +258,10 @@ class Life(RuleBasedStateMachine):
                 self.check(self.daemon.run(store.get_run(run_id)), events)
         listed = self.daemon.run(store.list_runs())
         assert {run.run_id for run in listed} == set(self.runs) - self.deleted
+        # Nobody would ever go on with an open run that is not owned. It may have ended since.
+        unowned = {run.run_id for run in listed if not run.state.is_final}
+        for run_id in unowned - self.daemon.orchestrator._live.keys():
+            assert self.daemon.run(store.get_run(run_id)).state.is_final, run_id
 
     def check(self, run: Any, events: list[Any]) -> None:
         assert [event.seq for event in events] == [*range(1, len(events) + 1)]

@@ -120,7 +120,7 @@ def test_a_migration_is_done_or_not(disk: Disk, moment: str) -> None:
         archive.extractall(disk.path, filter="data")
     home = disk.path / "home"
     subprocess.run(["sync", "-f", str(home)], check=True)
-    with pytest.raises(AssertionError, match="said ''"):
+    with pytest.raises(AssertionError, match=f"killed at failpoint {moment}"):
         DaemonProcess(home, env=armed(moment))
     disk.cut()
     disk.restore()

@@ -9,7 +9,7 @@ import pytest
 from cbench_client import BenchClient, Refused
 from cbench_server.storage.inspection import Inspection
 from tests.e2e.following import follow, run
-from tests.e2e.processes import DaemonProcess, examples, start_system, wait_until
+from tests.e2e.processes import DaemonProcess, examples, start_held, start_system, wait_until
 
 from .test_requests import BUILTIN, spec_of
 
@@ -38,7 +38,7 @@ def test_a_backup_made_while_a_run_goes_on_is_whole(
 
 def test_calls_beyond_the_limit_are_refused_and_may_be_tried_again(tmp_path: Path) -> None:
     with (
-        start_system("echo", "", "0.05") as system,
+        start_held(tmp_path / "gate") as system,
         DaemonProcess(tmp_path / "home", "--max-calls", "2") as daemon,
         BenchClient(daemon.address) as client,
     ):

@@ -9,7 +9,7 @@ from pathlib import Path
 from cbench_client import BenchClient
 from cbench_server.runs.recovery import MAX_DEATHS
 from tests.e2e.following import follow
-from tests.e2e.processes import DaemonProcess, start_system, wait_until
+from tests.e2e.processes import DaemonProcess, start_held, start_system, wait_until
 
 from .test_requests import spec_of
 
@@ -26,14 +26,15 @@ def damage(home: Path, run_id: str) -> None:
 
 
 def test_a_damaged_record_hides_and_blocks_no_other_run(tmp_path: Path) -> None:
-    home = tmp_path / "home"
-    with start_system("echo", "", "0.01") as system:
+    home, gate = tmp_path / "home", tmp_path / "gate"
+    with start_held(gate) as system:
         with DaemonProcess(home) as daemon, BenchClient(daemon.address) as client:
             spec = spec_of(client, system, 150)
             damaged, sound = client.start(spec), client.start(spec)
-            wait_until(lambda: client.get(sound).progress.completed_rows >= 20)
+            wait_until(lambda: all(client.get(each).state == 2 for each in (damaged, sound)))
             daemon.kill()
         damage(home, damaged)
+        gate.touch()
         with DaemonProcess(home) as daemon, BenchClient(daemon.address) as client:
             assert follow(client.watch(sound)).state == "SUCCEEDED"
             listed = {run.run_id: run for run in client.list()}
@@ -47,13 +48,14 @@ def test_a_damaged_record_hides_and_blocks_no_other_run(tmp_path: Path) -> None:
 
 def test_a_run_whose_lock_outlives_its_process_is_taken_up_when_it_is_free(tmp_path: Path) -> None:
     """Children inherit locks, and may end a moment after the daemon that was killed."""
-    home = tmp_path / "home"
-    with start_system("echo", "", "0.005") as system:
+    home, gate = tmp_path / "home", tmp_path / "gate"
+    with start_held(gate) as system:
         with DaemonProcess(home) as daemon, BenchClient(daemon.address) as client:
             spec = spec_of(client, system, 100)
             locked, free = client.start(spec), client.start(spec)
-            wait_until(lambda: client.get(free).progress.completed_rows >= 5)
+            wait_until(lambda: all(client.get(each).state == 2 for each in (locked, free)))
             daemon.kill()
+        gate.touch()
         with open(home / "locks" / f"{locked}.lock", "r+b") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             daemon = DaemonProcess(home)
@@ -101,9 +103,9 @@ def test_a_run_alive_at_several_deaths_is_not_taken_up_until_someone_asks(tmp_pa
 
 
 def test_a_run_whose_owner_was_killed_is_taken_up_by_whoever_is_asked(tmp_path: Path) -> None:
-    home = tmp_path / "home"
+    home, gate = tmp_path / "home", tmp_path / "gate"
     with (
-        start_system("echo", "", "0.01") as system,
+        start_held(gate) as system,
         DaemonProcess(home) as first,
         DaemonProcess(home) as second,
         BenchClient(first.address) as client,
@@ -112,6 +114,7 @@ def test_a_run_whose_owner_was_killed_is_taken_up_by_whoever_is_asked(tmp_path: 
         run_id = client.start(spec_of(client, system, 200))
         wait_until(lambda: client.get(run_id).progress.completed_rows >= 20)
         first.kill()
+        gate.touch()
         other.resume(run_id)
         seen = follow(other.watch(run_id))
     assert seen.state == "SUCCEEDED"
@@ -134,9 +137,9 @@ def is_stopped_between_writes(daemon: DaemonProcess) -> bool:
 
 
 def test_an_owner_that_slept_through_its_end_changes_nothing(tmp_path: Path) -> None:
-    home = tmp_path / "home"
+    home, gate = tmp_path / "home", tmp_path / "gate"
     with (
-        start_system("echo", "", "0.01") as system,
+        start_held(gate) as system,
         DaemonProcess(home) as first,
         DaemonProcess(home) as second,
         BenchClient(first.address) as client,
@@ -145,6 +148,7 @@ def test_an_owner_that_slept_through_its_end_changes_nothing(tmp_path: Path) -> 
         run_id = client.start(spec_of(client, system, 300))
         wait_until(lambda: client.get(run_id).progress.completed_rows >= 20)
         wait_until(lambda: is_stopped_between_writes(first))
+        gate.touch()
         try:
             # The claim of a process that lives cannot be taken, so its file is.
             (home / "locks" / f"{run_id}.lock").unlink()

@@ -1,16 +1,27 @@
 """Requests that meet: every run has one end, told once and last, and a table says which."""
 
+import random
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
 
 from cbench_client import BenchClient, Refused
+from cbench_client._gen.cbench.v1 import bench_pb2, bench_pb2_grpc
 from tests.e2e.following import follow
-from tests.e2e.processes import DaemonProcess, Process, examples, start_system, wait_until
+from tests.e2e.processes import (
+    DaemonProcess,
+    Process,
+    examples,
+    start_held,
+    start_system,
+    wait_until,
+)
 
 BUILTIN = {"systems": [{"builtin": "truncate-tail"}], "datasets": [{"name": "mini-qa"}]}
 
@@ -36,12 +47,14 @@ def together(*calls: Callable[[], Any]) -> list[Any]:
         return list(pool.map(make, calls))
 
 
-def test_a_run_that_is_cancelled_twice_at_once_is_cancelled(client: BenchClient) -> None:
-    with start_system("echo", "", "0.01") as system:
+def test_a_run_that_is_cancelled_twice_at_once_is_cancelled(
+    client: BenchClient, tmp_path: Path
+) -> None:
+    with start_held(tmp_path / "gate") as system:
         spec = spec_of(client, system, 400)
         for _ in range(5):
             run_id = client.start(spec)
-            wait_until(lambda run_id=run_id: client.get(run_id).progress.completed_rows)
+            wait_until(lambda run_id=run_id: client.get(run_id).state == 2)
             runs = together(*[lambda run_id=run_id: client.cancel(run_id)] * 3)
             assert {run.state for run in runs} == {5}
             assert follow(client.watch(run_id)).state == "CANCELLED"
@@ -63,20 +76,22 @@ def test_a_cancel_at_the_end_leaves_one_end_which_is_the_stored_one(client: Benc
         assert stored[-1].HasField("finished")
 
 
-def test_resumes_at_once_all_find_the_run_in_progress(client: BenchClient) -> None:
-    with start_system("echo", "", "0.01") as system:
+def test_resumes_at_once_all_find_the_run_in_progress(client: BenchClient, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    with start_held(gate) as system:
         run_id = client.start(spec_of(client, system, 300))
         for _ in range(3):
             wait_until(lambda: client.get(run_id).state == 2)
             client.cancel(run_id)
             runs = together(*[lambda: client.resume(run_id)] * 8)
             assert all(not isinstance(run, Exception) for run in runs), runs
+        gate.touch()
         assert follow(client.watch(run_id)).state == "SUCCEEDED"
 
 
 def test_a_resume_in_another_process_changes_nothing(tmp_path: Path) -> None:
     with (
-        start_system("echo", "", "0.02") as system,
+        start_held(tmp_path / "gate") as system,
         DaemonProcess(tmp_path / "home") as first,
         DaemonProcess(tmp_path / "home") as second,
         BenchClient(first.address) as client,
@@ -93,7 +108,7 @@ def test_a_resume_in_another_process_changes_nothing(tmp_path: Path) -> None:
 
 def test_a_queued_run_is_cancelled_by_whoever_is_asked(tmp_path: Path) -> None:
     with (
-        start_system("echo", "", "0.02") as system,
+        start_held(tmp_path / "gate") as system,
         DaemonProcess(tmp_path / "home", "--max-runs", "1") as first,
         DaemonProcess(tmp_path / "home") as second,
         BenchClient(first.address) as client,
@@ -109,8 +124,8 @@ def test_a_queued_run_is_cancelled_by_whoever_is_asked(tmp_path: Path) -> None:
         assert follow(client.watch(queued)).states == []
 
 
-def test_a_waiting_run_is_cancelled(client: BenchClient) -> None:
-    with start_system("echo", "", "0.01") as system:
+def test_a_waiting_run_is_cancelled(client: BenchClient, tmp_path: Path) -> None:
+    with start_held(tmp_path / "gate") as system:
         run_id = client.start(spec_of(client, system, 300))
         wait_until(lambda: client.get(run_id).progress.completed_rows)
     wait_until(lambda: client.get(run_id).state == 6)
@@ -120,7 +135,7 @@ def test_a_waiting_run_is_cancelled(client: BenchClient) -> None:
 
 def test_no_more_runs_are_taken_than_there_is_room_for(tmp_path: Path) -> None:
     with (
-        start_system("echo", "", "0.05") as system,
+        start_held(tmp_path / "gate") as system,
         DaemonProcess(tmp_path / "home", "--max-runs", "1", "--max-queued", "4") as daemon,
         BenchClient(daemon.address) as client,
     ):
@@ -140,3 +155,45 @@ def test_requests_that_repeat_an_id_leave_no_lock_behind(daemon: DaemonProcess) 
         assert len(set(ended)) == 1
         follow(client.watch(ended[0]))
         wait_until(lambda: not list((daemon.home / "locks").glob("2*")))
+
+
+@pytest.fixture
+def stub(daemon: DaemonProcess) -> Iterator[Any]:
+    """What is generated, for calls that no client of ours would make."""
+    with grpc.insecure_channel(daemon.address) as channel:
+        yield bench_pb2_grpc.BenchStub(channel)
+
+
+def test_a_run_whose_client_left_while_it_was_accepted_is_made(
+    client: BenchClient, stub: Any, chance: random.Random
+) -> None:
+    spec = bench_pb2.RunSpec()
+    spec.systems.add(builtin="truncate-tail")
+    spec.datasets.add(name="mini-qa")
+    for number in range(30):
+        request = bench_pb2.EvaluateRequest(spec=spec, request_id=f"request {number}")
+        with suppress(grpc.RpcError):
+            list(stub.Evaluate(request, timeout=chance.uniform(0.001, 0.06)))
+    # Its client comes back with the request, as ours do.
+    runs = [client.start(BUILTIN, request_id=f"request {number}") for number in range(30)]
+    wait_until(lambda: all(client.get(run_id).state == 3 for run_id in runs), 100)
+    assert len(list(client.list())) == 30
+
+
+def test_a_request_whose_client_left_is_carried_out_or_not(
+    client: BenchClient, stub: Any, chance: random.Random
+) -> None:
+    with start_system("echo", "", "3600") as system:
+        run_id = client.start(spec_of(client, system, 5))
+        for _ in range(15):
+            client.cancel(run_id)
+            with suppress(grpc.RpcError):
+                request = bench_pb2.ResumeRunRequest(run_id=run_id)
+                stub.ResumeRun(request, timeout=chance.uniform(0.001, 0.03))
+            # Queued, and nobody to begin it, is neither.
+            wait_until(lambda: client.get(run_id).state in (2, 5))
+            client.resume(run_id)
+            wait_until(lambda: client.get(run_id).state == 2)
+            with suppress(grpc.RpcError):
+                cancel = bench_pb2.CancelRunRequest(run_id=run_id)
+                stub.CancelRun(cancel, timeout=chance.uniform(0.001, 0.03))

@@ -10,7 +10,7 @@ import pytest
 
 from cbench_client import BenchClient, Refused
 from tests.e2e.following import Followed
-from tests.e2e.processes import DaemonProcess, start_system, wait_until
+from tests.e2e.processes import DaemonProcess, start_held, start_system, wait_until
 
 from .machine import small_disk
 from .test_requests import spec_of
@@ -53,7 +53,7 @@ def test_a_full_disk_makes_a_run_wait_and_costs_no_row(disk: Path) -> None:
             with pytest.raises(Refused) as refused:
                 client.start(spec)
             assert refused.value.reason == "STORE_FULL"
-        assert descriptors(daemon) <= before
+        wait_until(lambda: descriptors(daemon) <= before)
         assert [path.stem for path in (disk / "home" / "locks").glob("2*")] == [run_id]
         ballast.unlink()
         for event in watcher:
@@ -64,13 +64,15 @@ def test_a_full_disk_makes_a_run_wait_and_costs_no_row(disk: Path) -> None:
 
 
 def test_a_store_that_cannot_be_written_is_waited_for_until_a_cancel(
-    daemon: DaemonProcess, client: BenchClient
+    daemon: DaemonProcess, client: BenchClient, tmp_path: Path
 ) -> None:
-    with start_system("echo", "", "0.002") as system:
+    gate = tmp_path / "gate"
+    with start_held(gate, 120) as system:
         run_id = client.start(spec_of(client, system, 5000))
         wait_until(lambda: client.get(run_id).progress.completed_rows >= 100)
         unlimited = resource.prlimit(daemon.pid, resource.RLIMIT_FSIZE)
         resource.prlimit(daemon.pid, resource.RLIMIT_FSIZE, (4096, unlimited[1]))
+        gate.touch()
         wait_until(lambda: client.get(run_id).state == WAITING)
         resource.prlimit(daemon.pid, resource.RLIMIT_FSIZE, unlimited)
         assert client.cancel(run_id).state == 5
@@ -78,12 +80,16 @@ def test_a_store_that_cannot_be_written_is_waited_for_until_a_cancel(
         assert len(rows) == len(set(rows)) >= 100
 
 
-def test_a_busy_store_is_waited_for(daemon: DaemonProcess, client: BenchClient) -> None:
-    with start_system("echo", "", "0.002") as system:
+def test_a_busy_store_is_waited_for(
+    daemon: DaemonProcess, client: BenchClient, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    with start_held(gate, 100) as system:
         run_id = client.start(spec_of(client, system, 1500))
         wait_until(lambda: client.get(run_id).progress.completed_rows >= 50)
-        other = sqlite3.connect(daemon.home / "cbench.db", isolation_level=None)
+        other = sqlite3.connect(daemon.home / "cbench.db", timeout=60, isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
+        gate.touch()
         run = wait_until(lambda: (run := client.get(run_id)).state == WAITING and run)
         assert "the store has not answered" in run.waiting_reason
         other.execute("ROLLBACK")

@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,9 @@ PEERS = Path(__file__).with_name("peers.py")
 WAITING, FAILED, ROWS = 6, 4, 200
 
 
-def start_peer(what: str, port: int) -> Process:
-    return Process([sys.executable, str(PEERS), what, str(port)])
+def start_peer(what: str, port: int, gate: Path | None = None) -> Process:
+    """Start one of peers.py; with a gate, a run is under way until that is touched."""
+    return Process([sys.executable, str(PEERS), what, str(port), *([str(gate)] if gate else [])])
 
 
 def given(client: BenchClient, count: int = ROWS) -> list[dict[str, Any]]:
@@ -50,17 +52,17 @@ def spec_with(need: str, url: str, system: str = "") -> dict[str, Any]:
     ("need", "what", "said"),
     [
         ("evaluator", "counts", 'evaluator "counts" is away'),
-        ("judge", "model", 'evaluator "memory-judge" is away'),
+        ("judge", "judging-model", 'evaluator "memory-judge" is away'),
         ("reader", "model", "the reader is away"),
         ("proxy", "model", 'system "m" is away'),
     ],
 )
 def test_a_run_waits_for_what_it_needs_and_fails_no_row(
-    client: BenchClient, need: str, what: str, said: str
+    client: BenchClient, tmp_path: Path, need: str, what: str, said: str
 ) -> None:
     port = held_port()
     with start_system("echo") as system:
-        with start_peer(what, port) as peer:
+        with start_peer(what, port, tmp_path / "gate") as peer:
             spec = {**spec_with(need, peer.address, system.address), "datasets": given(client)}
             run_id = client.start(spec)
             wait_until(lambda: client.get(run_id).progress.completed_rows >= 10)
@@ -91,10 +93,10 @@ def test_a_judge_that_goes_while_it_is_tested_is_waited_for(client: BenchClient)
 
 
 def test_an_evaluator_that_stays_away_fails_the_run_which_can_be_resumed(
-    client: BenchClient,
+    client: BenchClient, tmp_path: Path
 ) -> None:
     port = held_port()
-    with start_peer("counts", port) as peer:
+    with start_peer("counts", port, tmp_path / "gate") as peer:
         spec = {**spec_with("evaluator", peer.address), "datasets": given(client)}
         run_id = client.start({**spec, "wait_timeout": 1.5})
         wait_until(lambda: client.get(run_id).progress.completed_rows >= 10)
@@ -134,7 +136,11 @@ def test_a_pair_that_ends_its_evaluator_twice_is_noted_and_no_other(client: Benc
 class Length:
     name = "length"
 
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+
     def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:
+        time.sleep(self._seconds)
         return {"length": 1.0}
 
 
@@ -144,21 +150,21 @@ def test_an_attached_evaluator_is_waited_for(daemon: DaemonProcess, client: Benc
         "evaluators": [{"name": "length", "attached": "length"}],
         "max_concurrency": 2,
     }
-    with Attachment(Length(), daemon.address) as first:
+    with Attachment(Length(0.05), daemon.address) as first:
         first.wait_attached(10)
-        run_id = client.start({**spec, "datasets": given(client, 3000)})
+        run_id = client.start({**spec, "datasets": given(client, 1000)})
         wait_until(lambda: client.get(run_id).progress.completed_rows >= 10)
     run = wait_until(lambda: (run := client.get(run_id)).state == WAITING and run)
     assert 'evaluator "length" is away' in run.waiting_reason
-    with Attachment(Length(), daemon.address):
+    with Attachment(Length(0.0), daemon.address):
         seen = follow(client.watch(run_id))
-    assert (seen.state, seen.failures, len(seen.rows)) == ("SUCCEEDED", {}, 3000)
+    assert (seen.state, seen.failures, len(seen.rows)) == ("SUCCEEDED", {}, 1000)
     assert {row.scores["length"] for row in seen.rows} == {1.0}
 
 
-def test_a_rescoring_waits_for_its_evaluator(client: BenchClient) -> None:
+def test_a_rescoring_waits_for_its_evaluator(client: BenchClient, tmp_path: Path) -> None:
     port = held_port()
-    with start_peer("counts", port) as peer:
+    with start_peer("counts", port, tmp_path / "gate") as peer:
         datasets = given(client, 1000)
         spec = {"systems": [{"builtin": "identity"}], "datasets": datasets}
         parent = follow(client.evaluate(spec)).finished.run_id
@@ -172,8 +178,11 @@ def test_a_rescoring_waits_for_its_evaluator(client: BenchClient) -> None:
     assert {row.scores["counts"] for row in seen.rows} == {1.0}
 
 
-def test_a_rescoring_whose_parent_is_deleted_says_that_rows_are_gone(client: BenchClient) -> None:
-    with start_peer("counts", held_port()) as peer:
+def test_a_rescoring_whose_parent_is_deleted_says_that_rows_are_gone(
+    client: BenchClient, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    with start_peer("counts", held_port(), gate) as peer:
         datasets = given(client, 1500)
         parent = follow(
             client.evaluate({"systems": [{"builtin": "identity"}], "datasets": datasets})
@@ -182,6 +191,7 @@ def test_a_rescoring_whose_parent_is_deleted_says_that_rows_are_gone(client: Ben
         child = client.rescore(parent.finished.run_id, evaluators)
         wait_until(lambda: client.get(child.run_id).state == 2)
         client.delete(parent.finished.run_id)
+        gate.touch()
         run = wait_until(lambda: (run := client.get(child.run_id)).state == FAILED and run)
     assert run.failure.reason == "ROW_GONE"
 
@@ -189,8 +199,8 @@ def test_a_rescoring_whose_parent_is_deleted_says_that_rows_are_gone(client: Ben
 def test_a_stopped_system_is_waited_for_though_its_rows_have_little_time(
     client: BenchClient,
 ) -> None:
-    with start_system("echo", "", "0.01") as system:
-        spec = {"systems": [{"target": system.address}], "row_timeout": 2.0, "timed_rows": 0}
+    with start_system("echo", "", "0.05") as system:
+        spec = {"systems": [{"target": system.address}], "row_timeout": 5.0, "timed_rows": 0}
         run_id = client.start({**spec, "datasets": given(client, 600)})
         wait_until(lambda: client.get(run_id).progress.completed_rows >= 20)
         os.kill(system.pid, signal.SIGSTOP)
