@@ -19,6 +19,7 @@ from cbench_server.rpc.dataset_info import set_dataset_info
 from cbench_server.rpc.declared_options import builtin_options
 from cbench_server.rpc.evaluator_service import list_evaluators
 from cbench_server.rpc.pages import encode_page
+from cbench_server.rpc.retention_service import RetentionMethods, Tidy
 from cbench_server.rpc.rows import optional, row_to_proto
 from cbench_server.rpc.runs import run_to_proto, states_from_proto
 from cbench_server.rpc.specs import evaluator_ref, spec_from_proto
@@ -43,7 +44,7 @@ class UploadWriter(AbstractContextManager["UploadWriter"], Protocol):
         ...
 
 
-class BenchService(AnalysisMethods, bench_pb2_grpc.BenchServicer):
+class BenchService(AnalysisMethods, RetentionMethods, bench_pb2_grpc.BenchServicer):
     """Runs, for clients."""
 
     def __init__(
@@ -53,8 +54,10 @@ class BenchService(AnalysisMethods, bench_pb2_grpc.BenchServicer):
         attachments: Attachments,
         open_upload: Callable[[], UploadWriter],
         files: RunFiles,
+        tidy: Tidy,
     ) -> None:
-        super().__init__(orchestrator, registry, files)
+        AnalysisMethods.__init__(self, orchestrator, registry, files)
+        RetentionMethods.__init__(self, orchestrator, tidy)
         self._orchestrator = orchestrator
         self._store = orchestrator.store
         self._registry = registry

@@ -10,8 +10,8 @@ from google.protobuf.message import Message
 
 from cbench_client._gen.cbench.v1 import bench_pb2, evaluator_pb2
 from cbench_client._gen.specs import EvaluatorRef, RunSpec
-from cbench_client.bench.analysis import AnalysisClient
 from cbench_client.bench.follow import FINAL_STATES, Follower
+from cbench_client.bench.retention import RetentionClient
 from cbench_client.bench.rows import row_to_dict
 from cbench_client.bench.spec import message_from_dict
 from cbench_client.errors import ClientError, Refused, Unreachable
@@ -42,7 +42,7 @@ Spec = bench_pb2.RunSpec | RunSpec | Mapping[str, Any]
 M = TypeVar("M", bound=Message)
 
 
-class BenchClient(AnalysisClient):
+class BenchClient(RetentionClient):
     """A client of one daemon. Runs, rows and events are the protocol's own messages.
 
     `timeout`, in seconds, bounds single requests; following a run ends
