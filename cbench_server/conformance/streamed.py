@@ -211,7 +211,9 @@ class Attached:
         trace: Trace = UNTRACED,
     ) -> Pending:
         """Send a call."""
-        call = gateway_pb2.Call(call_id=call_id, **trace)
+        call = gateway_pb2.Call(call_id=call_id)
+        for name, value in trace.items():
+            setattr(call, name, value)
         if kind in METHODS:
             getattr(call, kind).CopyFrom(request)
         if timeout is not None:
