@@ -31,7 +31,9 @@ CbenchError
 """
 
 import difflib
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -42,14 +44,31 @@ class CbenchError(Exception):
     """What went wrong, in a sentence for a person; `reason` is for programs."""
 
     reason = "INTERNAL"
+    field = ""
+    """The path of the request's field that is to blame; empty where that is not known."""
+    flags = ""
+    """The way out in flags of the command line, as sentences; may be empty."""
+
+
+@contextmanager
+def blaming(path: str) -> Iterator[None]:
+    """Say of errors from within that this field is to blame, or what they blame below it."""
+    try:
+        yield
+    except CbenchError as error:
+        error.field = f"{path}.{error.field}" if error.field else path
+        raise
+
+
+def entry_of(name: str, key: str) -> str:
+    """Return the path of an entry of a map: `options["ratio"]`."""
+    return f"{name}[{json.dumps(key, ensure_ascii=False)}]"
 
 
 class NotFound(CbenchError):
     """There is no such thing."""
 
     reason = "NOT_FOUND"
-    field = ""
-    """The path of the request's field that names it; empty where that is not known."""
 
 
 class UnknownName(NotFound):
@@ -79,9 +98,9 @@ class InvalidInput(CbenchError):
 
     reason = "INVALID_ARGUMENT"
 
-    def __init__(self, message: object = "", *, field: str = "") -> None:
+    def __init__(self, message: object = "", *, field: str = "", flags: str = "") -> None:
         self.field = field
-        """The path of the request's field that is to blame; empty where that is not known."""
+        self.flags = flags
         super().__init__(message)
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from cbench_server.contract import aliases_of
-from cbench_server.errors import InvalidInput, UnknownName
+from cbench_server.errors import InvalidInput, UnknownName, entry_of
 from cbench_server.types import Evaluator, Example, MemorySystem, Metric, System
 
 if TYPE_CHECKING:
@@ -112,8 +112,15 @@ class Registry:
         _check_options(kind, name, options, parameters, takes_any=takes_any)
         try:
             return factory(**options)
+        except InvalidInput as error:
+            # What refuses its options begins with the name of the one that is wrong.
+            first = str(error).partition(" ")[0]
+            error.field = error.field or (entry_of("options", first) if first in options else "")
+            raise
         except (TypeError, ValueError) as error:
-            raise InvalidInput(f'{kind} "{name}" refuses its options: {error}') from error
+            raise InvalidInput(
+                f'{kind} "{name}" refuses its options: {error}', field="options"
+            ) from error
 
     def _is_known(self, kind: str, name: str) -> bool:
         return name in self._registered.get(kind, {}) or name in self._shipped(kind)
@@ -170,11 +177,15 @@ def _check_options(
             near = difflib.get_close_matches(option, named, n=1, cutoff=0.5)
             hint = f'did you mean "{near[0]}"?' if near else accepts
             raise InvalidInput(
-                f'{kind} "{name}" has no option "{option}"; {hint}', field=f"options.{option}"
+                f'{kind} "{name}" has no option "{option}"; {hint}',
+                field=entry_of("options", option),
             )
     for key in named:
         if key not in options and parameters[key].default is inspect.Parameter.empty:
-            raise InvalidInput(f'{kind} "{name}" needs the option "{key}"; {accepts}')
+            raise InvalidInput(
+                f'{kind} "{name}" needs the option "{key}"; {accepts}',
+                field=entry_of("options", key),
+            )
 
 
 @cache

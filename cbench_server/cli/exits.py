@@ -72,12 +72,13 @@ def explain(error: BaseException) -> tuple[int, str] | None:
         # A refusal about a connection is about the daemon's connection to a system, but for the
         # token that the daemon itself asks for.
         is_ours = error.code == "UNAUTHENTICATED"
-        return code, in_flags(error, DAEMON_ADVICE if is_ours else SYSTEM_ADVICE)
+        told = in_flags(error, DAEMON_ADVICE if is_ours else SYSTEM_ADVICE)
+        return code, _with_flags(told, error.metadata.get("flags", ""))
     if isinstance(error, ClientError):
         code = USAGE if isinstance(error, ValueError) else FAILED
         return code, in_flags(error, DAEMON_ADVICE)
     if isinstance(error, errors.NotFound | errors.InvalidInput):
-        return USAGE, str(error)
+        return USAGE, _with_flags(str(error), error.flags)
     if isinstance(error, errors.CbenchError):
         return FAILED, str(error)
     if isinstance(error, OSError) and error.filename:
@@ -90,6 +91,10 @@ def in_flags(error: "ClientError", advice: Mapping[str, str]) -> str:
     if error.advice not in advice:
         return str(error)
     return f"{error.problem} {advice[error.advice]}"
+
+
+def _with_flags(message: str, flags: str) -> str:
+    return f"{message} {flags}" if flags else message
 
 
 def report(error: BaseException) -> int:

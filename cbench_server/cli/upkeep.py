@@ -6,15 +6,17 @@ import time
 from typing import TYPE_CHECKING
 
 from cbench_server.cli import options
+from cbench_server.cli.connect import connect, server_of
 from cbench_server.cli.exits import OK, UsageError
 from cbench_server.cli.files import STDOUT, write_file, write_stdout
 from cbench_server.cli.local_store import in_store, local_home, named_run
+from cbench_server.cli.stored_runs import find_run
 from cbench_server.cli.values import age, natural_int, size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cbench_server.runs.store import PrunedRun
+    from cbench_server.runs.store import PrunedRun, RetentionRule
     from cbench_server.storage.sqlite import SqliteStore
 
 
@@ -85,23 +87,12 @@ def salvage_run(args: argparse.Namespace) -> int:
 def prune_runs(args: argparse.Namespace) -> int:
     """Delete what the flags let go, then files that nothing needs any more."""
     from cbench_server.cli.screen import print_json
-    from cbench_server.daemon.housekeeping import clean
     from cbench_server.runs.store import RetentionRule
-    from cbench_server.storage.uploads import UploadStore
 
     rule = RetentionRule(older_than=args.older_than, keep=args.keep, max_bytes=args.max_bytes)
     if rule == RetentionRule():
         raise UsageError("say which runs to delete: --older-than, --keep or --max-bytes.")
-    home = local_home(args)
-
-    async def prune(store: "SqliteStore") -> "tuple[list[PrunedRun], list[str]]":
-        if args.dry_run:
-            return await store.prune(rule, dry_run=True), []
-        await store.finish_deletions()
-        pruned = await store.prune(rule)
-        return pruned, await clean(store, UploadStore(home), home)
-
-    pruned, removed = in_store(args, prune)
+    pruned, removed = _pruned_there(args, rule) if server_of(args) else _pruned_here(args, rule)
     if args.output == "json":
         print_json(
             [
@@ -120,6 +111,43 @@ def prune_runs(args: argparse.Namespace) -> int:
     return OK
 
 
+def _pruned_here(
+    args: argparse.Namespace, rule: "RetentionRule"
+) -> "tuple[list[PrunedRun], list[str]]":
+    from cbench_server.daemon.housekeeping import clean
+    from cbench_server.storage.uploads import UploadStore
+
+    home = local_home(args)
+
+    async def prune(store: "SqliteStore") -> "tuple[list[PrunedRun], list[str]]":
+        if args.dry_run:
+            return await store.prune(rule, dry_run=True), []
+        await store.finish_deletions()
+        pruned = await store.prune(rule)
+        return pruned, await clean(store, UploadStore(home), home)
+
+    return in_store(args, prune)
+
+
+def _pruned_there(
+    args: argparse.Namespace, rule: "RetentionRule"
+) -> "tuple[list[PrunedRun], list[str]]":
+    from cbench_server.runs.store import PrunedRun
+
+    with connect(args) as client:
+        done = client.prune(
+            older_than=rule.older_than,
+            keep=rule.keep,
+            max_bytes=rule.max_bytes,
+            dry_run=args.dry_run,
+        )
+    runs = [
+        PrunedRun(each.run_id, each.end_time.ToNanoseconds() / 1e9, each.size_bytes, each.why)
+        for each in done.runs
+    ]
+    return runs, list(done.removed_files)
+
+
 def _lines(pruned: "list[PrunedRun]", removed: list[str], *, is_dry: bool) -> "Iterator[str]":
     done = "would delete" if is_dry else "deleted"
     for each in pruned:
@@ -132,11 +160,21 @@ def _lines(pruned: "list[PrunedRun]", removed: list[str], *, is_dry: bool) -> "I
 
 def pin_runs(args: argparse.Namespace) -> int:
     """Pin or unpin runs; every name is looked up before the first is changed."""
+    if server_of(args):
+        with connect(args) as client:
+            change = client.pin if args.is_pinned else client.unpin
+            for run_id in [find_run(client, text).run_id for text in args.runs]:
+                _say_pinned(change(run_id), is_pinned=args.is_pinned)
+        return OK
 
     async def pin(store: "SqliteStore") -> None:
         for run_id in [await named_run(store, text) for text in args.runs]:
             await store.pin(run_id, args.is_pinned)
-            print(f"{'pinned' if args.is_pinned else 'unpinned'} {run_id}", file=sys.stderr)
+            _say_pinned(run_id, is_pinned=args.is_pinned)
 
     in_store(args, pin)
     return OK
+
+
+def _say_pinned(run_id: str, *, is_pinned: bool) -> None:
+    print(f"{'pinned' if is_pinned else 'unpinned'} {run_id}", file=sys.stderr)

@@ -1,7 +1,7 @@
 """Outcomes of calls, the same for every transport, and breaches of the contract."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol, cast
 
 import grpc
@@ -44,10 +44,22 @@ class Pending:
         self.cancel = cancel
 
 
+Trace = Mapping[str, str]
+"""The trace context of a call: `traceparent` and `tracestate`, where it has them."""
+UNTRACED: Trace = {}
+
+
 class Transport(Protocol):
     """Makes calls in one way: unary, over a stream or over an attachment."""
 
-    async def begin(self, kind: str, request: Any, call_id: str, timeout: float | None) -> Pending:
+    async def begin(
+        self,
+        kind: str,
+        request: Any,
+        call_id: str,
+        timeout: float | None,
+        trace: Trace = UNTRACED,
+    ) -> Pending:
         """Send a call, and do not wait for its answer."""
         ...
 

@@ -13,8 +13,10 @@ from cbench_client._gen.cbench.v1 import evaluator_pb2, gateway_pb2, system_pb2
 from cbench_server.conformance.messages import METHODS, Facts, failure_facts
 from cbench_server.conformance.outcomes import (
     EOF,
+    UNTRACED,
     Broken,
     Pending,
+    Trace,
     answer_facts,
     code_for,
     decoded,
@@ -98,11 +100,16 @@ class Streamed:
         self._reader = asyncio.create_task(self._read())
         self._writing = asyncio.Lock()
 
-    def message(self, calls: Sequence[tuple[Any, str, float | None]], cancel: list[str]) -> Any:
+    def message(
+        self,
+        calls: Sequence[tuple[Any, str, float | None]],
+        cancel: list[str],
+        trace: Trace = UNTRACED,
+    ) -> Any:
         """Build a message that starts some calls and cancels others."""
         message = self._request(cancel_call_ids=cancel)
         for request, call_id, timeout in calls:
-            call = message.calls.add()
+            call = message.calls.add(**trace)
             call.request.CopyFrom(request)
             if self._kind == "score":
                 call.call_id = call_id
@@ -115,15 +122,24 @@ class Streamed:
         async with self._writing:
             await self._call.write(data)
 
-    async def begin(self, kind: str, request: Any, call_id: str, timeout: float | None) -> Pending:
+    async def begin(
+        self,
+        kind: str,
+        request: Any,
+        call_id: str,
+        timeout: float | None,
+        trace: Trace = UNTRACED,
+    ) -> Pending:
         """Send a call."""
-        (pending,) = await self.begin_all([(request, call_id, timeout)])
+        (pending,) = await self.begin_all([(request, call_id, timeout)], trace)
         return pending
 
-    async def begin_all(self, calls: Sequence[tuple[Any, str, float | None]]) -> list[Pending]:
+    async def begin_all(
+        self, calls: Sequence[tuple[Any, str, float | None]], trace: Trace = UNTRACED
+    ) -> list[Pending]:
         """Send several calls in one message."""
         futures = [self._waiting.add(call_id, self._kind, request) for request, call_id, _ in calls]
-        await self.write(self.message(calls, []).SerializeToString())
+        await self.write(self.message(calls, [], trace).SerializeToString())
         return [
             Pending(future, functools.partial(self._cancel, call_id, future))
             for future, (_, call_id, _) in zip(futures, calls, strict=True)
@@ -186,9 +202,18 @@ class Attached:
         self._send = send
         self._waiting = Waiting()
 
-    async def begin(self, kind: str, request: Any, call_id: str, timeout: float | None) -> Pending:
+    async def begin(
+        self,
+        kind: str,
+        request: Any,
+        call_id: str,
+        timeout: float | None,
+        trace: Trace = UNTRACED,
+    ) -> Pending:
         """Send a call."""
         call = gateway_pb2.Call(call_id=call_id)
+        for name, value in trace.items():
+            setattr(call, name, value)
         if kind in METHODS:
             getattr(call, kind).CopyFrom(request)
         if timeout is not None:

@@ -9,7 +9,14 @@ import grpc
 import grpc.aio
 
 from cbench_server.conformance.messages import METHODS, Facts, response_from
-from cbench_server.conformance.outcomes import Pending, answer_facts, decoded, status_facts
+from cbench_server.conformance.outcomes import (
+    UNTRACED,
+    Pending,
+    Trace,
+    answer_facts,
+    decoded,
+    status_facts,
+)
 
 # By how much the deadline of the two sides may differ.
 _CLOCK_S = 0.05
@@ -29,10 +36,17 @@ class Unary:
     def __init__(self, channel: Any) -> None:
         self._channel = channel
 
-    async def begin(self, kind: str, request: Any, call_id: str, timeout: float | None) -> Pending:
+    async def begin(
+        self,
+        kind: str,
+        request: Any,
+        call_id: str,
+        timeout: float | None,
+        trace: Trace = UNTRACED,
+    ) -> Pending:
         """Send a call."""
         call = self._channel.unary_unary(METHODS[kind])(
-            request.SerializeToString(), timeout=timeout
+            request.SerializeToString(), timeout=timeout, metadata=tuple(trace.items())
         )
 
         is_given_up = False

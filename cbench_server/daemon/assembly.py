@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cbench_server.daemon.descriptors import connections_within
-from cbench_server.daemon.housekeeping import keep_house
+from cbench_server.daemon.housekeeping import clean, keep_house
 from cbench_server.daemon.imports import import_modules
 from cbench_server.daemon.settings import BadSetting, Settings, data_home
 from cbench_server.errors import StoreError
@@ -114,7 +114,12 @@ async def running_daemon(
         limits = Limits(settings.max_runs, settings.max_queued, lambda: keyring.is_shared)
         orchestrator = Orchestrator(services, limits)
         bench = BenchService(
-            orchestrator, registry, attachments, uploads.writer, StoredRunFiles(store)
+            orchestrator,
+            registry,
+            attachments,
+            uploads.writer,
+            StoredRunFiles(store),
+            partial(clean, store, uploads, home),
         )
         security = ServerSecurity(
             settings.tls_cert,

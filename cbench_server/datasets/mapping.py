@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from itertools import chain, islice
 from typing import Any
 
-from cbench_server.errors import BadDataset, InvalidSpec
+from cbench_server.errors import BadDataset, InvalidSpec, blaming, entry_of
 from cbench_server.types import Example
 
 Step = str | int
@@ -60,8 +60,14 @@ def read_mapping(mapping: Mapping[str, str]) -> dict[str, Path]:
     """Read the paths of a mapping, by field."""
     for field in mapping:
         if not _FIELD.fullmatch(field):
-            raise InvalidSpec(f'"{field}" is not a valid field name; use letters and digits.')
-    return {field: read_path(text) for field, text in mapping.items()}
+            raise InvalidSpec(
+                f'"{field}" is not a valid field name; use letters and digits.', field="mapping"
+            )
+    paths = {}
+    for field, text in mapping.items():
+        with blaming(entry_of("mapping", field)):
+            paths[field] = read_path(text)
+    return paths
 
 
 def mapped(rows: Iterator[Example], mapping: Mapping[str, str], label: str) -> Iterator[Example]:

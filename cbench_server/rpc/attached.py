@@ -17,6 +17,7 @@ from cbench_server.errors import (
     RunFailed,
     SystemUnreachable,
     UnknownName,
+    blaming,
 )
 from cbench_server.results import Failure
 from cbench_server.rpc.attachments import Attachment, Attachments
@@ -44,7 +45,8 @@ def find_attached(attachments: Attachments, kind: str, name: str) -> tuple[Attac
     attachment = attachments.find(kind, name)
     if attachment is None:
         known = [info.name for entry in attachments.all for info in getattr(entry.hello, kind)]
-        raise SystemUnreachable(str(UnknownName(f"attached {_WORDS[kind]}", name, known)))
+        with blaming("attached"):
+            raise SystemUnreachable(str(UnknownName(f"attached {_WORDS[kind]}", name, known)))
     info = next(info for info in getattr(attachment.hello, kind) if info.name == name)
     return attachment, info
 

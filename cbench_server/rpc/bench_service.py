@@ -10,7 +10,7 @@ from cbench_client.messages import convert as wire
 from cbench_client.messages.options import options_to_proto
 from cbench_server import __version__
 from cbench_server.contract import info_of
-from cbench_server.errors import Forbidden, InvalidInput
+from cbench_server.errors import CbenchError, Forbidden, InvalidInput, UnknownName
 from cbench_server.events import Seen
 from cbench_server.registry import Registry
 from cbench_server.rpc.analysis_service import AnalysisMethods, RunFiles
@@ -19,6 +19,7 @@ from cbench_server.rpc.dataset_info import set_dataset_info
 from cbench_server.rpc.declared_options import builtin_options
 from cbench_server.rpc.evaluator_service import list_evaluators
 from cbench_server.rpc.pages import encode_page
+from cbench_server.rpc.retention_service import RetentionMethods, Tidy
 from cbench_server.rpc.rows import optional, row_to_proto
 from cbench_server.rpc.runs import run_to_proto, states_from_proto
 from cbench_server.rpc.specs import evaluator_ref, spec_from_proto
@@ -26,6 +27,7 @@ from cbench_server.runs.callers import audit, current_caller
 from cbench_server.runs.orchestrator import Orchestrator
 from cbench_server.runs.store import RowQuery
 from cbench_server.runs.watch import watch
+from cbench_server.spec import EvaluatorRef, Run
 from cbench_server.types import Example
 
 # A page is large until it is encoded, and as many watchers may ask at once as a daemon takes calls.
@@ -46,7 +48,7 @@ class UploadWriter(AbstractContextManager["UploadWriter"], Protocol):
         ...
 
 
-class BenchService(AnalysisMethods, bench_pb2_grpc.BenchServicer):
+class BenchService(AnalysisMethods, RetentionMethods, bench_pb2_grpc.BenchServicer):
     """Runs, for clients."""
 
     def __init__(
@@ -56,8 +58,10 @@ class BenchService(AnalysisMethods, bench_pb2_grpc.BenchServicer):
         attachments: Attachments,
         open_upload: Callable[[], UploadWriter],
         files: RunFiles,
+        tidy: Tidy,
     ) -> None:
-        super().__init__(orchestrator, registry, files)
+        AnalysisMethods.__init__(self, orchestrator, registry, files)
+        RetentionMethods.__init__(self, orchestrator, tidy)
         self._orchestrator = orchestrator
         self._store = orchestrator.store
         self._registry = registry
@@ -145,6 +149,8 @@ class BenchService(AnalysisMethods, bench_pb2_grpc.BenchServicer):
             limit=_page_size(request.page_size, 500, 5000),
         )
         page = await self._store.read_rows(request.run_id, query, request.page_token or None)
+        if request.system and not page.rows:
+            await self._check_system(request.run_id, request.system)
         response = bench_pb2.ListRowsResponse(next_page_token=page.next_token or "")
         for position, row in enumerate(page.rows):
             message = response.rows.add()
@@ -152,6 +158,16 @@ class BenchService(AnalysisMethods, bench_pb2_grpc.BenchServicer):
             if page.originals is not None:
                 wire.example_to_proto(page.originals[position], message.original)
         return response
+
+    async def _check_system(self, run_id: str, system: str) -> None:
+        """Refuse the name of a system that a run has not; one that it has may have no rows."""
+        run = await self._store.get_run(run_id)
+        known = {*run.systems, *run.progress}
+        if system not in known:
+            error = UnknownName("system", system, known)
+            error.args = (f'run "{run_id}" has {error}'.partition(" List them with")[0],)
+            error.field = "system"
+            raise error
 
     async def CancelRun(
         self, request: bench_pb2.CancelRunRequest, context: Any
@@ -183,9 +199,24 @@ class BenchService(AnalysisMethods, bench_pb2_grpc.BenchServicer):
     async def Rescore(
         self, request: bench_pb2.RescoreRequest, context: Any
     ) -> bench_pb2.RescoreResponse:
-        run = await self._orchestrator.rescore(
+        evaluators = [
+            evaluator_ref(each, f"evaluators[{place}]")
+            for place, each in enumerate(request.evaluators)
+        ]
+        try:
+            run = await self._rescored(request, evaluators)
+        except CbenchError as error:
+            # Its fields are those of a spec, without one around them.
+            error.field = error.field.removeprefix("spec.")
+            raise
+        return bench_pb2.RescoreResponse(run=run_to_proto(run))
+
+    async def _rescored(
+        self, request: bench_pb2.RescoreRequest, evaluators: list[EvaluatorRef]
+    ) -> Run:
+        return await self._orchestrator.rescore(
             request.run_id,
-            [evaluator_ref(each) for each in request.evaluators],
+            evaluators,
             references_upload=request.references_upload,
             labels=dict(request.labels),
             request_id=request.request_id,
@@ -193,7 +224,6 @@ class BenchService(AnalysisMethods, bench_pb2_grpc.BenchServicer):
             errata_upload=request.errata_upload,
             labels_upload=request.labels_upload,
         )
-        return bench_pb2.RescoreResponse(run=run_to_proto(run))
 
     async def DeleteRun(
         self, request: bench_pb2.DeleteRunRequest, context: Any
@@ -223,7 +253,7 @@ class BenchService(AnalysisMethods, bench_pb2_grpc.BenchServicer):
             async for request in request_iterator:
                 await asyncio.to_thread(_add_all, upload, request)
             if upload.count == 0:
-                raise InvalidInput("the upload holds no examples.")
+                raise InvalidInput("the upload holds no examples.", field="examples")
             digest = await asyncio.to_thread(upload.finish)
         audit("upload", f"uploaded {upload.count} examples as {digest}", digest=digest)
         return bench_pb2.UploadExamplesResponse(digest=digest, example_count=upload.count)
@@ -266,5 +296,5 @@ def _add_all(upload: UploadWriter, request: bench_pb2.UploadExamplesRequest) -> 
 
 def _page_size(asked: int, default: int, most: int) -> int:
     if asked < 0:
-        raise InvalidInput(f"page_size must not be negative; it is {asked}.")
+        raise InvalidInput(f"page_size must not be negative; it is {asked}.", field="page_size")
     return min(asked or default, most)

@@ -33,17 +33,20 @@ class Credentials:
         if credential is None:
             known = ", ".join(sorted(self.known)) or "none"
             raise InvalidSpec(
-                f'no credential "{name}" in the daemon\'s configuration. Known: {known}.'
+                f'no credential "{name}" in the daemon\'s configuration. Known: {known}.',
+                field="credential",
             )
         if not _is_under(address, credential.prefix):
             raise InvalidSpec(
-                f'credential "{name}" may be sent to {credential.prefix} only, not to {address}.'
+                f'credential "{name}" may be sent to {credential.prefix} only, not to {address}.',
+                field="credential",
             )
         secret = os.environ.get(credential.env)
         if not secret:
             raise InvalidSpec(
                 f'credential "{name}" is the environment variable {credential.env} of the daemon, '
-                "which is not set there."
+                "which is not set there.",
+                field="credential",
             )
         return secret
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from cbench_client.host.declared import MethodOptions
 from cbench_client.messages.options import DeclaredOptions, UnsuitedOption
-from cbench_server.errors import InvalidSpec
+from cbench_server.errors import InvalidSpec, entry_of
 from cbench_server.registry import Registry, is_factory
 from cbench_server.spec import Options, RunNote, SystemRef
 
@@ -44,7 +44,7 @@ def checked_options(declared: DeclaredOptions | None, given: Options, who: str) 
     try:
         return declared.taken(given, who)
     except UnsuitedOption as error:
-        raise InvalidSpec(str(error), field=f"options.{error.option}") from error
+        raise InvalidSpec(str(error), field=entry_of("options", error.option)) from error
 
 
 def spread(
@@ -57,7 +57,7 @@ def spread(
     """
     for name in shared:
         if not any(each.takes(name) for each in takers):
-            raise InvalidSpec(_taken_by_none(name, takers), field=f"spec.options.{name}")
+            raise InvalidSpec(_taken_by_none(name, takers), field=entry_of("spec.options", name))
     refs, notes = [], []
     for each in takers:
         own = {name: value for name, value in shared.items() if each.takes(name)}

@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from cbench_server.contract import info_of
-from cbench_server.errors import InvalidInput
+from cbench_server.errors import InvalidInput, InvalidSpec, entry_of
 from cbench_server.models.chat import load_http
 from cbench_server.models.dialling import dialling
 from cbench_server.registry import Registry
@@ -50,7 +50,8 @@ class EvaluatorMaker:
         if asked in _SANDBOXES and _SANDBOXES.index(asked) > _SANDBOXES.index(self._sandbox):
             raise InvalidInput(
                 f'evaluator "{name}" cannot have the sandbox "{asked}": this daemon wants '
-                f'"{self._sandbox}" at least. Its operator can start it with --sandbox {asked}.'
+                f'"{self._sandbox}" at least. Its operator can start it with --sandbox {asked}.',
+                field=entry_of("options", "sandbox"),
             )
         return asked
 
@@ -60,14 +61,19 @@ async def _key(credentials: Credentials, name: str, given: dict[str, Any]) -> st
     if "api_key" in given:
         raise InvalidInput(
             f'evaluator "{name}" takes no "api_key" here, since options are stored; name a '
-            'credential of the daemon\'s configuration with the option "credential"'
+            'credential of the daemon\'s configuration with the option "credential"',
+            field=entry_of("options", "api_key"),
         )
     credential = str(given.pop("credential", None) or "")
     base_url = str(given.get("base_url", ""))
     if host := _host(base_url):
         await dialling().check_host(host)
     # An empty key means none, where None would mean the daemon's own.
-    return credentials.secret(credential, base_url) or ""
+    try:
+        return credentials.secret(credential, base_url) or ""
+    except InvalidSpec as error:
+        error.field = entry_of("options", "credential")
+        raise
 
 
 def _host(base_url: str) -> str | None:

@@ -15,12 +15,13 @@ from cbench_client.host.limits import Offer
 from cbench_client.messages import convert as wire
 from cbench_client.messages.options import options_to_proto
 from cbench_server import __version__
-from cbench_server.errors import CbenchError, InvalidInput
+from cbench_server.errors import CbenchError, InvalidInput, UnknownName
 from cbench_server.limits import LONG_TEXT
 from cbench_server.registry import Registry
 from cbench_server.rpc.components import evaluator_info, score_response
 from cbench_server.rpc.declared_options import builtin_options
 from cbench_server.rpc.evaluator_factory import EvaluatorMaker
+from cbench_server.rpc.specs import options_of
 from cbench_server.scoring.placement import Scoring
 from cbench_server.types import Example
 
@@ -47,9 +48,12 @@ class EvaluatorService(evaluator_pb2_grpc.EvaluatorServicer):
     ) -> evaluator_pb2.ScoreResponse:
         if not request.evaluator:
             known = ", ".join(self._registry.list("evaluator"))
-            raise InvalidInput(f"name the evaluator; there are: {known}.")
-        options = wire.fields_from_proto(request.options)
-        evaluator = await self._maker.make(request.evaluator, options)
+            raise InvalidInput(f"name the evaluator; there are: {known}.", field="evaluator")
+        try:
+            evaluator = await self._maker.make(request.evaluator, options_of(request.options))
+        except UnknownName as error:
+            error.field = "evaluator"
+            raise
         if request.ByteSize() <= LONG_TEXT:
             original, processed = _pair(request)
         else:

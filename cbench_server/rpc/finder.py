@@ -1,6 +1,8 @@
 """The finder of systems and evaluators that a spec refers to."""
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -10,7 +12,7 @@ from cbench_client.errors import ClientError, Refused, Unreachable
 from cbench_client.messages.options import DeclaredOptions, declared_options
 from cbench_client.remote.connection import SystemConnection
 from cbench_client.remote.description import SystemDescription as ServedSystem
-from cbench_server.errors import InvalidSpec, SystemUnreachable, UnknownName
+from cbench_server.errors import InvalidSpec, SystemUnreachable, UnknownName, blaming
 from cbench_server.limits import MAX_DESCRIBED
 from cbench_server.models.chat import load_http
 from cbench_server.models.dialling import dialling, host_of
@@ -63,10 +65,13 @@ class Finder:
             names = ", ".join(caller.description.name for caller in callers)
             for caller in callers:
                 await caller.close()
+            first = callers[0].description.name
             raise InvalidSpec(
-                f'{ref.target} serves {names}; to name one of them "{ref.name}", '
-                f"say which: {ref.target}/{callers[0].description.name}, or for --launch "
-                f"--only-system {callers[0].description.name}"
+                f'{ref.target} serves {names}; to name one of them "{ref.name}", say which one by '
+                "its served_name.",
+                field="served_name",
+                flags=f"Name it with {ref.target}/{first}, or for --launch with "
+                f"--only-system {first}",
             )
         return callers
 
@@ -74,11 +79,10 @@ class Finder:
         self, spec: RunSpec
     ) -> tuple[list[tuple[int, SystemRef]], tuple[RunNote, ...]]:
         """Return the spec's systems with the options of the run that each of them takes."""
-        takers = [
-            taker
-            for place, ref in enumerate(spec.systems)
-            for taker in await self._takers(place, ref, spec.kind)
-        ]
+        takers: list[Taker] = []
+        for place, ref in enumerate(spec.systems):
+            with blaming(f"spec.systems[{place}]"):
+                takers += await self._takers(place, ref, spec.kind)
         return spread(takers, spec.options)
 
     async def _takers(self, place: int, ref: SystemRef, kind: str) -> list[Taker]:
@@ -90,7 +94,9 @@ class Finder:
         is_memory = kind == "memory"
         if ref.builtin:
             which = "memory_system" if is_memory else "system"
-            declared = await asyncio.to_thread(builtin_options, self._registry, which, ref.builtin)
+            arguments = (self._registry, which, ref.builtin)
+            with _naming("builtin"):
+                declared = await asyncio.to_thread(builtin_options, *arguments)
             return [Taker(place, ref, ref.name or ref.builtin, declared)]
         if ref.attached:
             kinds = "memory_systems" if is_memory else "systems"
@@ -114,25 +120,30 @@ class Finder:
 
     async def _process(self, ref: SystemRef) -> list[Caller]:
         if ref.builtin:
-            system = self._registry.create_system(ref.builtin, ref.options)
+            with _naming("builtin"):
+                system = self._registry.create_system(ref.builtin, ref.options)
             return [InProcessCaller(system, inline=True, name=ref.name, location="builtin")]
         if ref.attached:
             return [self._attached(ref, "systems")]
         if ref.proxy is not None:
-            return [await self._proxy(ref.proxy, ref.name)]
+            with blaming("proxy"):
+                return [await self._proxy(ref.proxy, ref.name)]
         return await self._remote(ref)
 
     async def _memory(self, ref: SystemRef) -> list[Caller]:
         if ref.builtin:
             # In a thread, since making the first one may mean to import a good deal.
-            system = await asyncio.to_thread(
-                self._registry.create_memory_system, ref.builtin, ref.options
-            )
+            with _naming("builtin"):
+                system = await asyncio.to_thread(
+                    self._registry.create_memory_system, ref.builtin, ref.options
+                )
             return [InProcessMemoryCaller(system, name=ref.name, location="builtin")]
         if ref.proxy is not None:
             raise InvalidSpec(
-                "a model behind a proxy remembers nothing. Let it answer from what a baseline "
-                f"remembers: --builtin full-history --reader {ref.proxy.base_url}"
+                "a model behind a proxy remembers nothing. Let it be the reader, which answers "
+                'from what a baseline such as the builtin "full-history" remembers.',
+                field="proxy",
+                flags=f"As flags: --builtin full-history --reader {ref.proxy.base_url}",
             )
         if ref.attached:
             return [self._attached(ref, "memory_systems")]
@@ -269,7 +280,8 @@ class Finder:
         """Return an evaluator served at a target, attached, or registered here."""
         if not (ref.target or ref.attached):
             label = {"label": ref.label} if ref.label else {}
-            made = await self._maker.make(ref.name, {**ref.options, **label})
+            with _naming("name"):
+                made = await self._maker.make(ref.name, {**ref.options, **label})
             await probe("the judge", made)
             return made
         who = f'evaluator "{ref.attached or ref.name}"'
@@ -302,6 +314,16 @@ def _memory_options(declared: DeclaredOptions | None, ref: SystemRef, name: str)
         message = f"{who} does not declare its options, so it gets none; set them where it runs."
         raise InvalidSpec(message, field="options")
     return checked_options(declared, ref.options, who)
+
+
+@contextmanager
+def _naming(field: str) -> Iterator[None]:
+    """Blame this field for a name that is not known."""
+    try:
+        yield
+    except UnknownName as error:
+        error.field = field
+        raise
 
 
 class _Way(NamedTuple):
@@ -358,6 +380,6 @@ async def _prepare(url: str) -> None:
     """Check that a model's URL may be asked, and load what asking takes."""
     host = urlsplit(url).hostname
     if host is None:
-        raise InvalidSpec(f'"{url}" is not a URL such as http://localhost:8080')
+        raise InvalidSpec(f'"{url}" is not a URL such as http://localhost:8080', field="base_url")
     await dialling().check_host(host)
     await asyncio.to_thread(load_http)

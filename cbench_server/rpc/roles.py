@@ -7,7 +7,7 @@ from cbench_server.runs.callers import ADMIN
 ROLES = {
     "read": "list runs, follow them, and read their rows with the references",
     "score": "score pairs that the caller sends",
-    "run": "start runs, upload examples, and cancel, resume or delete its own runs; read and score",
+    "run": "start runs, upload examples, and change or delete its own runs; read and score",
     "attach": "attach systems under the names listed with the token; reads nothing",
     ADMIN: "everything",
 }
@@ -17,6 +17,7 @@ EVERYONE = frozenset({"everyone"})
 """Open to callers without a token: nothing of their messages is read."""
 ANYONE = frozenset(ROLES)
 """Open to every token."""
+_ADMIN = frozenset({ADMIN})
 _READ = frozenset({"read"})
 _RUN = frozenset({"run"})
 _SCORE = frozenset({"score"})
@@ -30,6 +31,8 @@ METHODS: dict[str, frozenset[str]] = {
     "/cbench.v1.Bench/CancelRun": _RUN,
     "/cbench.v1.Bench/ResumeRun": _RUN,
     "/cbench.v1.Bench/DeleteRun": _RUN,
+    "/cbench.v1.Bench/PinRun": _RUN,
+    "/cbench.v1.Bench/PruneRuns": _ADMIN,
     "/cbench.v1.Bench/Rescore": _RUN,
     "/cbench.v1.Bench/ExplainWait": _RUN,
     "/cbench.v1.Bench/Compare": _READ,

@@ -1,10 +1,12 @@
 """Specs of runs, to messages and back."""
 
+from collections.abc import Mapping
 from typing import Any
 
-from cbench_client._gen.cbench.v1 import bench_pb2
+from cbench_client._gen.cbench.v1 import bench_pb2, example_pb2
+from cbench_client.errors import Unencodable as UnencodableMessage
 from cbench_client.messages import convert as wire
-from cbench_server.errors import InvalidSpec
+from cbench_server.errors import InvalidSpec, Unencodable, entry_of
 from cbench_server.rpc.rows import optional
 from cbench_server.rpc.times import seconds_of, set_seconds
 from cbench_server.spec import (
@@ -33,10 +35,13 @@ def spec_from_proto(message: bench_pb2.RunSpec) -> RunSpec:
     return RunSpec(
         systems=tuple(_system_ref(each, place) for place, each in enumerate(message.systems)),
         datasets=tuple(_dataset_ref(dataset) for dataset in message.datasets),
-        evaluators=tuple(evaluator_ref(evaluator) for evaluator in message.evaluators),
+        evaluators=tuple(
+            evaluator_ref(evaluator, f"spec.evaluators[{place}]")
+            for place, evaluator in enumerate(message.evaluators)
+        ),
         metrics=tuple(
-            MetricRef(metric.name, wire.fields_from_proto(metric.options))
-            for metric in message.metrics
+            MetricRef(metric.name, options_of(metric.options, f"spec.metrics[{place}]"))
+            for place, metric in enumerate(message.metrics)
         ),
         row_timeout=_seconds(
             message, "row_timeout", 600.0 if message.kind == bench_pb2.RUN_KIND_MEMORY else 60.0
@@ -47,7 +52,7 @@ def spec_from_proto(message: bench_pb2.RunSpec) -> RunSpec:
         kind="memory" if message.kind == bench_pb2.RUN_KIND_MEMORY else "process",
         repeats=message.repeats if message.HasField("repeats") else 1,
         max_failures=message.max_failures,
-        reader=_model_ref(message.reader) if message.HasField("reader") else None,
+        reader=_model_ref(message.reader, "spec.reader") if message.HasField("reader") else None,
         score_field=message.score_field,
         threshold=message.threshold if message.HasField("threshold") else 0.7,
         tokenizer=message.tokenizer,
@@ -69,8 +74,20 @@ def spec_from_proto(message: bench_pb2.RunSpec) -> RunSpec:
         allow_unqualified_judges=message.allow_unqualified_judges,
         timed_rows=optional(message, "timed_rows"),
         asked_again=optional(message, "asked_again"),
-        options=wire.fields_from_proto(message.options, "spec.options."),
+        options=options_of(message.options, "spec"),
     )
+
+
+def options_of(options: Mapping[str, example_pb2.Value], path: str = "") -> dict[str, Any]:
+    """Decode options; one that cannot be is refused by its path."""
+    decoded: dict[str, Any] = {}
+    for name in sorted(options):
+        field = entry_of(f"{path}.options" if path else "options", name)
+        try:
+            decoded[name] = wire.value_from_proto(options[name], field)
+        except UnencodableMessage as error:
+            raise Unencodable(str(error), field=field) from error
+    return decoded
 
 
 def _seconds(message: Any, name: str, default: float) -> float:
@@ -101,9 +118,9 @@ def _system_ref(message: bench_pb2.SystemRef, place: int) -> SystemRef:
         target=message.target,
         attached=message.attached,
         builtin=message.builtin,
-        proxy=_model_ref(message.proxy) if message.HasField("proxy") else None,
+        proxy=_model_ref(message.proxy, f"{path}.proxy") if message.HasField("proxy") else None,
         served_name=message.served_name,
-        options=wire.fields_from_proto(message.options, f"{path}.options."),
+        options=options_of(message.options, path),
         tls=TlsRef(message.tls.ca_pem, message.tls.server_name)
         if message.HasField("tls")
         else None,
@@ -115,12 +132,12 @@ def _system_ref(message: bench_pb2.SystemRef, place: int) -> SystemRef:
     )
 
 
-def _model_ref(message: bench_pb2.ModelRef) -> ModelRef:
+def _model_ref(message: bench_pb2.ModelRef, path: str) -> ModelRef:
     return ModelRef(
         base_url=message.base_url,
         model=message.model,
         credential=message.credential,
-        options=wire.fields_from_proto(message.options),
+        options=options_of(message.options, path),
         system_prompt=message.system_prompt,
         price=_price_ref(message.price) if message.HasField("price") else None,
         max_concurrency=optional(message, "max_concurrency"),
@@ -133,13 +150,13 @@ def _price_ref(message: bench_pb2.Price) -> PriceRef:
     return PriceRef(message.input_usd, message.output_usd, optional(message, "cached_input_usd"))
 
 
-def evaluator_ref(message: bench_pb2.EvaluatorRef) -> EvaluatorRef:
-    """Decode where to find an evaluator."""
+def evaluator_ref(message: bench_pb2.EvaluatorRef, path: str) -> EvaluatorRef:
+    """Decode where to find an evaluator, which the request has at this path."""
     return EvaluatorRef(
         name=message.name,
         target=message.target,
         attached=message.attached,
-        options=wire.fields_from_proto(message.options),
+        options=options_of(message.options, path),
         label=message.label,
     )
 

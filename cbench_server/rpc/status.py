@@ -15,6 +15,9 @@ log = logging.getLogger(__name__)
 REASON_KEY = "cbench-reason"
 """Trailing metadata that carries an error's stable reason."""
 
+FLAGS = "flags"
+"""The key in the details of an error under which our command line finds the way out in flags."""
+
 # The first class that matches decides.
 _CODES: tuple[tuple[type[Exception], grpc.StatusCode], ...] = (
     (errors.NotFound, grpc.StatusCode.NOT_FOUND),
@@ -52,7 +55,14 @@ async def abort(context: Any, error: Exception) -> NoReturn:
     else:
         log.exception("a call broke", exc_info=error)
         reason, message = "INTERNAL", f"the daemon failed: {type(error).__name__}: {error}"
-    field = getattr(error, "field", "")
-    details = error_details.encode_details(code.value[0], message, reason, field)
+    if isinstance(error, errors.UnknownRun):
+        error.field = error.field or "run_id"
+    details = error_details.encode_details(
+        code.value[0],
+        message,
+        reason,
+        getattr(error, "field", ""),
+        {FLAGS: flags} if (flags := getattr(error, "flags", "")) else {},
+    )
     await context.abort(code, message, ((REASON_KEY, reason), (error_details.KEY, details)))
     raise AssertionError("abort raises")

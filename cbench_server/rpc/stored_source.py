@@ -31,7 +31,7 @@ class StoredSource:
     def run(self, text: str, field: str) -> Run:
         """Return the run of this id, the only one whose id begins so, or the newest for `last`."""
         try:
-            return self._get(self._wait(self._named(text, field)))
+            return self._get(self._wait(self.named(text, field)))
         except UnknownRun as error:
             error.field = field
             raise
@@ -39,7 +39,8 @@ class StoredSource:
     def _get(self, run_id: str) -> Run:
         return shown_run(self._as_it_is(self._wait(self._store.get_run(run_id))))
 
-    async def _named(self, text: str, field: str) -> str:
+    async def named(self, text: str, field: str) -> str:
+        """Return the id that a text means, on the loop; one that is unknown is the text itself."""
         if not text:
             raise InvalidInput(f"{field} names no run.", field=field)
         found: list[str] = []

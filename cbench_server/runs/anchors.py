@@ -36,7 +36,9 @@ def check_anchors(spec: RunSpec) -> None:
     """Refuse anchors where no model could read them."""
     if spec.anchors and spec.reader is None:
         raise InvalidSpec(
-            "anchors are read by the reader, and this run has none. Name one, or leave anchors out."
+            "anchors are read by the reader, and this run has none. Name one, or leave anchors "
+            "out.",
+            field="spec.anchors",
         )
 
 
@@ -49,7 +51,8 @@ def check_anchor_names(spec: RunSpec, systems: Iterable[str]) -> None:
         if name in taken:
             raise InvalidSpec(
                 f'a system is named "{name}", as an anchor of this run is. Give it another name, '
-                "or leave the anchors out."
+                "or leave the anchors out.",
+                field="spec.anchors",
             )
 
 

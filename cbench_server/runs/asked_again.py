@@ -28,9 +28,13 @@ _KNOWN = frozenset({"builtin", "predictions", "control"})
 def check_asked_again(spec: RunSpec) -> None:
     """Refuse what cannot be meant."""
     if spec.kind == "memory" and spec.asked_again:
-        raise InvalidSpec("asked_again means nothing in a memory run; leave it out.")
+        raise InvalidSpec(
+            "asked_again means nothing in a memory run; leave it out.", field="spec.asked_again"
+        )
     if (spec.asked_again or 0) < 0:
-        raise InvalidSpec(f"asked_again must be at least 0, not {spec.asked_again}.")
+        raise InvalidSpec(
+            f"asked_again must be at least 0, not {spec.asked_again}.", field="spec.asked_again"
+        )
 
 
 def rows_asked_again(spec: RunSpec) -> int:

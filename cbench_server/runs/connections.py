@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Protocol, TypeVar
 
 from cbench_server.datasets.prompts.prompt import Asking
-from cbench_server.errors import InvalidInput, InvalidSpec, RunFailed, SystemUnreachable
+from cbench_server.errors import InvalidSpec, RunFailed, SystemUnreachable, blaming
 from cbench_server.events import StateChanged
 from cbench_server.models.reader import Reader
 from cbench_server.registry import Registry
@@ -124,7 +124,8 @@ async def connect(
             opened.prompts = await asyncio.to_thread(resolve_prompts, spec, datasets)
             await _reach_systems(spec, opened, uploads)
             if spec.reader is not None:
-                opened.reader = await finder.find_reader(spec.reader)
+                with blaming("spec.reader"):
+                    opened.reader = await finder.find_reader(spec.reader)
     except BaseException:
         await opened.close()
         raise
@@ -133,16 +134,15 @@ async def connect(
 
 async def _reach_systems(spec: RunSpec, opened: Connections, uploads: Uploads) -> None:
     placed: list[Placed] = list(enumerate(spec.systems))
+    named_by: list[tuple[str, int]] = []
     if spec.options:
         placed, opened.notes = await opened.finder.spread(spec)
     for place, ref in placed:
-        try:
+        with blaming(f"spec.systems[{place}]"):
             found = await _find_points(ref, spec.kind, opened.finder, uploads)
-        except InvalidInput as error:
-            error.field = f"spec.systems[{place}]" + (f".{error.field}" if error.field else "")
-            raise
         for caller in found:
             opened.callers.append(caller)
+            named_by.append((caller.description.name, place))
             identity = system_identity(caller.description, ref.options, spec)
             opened.identities[caller.description.name] = identity
             opened.refs[caller.description.name] = ref
@@ -153,9 +153,17 @@ async def _reach_systems(spec: RunSpec, opened: Connections, uploads: Uploads) -
     names = opened.names
     if repeated := sorted({name for name in names if names.count(name) > 1}):
         raise InvalidSpec(
-            f'{names.count(repeated[0])} systems are named "{repeated[0]}". '
-            "Give each its own name with --name."
+            f'{names.count(repeated[0])} systems are named "{repeated[0]}". Give each its own '
+            "name.",
+            field=_second_of(repeated[0], named_by),
+            flags="A name is given with --name.",
         )
+
+
+def _second_of(name: str, named_by: list[tuple[str, int]]) -> str:
+    """Return the path of the second system that has a name."""
+    places = [place for each, place in named_by if each == name]
+    return f"spec.systems[{places[1]}].name"
 
 
 def _told(ref: SystemRef, caller: Caller, spec: RunSpec) -> Told | None:
@@ -177,8 +185,11 @@ async def _find_points(ref: SystemRef, kind: str, finder: Finder, uploads: Uploa
         await caller.close()
     if len(names) > 1:
         raise InvalidSpec(
-            f"a run sweeps one system, and {ref.target} serves {', '.join(names)}. Say which: "
-            f"{ref.target}/{names[0]}, or for --launch --only-system {names[0]}"
+            f"a run sweeps one system, and {ref.target} serves {', '.join(names)}. Choose "
+            "one of them by its served_name.",
+            field="served_name",
+            flags=f"Name it with {ref.target}/{names[0]}, or for --launch "
+            f"with --only-system {names[0]}",
         )
     named = replace(ref, name=point_name(names[0], ref))
     return await _find_systems(named, kind, finder, uploads)
@@ -190,11 +201,16 @@ async def _find_systems(
     if not ref.predictions:
         return await finder.find_systems(ref, kind)
     if kind == "memory":
-        raise InvalidSpec("predictions are scored by `cbench run`; a memory run calls systems.")
+        raise InvalidSpec(
+            "predictions are scored by runs that process examples; a memory run calls systems.",
+            field="predictions",
+            flags="Score them with: cbench run",
+        )
     name = ref.name or "predictions"
-    outputs = uploads.iterate(ref.predictions)
-    # In a thread, since there may be millions of them.
-    system = await asyncio.to_thread(Predictions, name, outputs, ref.predictions[:12])
+    with blaming("predictions"):
+        # In a thread, since there may be millions of them.
+        outputs = uploads.iterate(ref.predictions)
+        system = await asyncio.to_thread(Predictions, name, outputs, ref.predictions[:12])
     return [PredictionsCaller(system)]
 
 

@@ -39,30 +39,36 @@ def check_direct(spec: RunSpec) -> None:
     """Refuse a direct arm that no proxy of the run could be set against."""
     tested = [ref.proxy for ref in spec.systems if ref.proxy is not None and ref.role != DIRECT]
     models: dict[str, ModelRef] = {}
-    for ref in spec.systems:
+    for place, ref in enumerate(spec.systems):
         if ref.role != DIRECT:
             continue
+        field = f"spec.systems[{place}].role"
         if ref.proxy is None:
             raise InvalidSpec(
                 "a direct arm is a model behind an OpenAI-compatible endpoint; "
-                f'"{ref.name or ref.builtin or ref.target or ref.attached}" is none.'
+                f'"{ref.name or ref.builtin or ref.target or ref.attached}" is none.',
+                field=field,
             )
         asked = ref.proxy.model
         if not tested:
             raise InvalidSpec(
                 f"{ref.proxy.base_url} is a direct arm, and this run has no proxy to set against "
-                "it. Name one with --proxy URL."
+                "it. Name one.",
+                field=field,
+                flags="It is named with --proxy URL.",
             )
         if asked not in {proxy.model for proxy in tested}:
             known = ", ".join(f'"{proxy.model}"' for proxy in tested)
             raise InvalidSpec(
                 f'the direct arm asks for the model "{asked}", and no proxy does: they ask for '
-                f"{known}. Both must ask for the same."
+                f"{known}. Both must ask for the same.",
+                field=field,
             )
         if asked in models:
             raise InvalidSpec(
                 f'there are two direct arms for the model "{asked}": {models[asked].base_url} '
-                f"and {ref.proxy.base_url}. Leave one out."
+                f"and {ref.proxy.base_url}. Leave one out.",
+                field=field,
             )
         models[asked] = ref.proxy
 

@@ -74,7 +74,8 @@ def check_fields(asked: Sequence[str], datasets: Sequence[Groupable]) -> None:
             if not missing:
                 return
     if missing:
-        raise InvalidSpec(unknown_field(missing[0], known))
+        place = list(asked).index(missing[0])
+        raise InvalidSpec(unknown_field(missing[0], known), field=f"spec.group_by[{place}]")
 
 
 def group_notes(run: Run, summary: Summary) -> list[RunNote]:

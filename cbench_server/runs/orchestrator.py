@@ -8,7 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from cbench_server.errors import AlreadyExists, CbenchError, ShuttingDown, WrongState
+from cbench_server.errors import (
+    AlreadyExists,
+    CbenchError,
+    ShuttingDown,
+    WrongState,
+    blaming,
+)
 from cbench_server.events import StateChanged
 from cbench_server.runs import failpoints
 from cbench_server.runs.anchors import check_anchor_names, check_anchors
@@ -80,7 +86,8 @@ class Orchestrator:
         check_prices(spec)
         check_asked_again(spec)
         resolve_metrics(spec, self._registry)
-        get_tokenizer(spec.tokenizer or None)
+        with blaming("spec.tokenizer"):
+            get_tokenizer(spec.tokenizer or None)
         opened = await self._connect(spec, is_rescored=False)
         try:
             check_score_field(spec.score_field, opened.plans.values())
@@ -134,7 +141,8 @@ class Orchestrator:
         if known := await self._known(request_id, spec):
             return known
         if references_upload:
-            self._services.uploads.count(references_upload)
+            with blaming("references_upload"):
+                self._services.uploads.count(references_upload)
         opened = await self._connect(spec, is_rescored=True)
         try:
             run = replace(
@@ -159,9 +167,11 @@ class Orchestrator:
         """Return the run that a repeated request has made already."""
         known = await self.store.find_request(request_id) if request_id else None
         if known and spec_digest(known.spec) != spec_digest(spec):
-            raise AlreadyExists(
+            error = AlreadyExists(
                 f'request id "{request_id}" started run "{known.run_id}" with another spec.'
             )
+            error.field = "request_id"
+            raise error
         return known
 
     def _new_run(self, spec: RunSpec, request_id: str, systems: Sequence[str]) -> Run:

@@ -79,14 +79,17 @@ def is_priced(spec: RunSpec) -> bool:
 
 def check_prices(spec: RunSpec) -> None:
     """Refuse prices and budgets that cannot be meant, naming the value."""
-    models = {"the reader": spec.reader}
-    models |= {f"the proxy {ref.proxy.base_url}": ref.proxy for ref in spec.systems if ref.proxy}
-    for whose, model in models.items():
+    models = [("the reader", "spec.reader", spec.reader)]
+    for place, ref in enumerate(spec.systems):
+        if ref.proxy is not None:
+            whose, path = f"the proxy {ref.proxy.base_url}", f"spec.systems[{place}].proxy"
+            models.append((whose, path, ref.proxy))
+    for whose, path, model in models:
         if model is not None and model.price is not None:
             try:
                 checked_price(model.price, whose)
             except InvalidInput as error:
-                raise InvalidSpec(str(error)) from error
+                raise InvalidSpec(str(error), field=f"{path}.price") from error
     if spec.budget_usd is not None:
         check_limit(spec.budget_usd)
 
@@ -94,7 +97,10 @@ def check_prices(spec: RunSpec) -> None:
 def check_limit(budget_usd: float) -> None:
     """Refuse a budget that cannot be meant."""
     if not math.isfinite(budget_usd) or budget_usd <= 0:
-        raise InvalidSpec(f"budget_usd must be US dollars, more than 0, not {budget_usd}.")
+        raise InvalidSpec(
+            f"budget_usd must be US dollars, more than 0, not {budget_usd}.",
+            field="spec.budget_usd",
+        )
 
 
 def check_budget(spec: RunSpec, opened: Connections) -> None:
@@ -103,9 +109,10 @@ def check_budget(spec: RunSpec, opened: Connections) -> None:
         return
     if not is_priced(spec):
         raise InvalidSpec(
-            "budget_usd: no model of this run has a price. Give one with --proxy-price, "
-            "--reader-price or --judge-price IN,OUT; in Python with price=(IN, OUT), or "
-            "input_price and output_price of a judge."
+            "budget_usd: no model of this run has a price. Give one as the price of a proxy or "
+            "reader, in Python price=(IN, OUT), or as input_price and output_price of a judge.",
+            field="spec.budget_usd",
+            flags="As flags: --proxy-price, --reader-price or --judge-price IN,OUT.",
         )
     for caller in opened.callers:
         if isinstance(caller, ProxyCaller):
@@ -118,26 +125,31 @@ def check_budget(spec: RunSpec, opened: Connections) -> None:
         for evaluator in plan.evaluators:
             trouble = optional_method(evaluator, "budget_trouble")
             if trouble is not None and (said := trouble()):
-                raise InvalidSpec(f'budget_usd: the judge "{evaluator.name}" {said}')
+                raise InvalidSpec(
+                    f'budget_usd: the judge "{evaluator.name}" {said}', field="spec.budget_usd"
+                )
             if trouble is None and info_of(evaluator).asks_model:
                 raise InvalidSpec(
                     f'budget_usd: the evaluator "{evaluator.name}" asks a model, and what that '
-                    "costs cannot be told before. Leave out one of them."
+                    "costs cannot be told before. Leave out one of them.",
+                    field="spec.budget_usd",
                 )
 
 
 def _check_model(model: Model, who: str, flag: str, opened: Connections) -> None:
     if model.price is None:
-        raise InvalidSpec(f"budget_usd: {who} has no price. {_price_hint(flag)}")
+        raise InvalidSpec(
+            f"budget_usd: {who} has no price. Give it one, in Python with price=(IN, OUT).",
+            field="spec.budget_usd",
+            flags=f"As a flag: {flag} IN,OUT.",
+        )
     for label, asking in opened.prompts.items():
         settings = model.settings(asking.prompt.max_tokens, asking.prompt.stop)
         if not model.answer_limit(settings):
             raise InvalidSpec(
                 f'budget_usd: nothing limits the answers of {who} on "{label}", so that one of '
-                "them may cost anything. Give a limit with --max-tokens N; in Python with "
-                'extra_body={"max_tokens": N}.'
+                "them may cost anything. Give a limit: max_tokens of the prompt; in Python "
+                'extra_body={"max_tokens": N}.',
+                field="spec.prompt.max_tokens",
+                flags="As a flag: --max-tokens N.",
             )
-
-
-def _price_hint(flag: str) -> str:
-    return f"Give one with {flag} IN,OUT; in Python with price=(IN, OUT)."

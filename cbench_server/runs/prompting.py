@@ -15,7 +15,7 @@ from cbench_server.datasets.prompts.prompt import (
 )
 from cbench_server.datasets.prompts.template import parse, split_forms
 from cbench_server.datasets.protocol import OWN_WORDS, SAME, Axis, differs
-from cbench_server.errors import CbenchError, InvalidSpec, UnknownName
+from cbench_server.errors import CbenchError, InvalidSpec, UnknownName, blaming
 from cbench_server.runs.resolution import ResolvedDataset
 from cbench_server.spec import PromptRef, RunSpec
 from cbench_server.types import Example
@@ -31,14 +31,23 @@ def check_prompt(ref: PromptRef | None) -> None:
     if ref is None:
         return
     if ref.plain and ref.template:
-        raise InvalidSpec("a prompt is either plain or a template; leave one of them out.")
+        raise InvalidSpec(
+            "a prompt is either plain or a template; leave one of them out.", field="plain"
+        )
     if not 0 <= ref.few_shot <= _SHOTS:
-        raise InvalidSpec(f"few_shot must be from 0 to {_SHOTS}, not {ref.few_shot}.")
+        raise InvalidSpec(
+            f"few_shot must be from 0 to {_SHOTS}, not {ref.few_shot}.", field="few_shot"
+        )
     if ref.max_tokens is not None and ref.max_tokens < 1:
-        raise InvalidSpec(f"max_tokens of the prompt must be at least 1, not {ref.max_tokens}.")
+        raise InvalidSpec(
+            f"max_tokens of the prompt must be at least 1, not {ref.max_tokens}.",
+            field="max_tokens",
+        )
     if not ref.template:
         if ref.plain and ref.few_shot:
-            raise InvalidSpec("a plain prompt has no few-shot examples; leave few_shot out.")
+            raise InvalidSpec(
+                "a plain prompt has no few-shot examples; leave few_shot out.", field="few_shot"
+            )
         return
     body, form = split_forms(ref.template)
     fields = parse(body).fields
@@ -46,19 +55,22 @@ def check_prompt(ref: PromptRef | None) -> None:
     if ref.few_shot and "examples" not in fields:
         raise InvalidSpec(
             f"the prompt template has no place for {ref.few_shot} few-shot examples; write "
-            "{examples} where they are to stand."
+            "{examples} where they are to stand.",
+            field="template",
         )
     if not fields - {"instruction", "answer_format", "examples"}:
         raise InvalidSpec(
             "the prompt template names no field of an example, so all requests would be the "
-            "same; write {context} or {question} where they are to stand."
+            "same; write {context} or {question} where they are to stand.",
+            field="template",
         )
 
 
 def resolve_prompts(spec: RunSpec, datasets: Sequence[ResolvedDataset]) -> dict[str, Asking]:
     """Return what models are told, by dataset; reads few-shot examples where they are wanted."""
-    check_prompt(spec.prompt)
-    return {dataset.ref.label: _asking(spec, dataset) for dataset in datasets}
+    with blaming("spec.prompt"):
+        check_prompt(spec.prompt)
+        return {dataset.ref.label: _asking(spec, dataset) for dataset in datasets}
 
 
 def _asking(spec: RunSpec, dataset: ResolvedDataset) -> Asking:
@@ -75,13 +87,16 @@ def _asking(spec: RunSpec, dataset: ResolvedDataset) -> Asking:
     if not prompt.few_shot:
         return Asking(prompt)
     if spec.kind == "memory":
-        raise InvalidSpec("few-shot examples mean nothing in a memory run; leave out few_shot.")
+        raise InvalidSpec(
+            "few-shot examples mean nothing in a memory run; leave out few_shot.", field="few_shot"
+        )
     rows, source = _pool(dataset, prompt.few_shot_source)
     # One more than wanted, should the example itself be among them.
     if len(rows) <= prompt.few_shot:
         raise InvalidSpec(
             f'dataset "{dataset.ref.label}" has {len(rows)} examples to draw from, too few for '
-            f"{prompt.few_shot} few-shot examples."
+            f"{prompt.few_shot} few-shot examples.",
+            field="few_shot",
         )
     draw = random.Random(f"{spec.seed} {dataset.ref.label}")
     shots = tuple(draw.sample(rows, prompt.few_shot + 1))
@@ -136,7 +151,8 @@ def _check_fields(prompt: Prompt, spec: RunSpec, dataset: ResolvedDataset) -> No
         raise InvalidSpec(
             f'the prompt template names "{withheld[0]}", which is withheld from systems of '
             f'dataset "{dataset.ref.label}". It may stand in the form of a few-shot example, '
-            "after a line [[example]]."
+            "after a line [[example]].",
+            field="template",
         )
     others = named - STANDARD
     if not others:
@@ -144,7 +160,8 @@ def _check_fields(prompt: Prompt, spec: RunSpec, dataset: ResolvedDataset) -> No
     known = next(dataset.examples(), {})
     for field in sorted(others - set(known)):
         raise InvalidSpec(
-            f"the prompt template: {UnknownName('field', field, sorted(STANDARD | set(known)))}"
+            f"the prompt template: {UnknownName('field', field, sorted(STANDARD | set(known)))}",
+            field="template",
         )
 
 

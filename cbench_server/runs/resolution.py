@@ -13,7 +13,7 @@ from cbench_server.datasets.protocol import DatasetProtocol
 from cbench_server.datasets.published import as_examples
 from cbench_server.datasets.record import DEFAULT_REFERENCE_FIELDS, DatasetRecord
 from cbench_server.datasets.shuffle import shuffled
-from cbench_server.errors import InvalidSpec, NotFound
+from cbench_server.errors import InvalidSpec, NotFound, blaming
 from cbench_server.registry import Registry
 from cbench_server.runs.grouping import asked_figures, kept_groups, ranked_by
 from cbench_server.runs.lane import MAX_CONCURRENCY
@@ -139,7 +139,8 @@ class ResolvedDataset:
         for name, value in asked.items():
             if value:
                 raise InvalidSpec(
-                    f'dataset "{self.ref.label}" has no {name}; leave out {name} "{value}".'
+                    f'dataset "{self.ref.label}" has no {name}; leave out {name} "{value}".',
+                    field=name,
                 )
         return mirror
 
@@ -179,46 +180,61 @@ class ResolvedDataset:
 def check_spec(spec: RunSpec) -> None:
     """Refuse a spec whose values cannot be meant, naming the value."""
     if not spec.systems:
-        raise InvalidSpec("the run names no system. Give one with --system, --proxy or --builtin.")
-    if not spec.datasets:
-        raise InvalidSpec("the run names no dataset. Give one with --dataset.")
-    _check_kind(spec)
-    at_least_one = {
-        "repeats": spec.repeats,
-        "max_concurrency": 1 if spec.max_concurrency is None else spec.max_concurrency,
-    }
-    for ref in spec.datasets:
-        at_least_one[f'max_examples of "{ref.label}"'] = (
-            1 if ref.max_examples is None else ref.max_examples
+        raise InvalidSpec(
+            "the run names no system.",
+            field="spec.systems",
+            flags="Give one with --system, --proxy or --builtin.",
         )
-    for name, value in at_least_one.items():
-        if value < 1:
-            raise InvalidSpec(f"{name} must be at least 1, not {value}.")
+    if not spec.datasets:
+        raise InvalidSpec(
+            "the run names no dataset.", field="spec.datasets", flags="Give one with --dataset."
+        )
+    _check_kind(spec)
+    at_least_one: dict[str, tuple[str, int | None]] = {
+        "spec.repeats": ("repeats", spec.repeats),
+        "spec.max_concurrency": ("max_concurrency", spec.max_concurrency),
+    }
+    for place, ref in enumerate(spec.datasets):
+        name = f'max_examples of "{ref.label}"'
+        at_least_one[f"spec.datasets[{place}].max_examples"] = (name, ref.max_examples)
+    for field, (name, value) in at_least_one.items():
+        if value is not None and value < 1:
+            raise InvalidSpec(f"{name} must be at least 1, not {value}.", field=field)
     if (spec.max_concurrency or 0) > MAX_CONCURRENCY:
         raise InvalidSpec(
-            f"max_concurrency must be at most {MAX_CONCURRENCY}, not {spec.max_concurrency}."
+            f"max_concurrency must be at most {MAX_CONCURRENCY}, not {spec.max_concurrency}.",
+            field="spec.max_concurrency",
         )
     if (spec.timed_rows or 0) < 0:
-        raise InvalidSpec(f"timed_rows must be at least 0, not {spec.timed_rows}.")
+        raise InvalidSpec(
+            f"timed_rows must be at least 0, not {spec.timed_rows}.", field="spec.timed_rows"
+        )
     for name, seconds in {
         "row_timeout": spec.row_timeout,
         "wait_timeout": spec.wait_timeout,
     }.items():
         if not seconds > 0:
-            raise InvalidSpec(f"{name} must be more than zero, not {seconds:g}s.")
+            raise InvalidSpec(
+                f"{name} must be more than zero, not {seconds:g}s.", field=f"spec.{name}"
+            )
     labels = [ref.label for ref in spec.datasets]
     if len(set(labels)) != len(labels):
+        twice = next(place for place, each in enumerate(labels) if each in labels[:place])
         raise InvalidSpec(
-            f"each dataset can be named once; got {', '.join(labels)}. "
-            "Give a file another name: --dataset NAME=FILE"
+            f"each dataset can be named once; got {', '.join(labels)}.",
+            field=f"spec.datasets[{twice}].name",
+            flags="Give a file another name: --dataset NAME=FILE",
         )
-    parse_failure_budget(spec.max_failures)
+    with blaming("spec.max_failures"):
+        parse_failure_budget(spec.max_failures)
 
 
 def _check_kind(spec: RunSpec) -> None:
     """Refuse what has no meaning in this kind of run."""
     if spec.query_budget is not None and spec.query_budget < 1:
-        raise InvalidSpec(f"query_budget must be at least 1, not {spec.query_budget}.")
+        raise InvalidSpec(
+            f"query_budget must be at least 1, not {spec.query_budget}.", field="spec.query_budget"
+        )
     meaningless = {"query_budget": spec.query_budget, "question_types": spec.question_types}
     if spec.kind == "memory":
         # A memory system is told the turns and the question, and nothing else of an example.
@@ -230,7 +246,9 @@ def _check_kind(spec: RunSpec) -> None:
         }
     for name, value in meaningless.items():
         if value:
-            raise InvalidSpec(f"{name} means nothing in a {spec.kind} run; leave it out.")
+            raise InvalidSpec(
+                f"{name} means nothing in a {spec.kind} run; leave it out.", field=f"spec.{name}"
+            )
 
 
 def parse_failure_budget(text: str) -> FailureBudget:
@@ -254,40 +272,53 @@ def resolve_datasets(
     Unless `is_read`, its examples need not be there.
     """
     resolved = []
-    for ref in spec.datasets:
-        record = None
-        if not ref.upload:
-            record = registry.dataset(ref.name)
-        elif is_read:
-            uploads.count(ref.upload)
-        _check_form(ref, record, spec.kind)
-        dataset = ResolvedDataset(
-            ref,
-            record,
-            uploads,
-            spec.seed,
-            registry.data_dir,
-            is_memory=spec.kind == "memory",
-            question_types=spec.question_types,
-        )
-        if is_read:
-            # Nothing is read yet, but what cannot be read is refused.
-            dataset.examples()
-        resolved.append(dataset)
+    for place, ref in enumerate(spec.datasets):
+        with blaming(f"spec.datasets[{place}]"):
+            resolved.append(_resolved(ref, spec, registry, uploads, is_read=is_read))
     return resolved
+
+
+def _resolved(
+    ref: DatasetRef, spec: RunSpec, registry: Registry, uploads: Uploads, *, is_read: bool
+) -> ResolvedDataset:
+    record = None
+    if not ref.upload:
+        with blaming("name"):
+            record = registry.dataset(ref.name)
+    elif is_read:
+        with blaming("upload"):
+            uploads.count(ref.upload)
+    _check_form(ref, record, spec.kind)
+    dataset = ResolvedDataset(
+        ref,
+        record,
+        uploads,
+        spec.seed,
+        registry.data_dir,
+        is_memory=spec.kind == "memory",
+        question_types=spec.question_types,
+    )
+    if is_read:
+        # Nothing is read yet, but what cannot be read is refused.
+        dataset.examples()
+    return dataset
 
 
 def _check_form(ref: DatasetRef, record: DatasetRecord | None, kind: str) -> None:
     """Refuse conversations where nobody would be asked about them."""
     if kind == "memory":
         if ref.as_transcript:
-            raise InvalidSpec("as_transcript means nothing in a memory run; leave it out.")
+            raise InvalidSpec(
+                "as_transcript means nothing in a memory run; leave it out.", field="as_transcript"
+            )
         return
     if record is not None and "qa_pairs" in record.reference_fields and not ref.as_transcript:
         raise InvalidSpec(
             f'dataset "{ref.label}" holds conversations and questions about them. Evaluate memory '
-            f"systems on it with: cbench memory run --dataset {ref.label}. For other systems add "
-            "--as-transcript, which gives each question with the whole conversation as context."
+            "systems on it, or set as_transcript, which gives each question with the whole "
+            "conversation as context.",
+            field="as_transcript",
+            flags=f"As commands: cbench memory run --dataset {ref.label}, or add --as-transcript.",
         )
 
 
@@ -295,7 +326,10 @@ async def resolve_evaluators(
     spec: RunSpec, datasets: Sequence[ResolvedDataset], find: FindEvaluator
 ) -> dict[str, DatasetPlan]:
     """Wire each dataset with its own evaluators, and those the spec adds."""
-    named = [await find(ref) for ref in spec.evaluators]
+    named: list[Evaluator] = []
+    for place, ref in enumerate(spec.evaluators):
+        with blaming(f"spec.evaluators[{place}]"):
+            named.append(await find(ref))
     taken = {evaluator.name for evaluator in named}
     plans: dict[str, DatasetPlan] = {}
     for dataset in datasets:
@@ -305,7 +339,11 @@ async def resolve_evaluators(
             own = [await find(ref) for ref in refs]
             own = [each for each in own if each.name not in taken or not _is_covered(each, named)]
         if not own and not named:
-            raise InvalidSpec("no evaluator is left: name one with --evaluator.")
+            raise InvalidSpec(
+                "no evaluator is left: name one.",
+                field="spec.evaluators",
+                flags="It is named with --evaluator.",
+            )
         replacing = named if spec.replace_evaluators else None
         plans[dataset.ref.label] = DatasetPlan(
             evaluators=[*own, *named],
@@ -345,10 +383,16 @@ def resolve_metrics(spec: RunSpec, registry: Registry) -> list[Metric]:
     wanted = MODEL_METRICS if has_models else () if spec.metrics else MODEL_METRICS[:1]
     refs += [MetricRef(name) for name in wanted if all(ref.name != name for ref in refs)]
     settings: dict[str, Any] = {"threshold": spec.threshold}
-    return [
-        registry.create_metric(ref.name, {**_accepted(registry, ref.name, settings), **ref.options})
-        for ref in refs
-    ]
+    made = []
+    for place, ref in enumerate(refs):
+        with blaming(f"spec.metrics[{place}]"):
+            try:
+                accepted = _accepted(registry, ref.name, settings)
+            except NotFound as error:
+                error.field = "name"
+                raise
+            made.append(registry.create_metric(ref.name, {**accepted, **ref.options}))
+    return made
 
 
 def _own_metrics(spec: RunSpec, registry: Registry) -> list[MetricRef]:

@@ -2,7 +2,7 @@
 
 import math
 
-from cbench_server.errors import InvalidSpec
+from cbench_server.errors import InvalidSpec, blaming
 from cbench_server.limits import (
     MAX_LABELS,
     MAX_NAME,
@@ -16,9 +16,13 @@ from cbench_server.spec import RunSpec
 def check_limits(spec: RunSpec) -> None:
     """Refuse what is beyond them, naming the value."""
     if spec.repeats > MAX_REPEATS:
-        raise InvalidSpec(f"repeats must be at most {MAX_REPEATS:,}, not {spec.repeats:,}.")
+        raise InvalidSpec(
+            f"repeats must be at most {MAX_REPEATS:,}, not {spec.repeats:,}.", field="spec.repeats"
+        )
     if not math.isfinite(spec.threshold):
-        raise InvalidSpec(f"threshold must be a finite number, not {spec.threshold}.")
+        raise InvalidSpec(
+            f"threshold must be a finite number, not {spec.threshold}.", field="spec.threshold"
+        )
     for name, asked, most in (
         ("row_timeout", spec.row_timeout, MAX_ROW_TIMEOUT_S),
         ("wait_timeout", spec.wait_timeout, MAX_WAIT_TIMEOUT_S),
@@ -26,15 +30,18 @@ def check_limits(spec: RunSpec) -> None:
         if not asked <= most:
             raise InvalidSpec(
                 f"{name} must be at most {most:,} s, not {asked:,.0f}: a run holds "
-                "a place that others wait for."
+                "a place that others wait for.",
+                field=f"spec.{name}",
             )
-    for ref in spec.systems:
-        _check_name(ref.name)
+    for place, ref in enumerate(spec.systems):
+        with blaming(f"spec.systems[{place}].name"):
+            _check_name(ref.name)
     size = sum(len(key) + len(value) for key, value in spec.labels.items())
     if size > MAX_LABELS:
         raise InvalidSpec(
             f"labels may have {MAX_LABELS:,} characters together, not {size:,}. Keep long texts "
-            "in a file, and its name in the label."
+            "in a file, and its name in the label.",
+            field="spec.labels",
         )
 
 

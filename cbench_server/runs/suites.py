@@ -8,7 +8,7 @@ from cbench_server.datasets.protocol import Aggregation
 from cbench_server.datasets.readers.files import is_file_name
 from cbench_server.datasets.record import DatasetRecord
 from cbench_server.datasets.suites import parts_of, suite_configs
-from cbench_server.errors import NotFound
+from cbench_server.errors import NotFound, blaming
 from cbench_server.metrics.suites import PREFIX, UNSCORED, Suite, suites_from
 from cbench_server.registry import Registry, split_name
 from cbench_server.results import Summary
@@ -23,21 +23,25 @@ def with_registered_names(spec: RunSpec, registry: Registry) -> RunSpec:
 
     A suite is replaced by its parts.
     """
-    refs = [part for ref in spec.datasets for part in _registered(ref, registry)]
+    refs: list[DatasetRef] = []
+    for place, ref in enumerate(spec.datasets):
+        with blaming(f"spec.datasets[{place}]"):
+            refs += _registered(ref, registry)
     return replace(spec, datasets=tuple(refs))
 
 
 def _registered(ref: DatasetRef, registry: Registry) -> list[DatasetRef]:
     if ref.upload:
         return [ref]
-    name = registry.name_of("dataset", ref.name)
+    with blaming("name"):
+        name = registry.name_of("dataset", ref.name)
     if not ref.config:
         return [replace(ref, name=name)]
     record = registry.dataset(name)
-    configs = suite_configs(record, ref.config) or (ref.config,)
-    return [
-        replace(ref, name=name, config=config and record.config_of(config)) for config in configs
-    ]
+    with blaming("config"):
+        configs = suite_configs(record, ref.config) or (ref.config,)
+        found = [config and record.config_of(config) for config in configs]
+    return [replace(ref, name=name, config=config) for config in found]
 
 
 def named_parts(dataset: Any, registry: Registry) -> Any:

@@ -5,11 +5,11 @@ points left (`runs/controls.py`), so that all curves stand on the same examples.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from cbench_server.errors import InvalidSpec
+from cbench_server.errors import InvalidSpec, blaming
 from cbench_server.runs.direct import DIRECT
 from cbench_server.spec import ModelRef, Options, RunSpec, SystemRef
 
@@ -32,6 +32,12 @@ def check_sweep(spec: RunSpec) -> None:
     points = [ref for ref in spec.systems if ref.swept_option]
     if not points:
         return
+    first = next(place for place, ref in enumerate(spec.systems) if ref.swept_option)
+    with blaming(f"spec.systems[{first}].swept_option"):
+        _check_points(points)
+
+
+def _check_points(points: Sequence[SystemRef]) -> None:
     options = [*dict.fromkeys(ref.swept_option for ref in points)]
     if len(options) > 1:
         raise InvalidSpec(f"a run sweeps one option; got {' and '.join(options)}.")

@@ -76,4 +76,6 @@ def check_score_field(name: str, plans: Iterable[DatasetPlan]) -> None:
         return
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     hint = f'Did you mean "{near[0]}"?' if near else f"There are: {', '.join(known) or 'none'}."
-    raise InvalidSpec(f'score_field: no evaluator of this run gives "{name}". {hint}')
+    raise InvalidSpec(
+        f'score_field: no evaluator of this run gives "{name}". {hint}', field="spec.score_field"
+    )

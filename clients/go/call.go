@@ -18,6 +18,8 @@ type Call struct {
 	// Traceparent is the W3C trace context of the call, for the spans that user code
 	// makes. Empty means that nobody traces it.
 	Traceparent string
+	// Tracestate is what vendors add to Traceparent. It may be empty.
+	Tracestate string
 }
 
 type callKey struct{}
@@ -29,24 +31,37 @@ func CallOf(ctx context.Context) Call {
 }
 
 func withCall(ctx context.Context, call Call) context.Context {
-	call.Traceparent = traceparentOf(ctx)
+	trace := traceOf(ctx)
+	call.Traceparent, call.Tracestate = trace.parent, trace.state
 	return context.WithValue(ctx, callKey{}, call)
 }
 
 type traceKey struct{}
 
-// withTraceparent notes the trace context of one call of a stream, whose
-// metadata all calls share.
-func withTraceparent(ctx context.Context, traceparent string) context.Context {
-	return context.WithValue(ctx, traceKey{}, traceparent)
+// trace is the W3C trace context of a call.
+type trace struct{ parent, state string }
+
+// traced is a call of a stream.
+type traced interface {
+	GetTraceparent() string
+	GetTracestate() string
 }
 
-func traceparentOf(ctx context.Context) string {
-	if traceparent, isStreamed := ctx.Value(traceKey{}).(string); isStreamed {
-		return traceparent
+// withTrace notes the trace context of one call of a stream, whose metadata
+// all calls share.
+func withTrace(ctx context.Context, call traced) context.Context {
+	return context.WithValue(ctx, traceKey{}, trace{call.GetTraceparent(), call.GetTracestate()})
+}
+
+func traceOf(ctx context.Context) trace {
+	if told, isStreamed := ctx.Value(traceKey{}).(trace); isStreamed {
+		return told
 	}
-	if told := metadata.ValueFromIncomingContext(ctx, "traceparent"); len(told) > 0 {
-		return told[0]
+	told := func(key string) string {
+		if values := metadata.ValueFromIncomingContext(ctx, key); len(values) > 0 {
+			return values[0]
+		}
+		return ""
 	}
-	return ""
+	return trace{told("traceparent"), told("tracestate")}
 }

@@ -216,9 +216,12 @@ func TestAMemoryAndAnEvaluatorDeclareTheirOptionsToo(t *testing.T) {
 
 func TestTheTraceContextReachesUserCode(t *testing.T) {
 	traced := make(chan string, 3)
-	client := optionClient(t, nil, func(ctx context.Context) { traced <- CallOf(ctx).Traceparent })
-	ctx := metadata.AppendToOutgoingContext(within(t), "traceparent", "00-1-2-01")
-	if _, err := client.Process(ctx, asked("", nil)); err != nil || <-traced != "00-1-2-01" {
+	client := optionClient(t, nil, func(ctx context.Context) {
+		call := CallOf(ctx)
+		traced <- call.Traceparent + " " + call.Tracestate
+	})
+	ctx := metadata.AppendToOutgoingContext(within(t), "traceparent", "00-1-2-01", "tracestate", "a=1")
+	if _, err := client.Process(ctx, asked("", nil)); err != nil || <-traced != "00-1-2-01 a=1" {
 		t.Errorf("got %v", err)
 	}
 	stream, err := client.ProcessStream(ctx)
@@ -227,11 +230,11 @@ func TestTheTraceContextReachesUserCode(t *testing.T) {
 	}
 	// Those of a stream have their own, or none.
 	for _, traceparent := range []string{"00-3-4-01", ""} {
-		call := &pb.ProcessCall{Request: asked("", nil), Traceparent: traceparent}
+		call := &pb.ProcessCall{Request: asked("", nil), Traceparent: traceparent, Tracestate: "b=2"}
 		if err := stream.Send(&pb.ProcessStreamRequest{Calls: []*pb.ProcessCall{call}}); err != nil {
 			t.Fatal(err)
 		}
-		if got := await(t, traced, "a call"); got != traceparent {
+		if got := await(t, traced, "a call"); got != traceparent+" b=2" {
 			t.Errorf("got %q", got)
 		}
 	}

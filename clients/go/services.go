@@ -121,11 +121,11 @@ func unary[R proto.Message](s *services, ctx context.Context, callID string, req
 
 // streamedCall is one call of a stream, taken out of its message.
 type streamedCall[O proto.Message] struct {
-	id          string
-	request     proto.Message
-	timeout     *durationpb.Duration
-	traceparent string
-	made        func(reply proto.Message) O
+	id      string
+	request proto.Message
+	timeout *durationpb.Duration
+	trace   traced
+	made    func(reply proto.Message) O
 }
 
 // stream answers the calls of a stream, in any order, until the peer ends it.
@@ -175,7 +175,7 @@ func read[O proto.Message](
 		hasRoom := true
 		for _, call := range calls {
 			// If no room came, the rest of the message gets none.
-			hasRoom = lane.start(withTraceparent(ctx, call.traceparent), call.id, call.request, call.timeout, hasRoom, call.made) && hasRoom
+			hasRoom = lane.start(withTrace(ctx, call.trace), call.id, call.request, call.timeout, hasRoom, call.made) && hasRoom
 		}
 		for _, id := range cancelled {
 			lane.cancel(id)
@@ -217,7 +217,7 @@ func (s *systemService) ProcessStream(wire grpc.BidiStreamingServer[pb.ProcessSt
 		for position, call := range message.GetCalls() {
 			id := call.GetRequest().GetCallId()
 			calls[position] = streamedCall[*pb.ProcessOutcome]{
-				id, call.GetRequest(), call.GetTimeout(), call.GetTraceparent(), func(reply proto.Message) *pb.ProcessOutcome {
+				id, call.GetRequest(), call.GetTimeout(), call, func(reply proto.Message) *pb.ProcessOutcome {
 					result := &pb.ProcessOutcome_Response{Response: reply.(*pb.ProcessResponse)}
 					return &pb.ProcessOutcome{CallId: id, Result: result}
 				},
@@ -279,7 +279,7 @@ func (s *evaluatorService) ScoreStream(wire grpc.BidiStreamingServer[pb.ScoreStr
 		for position, call := range message.GetCalls() {
 			id := call.GetCallId()
 			calls[position] = streamedCall[*pb.ScoreOutcome]{
-				id, call.GetRequest(), call.GetTimeout(), call.GetTraceparent(), func(reply proto.Message) *pb.ScoreOutcome {
+				id, call.GetRequest(), call.GetTimeout(), call, func(reply proto.Message) *pb.ScoreOutcome {
 					result := &pb.ScoreOutcome_Response{Response: reply.(*pb.ScoreResponse)}
 					return &pb.ScoreOutcome{CallId: id, Result: result}
 				},

@@ -126,7 +126,7 @@ func (s *session) start(ctx context.Context, call *pb.Call) {
 		message := fmt.Sprintf("more than the %d calls in flight that were announced", s.attachment.limit)
 		s.lane.fail(id, &Failure{Origin: OriginSystem, Reason: "RESOURCE_EXHAUSTED", Message: message, Retryable: true})
 	default:
-		s.lane.start(withTraceparent(ctx, call.GetTraceparent()), id, request, call.GetTimeout(), false, made)
+		s.lane.start(withTrace(ctx, call), id, request, call.GetTimeout(), false, made)
 	}
 }
 

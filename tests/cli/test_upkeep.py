@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Cbench, complaint, strict
+from tests.e2e.processes import DaemonProcess
 
 
 @pytest.fixture(scope="module")
@@ -88,18 +89,8 @@ def test_a_file_that_is_damaged_newer_or_none_is_refused(
     )
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        ("runs", "salvage", "last"),
-        ("runs", "prune", "--keep", "1"),
-        ("runs", "pin", "last"),
-    ],
-)
-def test_what_works_on_files_says_so_where_a_daemon_is_named(
-    cbench: Cbench, command: tuple[str, ...]
-) -> None:
-    refused = cbench(*command, CBENCH_SERVER="host:1")
+def test_what_works_on_files_says_so_where_a_daemon_is_named(cbench: Cbench) -> None:
+    refused = cbench("runs", "salvage", "last", CBENCH_SERVER="host:1")
     assert refused.returncode == 2
     assert "not through the daemon at host:1" in complaint(refused)
 
@@ -171,6 +162,26 @@ def test_pruning_spares_pinned_runs_and_says_what_it_would_do(
     pruned = cbench("runs", "prune", "--keep", "1")
     assert f"deleted {runs[0]}" in pruned.stderr
     assert [run["run_id"] for run in strict(cbench("runs", "--output", "json").stdout)] == [runs[1]]
+
+
+def test_pins_and_pruning_go_through_a_daemon_that_is_named(
+    cbench: Cbench, runs: list[str], tmp_path: Path
+) -> None:
+    with DaemonProcess(tmp_path / "home") as daemon:
+        there = {"CBENCH_SERVER": daemon.address}
+        assert cbench("runs", "pin", runs[0], **there).stderr == f"pinned {runs[0]}\n"
+        dry = cbench("runs", "prune", "--keep", "0", "--dry-run", "--output", "json", **there)
+        assert [(each["run_id"], each["why"]) for each in strict(dry.stdout)] == [
+            (runs[1], "count")
+        ]
+        assert cbench("runs", "unpin", runs[0][:-1], **there).stderr == f"unpinned {runs[0]}\n"
+        pruned = cbench("runs", "prune", "--keep", "1", **there)
+        assert f"deleted {runs[0]}" in pruned.stderr
+        left = strict(cbench("runs", "--output", "json", **there).stdout)
+        assert [run["run_id"] for run in left] == [runs[1]]
+        unknown = cbench("runs", "pin", "nope", **there)
+        assert unknown.returncode == 2
+        assert 'no run "nope"' in complaint(unknown)
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,11 @@ TABLE: dict[str, tuple[str, ...]] = {
     "nothing-is-carried": ("system/*/values/unchanged-text-is-carried",),
     "results-of-any-size": ("system/*/large/result-beyond-a-message",),
     "messages-are-small": ("system/*/large/130-mb-*",),
+    "traces-are-lost": (
+        "system/*/call/trace",
+        "evaluator/*/call/trace",
+        "memory/*/query/trace",
+    ),
     "instructions-are-lost": (
         "system/*/call/instruction",
         "system/*/conversation/instruction",

@@ -20,7 +20,8 @@ OPERATIONS: dict[str, Operation] = {}
 KEYS: dict[str, frozenset[str]] = {}
 
 _ANY_STEP = "do expect eventually"
-_CALL = "call_id timeout over as"
+_TRACE = ("traceparent", "tracestate")
+_CALL = f"call_id timeout {' '.join(_TRACE)} over as"
 
 
 def operation(name: str, keys: str = "") -> Callable[[Operation], Operation]:
@@ -40,7 +41,8 @@ async def _begin(run: CaseRun, step: dict[str, Any]) -> Pending:
     own_id = step.get("own_id", call_id)
     request = request_for(kind, step, own_id) if kind in METHODS else None
     transport = await run.transport(over, kind)
-    return await transport.begin(kind, request, call_id, step.get("timeout"))
+    trace: dict[str, str] = {key: step[key] for key in _TRACE if key in step}
+    return await transport.begin(kind, request, call_id, step.get("timeout"), trace)
 
 
 async def _call(run: CaseRun, step: dict[str, Any]) -> Facts:

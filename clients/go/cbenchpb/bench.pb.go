@@ -2406,7 +2406,10 @@ type EvalRow struct {
 	// US dollars by who charged them: `system`, `reader`, or an evaluator's name.
 	CostUsd map[string]float64 `protobuf:"bytes,36,rep,name=cost_usd,json=costUsd,proto3" json:"cost_usd,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
 	// Fields of the example to summarise by, such as `subject`.
-	Groups        map[string]string `protobuf:"bytes,37,rep,name=groups,proto3" json:"groups,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Groups map[string]string `protobuf:"bytes,37,rep,name=groups,proto3" json:"groups,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// The W3C trace context of the call that made it, by which its trace is found.
+	// Empty means that nobody traced it.
+	Traceparent   string `protobuf:"bytes,38,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2698,6 +2701,13 @@ func (x *EvalRow) GetGroups() map[string]string {
 		return x.Groups
 	}
 	return nil
+}
+
+func (x *EvalRow) GetTraceparent() string {
+	if x != nil {
+		return x.Traceparent
+	}
+	return ""
 }
 
 // What an evaluator had to say about a row beyond its scores.
@@ -3541,6 +3551,318 @@ func (*DeleteRunResponse) Descriptor() ([]byte, []int) {
 	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{35}
 }
 
+// A run to keep.
+type PinRunRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Which run.
+	RunId string `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	// Whether it is let go instead, so that it may be pruned.
+	Unpin         bool `protobuf:"varint,2,opt,name=unpin,proto3" json:"unpin,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PinRunRequest) Reset() {
+	*x = PinRunRequest{}
+	mi := &file_cbench_v1_bench_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PinRunRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PinRunRequest) ProtoMessage() {}
+
+func (x *PinRunRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_cbench_v1_bench_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PinRunRequest.ProtoReflect.Descriptor instead.
+func (*PinRunRequest) Descriptor() ([]byte, []int) {
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *PinRunRequest) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *PinRunRequest) GetUnpin() bool {
+	if x != nil {
+		return x.Unpin
+	}
+	return false
+}
+
+// What came of it.
+type PinRunResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The id of the run.
+	RunId string `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	// Whether it is pinned now.
+	Pinned        bool `protobuf:"varint,2,opt,name=pinned,proto3" json:"pinned,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PinRunResponse) Reset() {
+	*x = PinRunResponse{}
+	mi := &file_cbench_v1_bench_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PinRunResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PinRunResponse) ProtoMessage() {}
+
+func (x *PinRunResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_cbench_v1_bench_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PinRunResponse.ProtoReflect.Descriptor instead.
+func (*PinRunResponse) Descriptor() ([]byte, []int) {
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *PinRunResponse) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *PinRunResponse) GetPinned() bool {
+	if x != nil {
+		return x.Pinned
+	}
+	return false
+}
+
+// Which finished runs to delete: those that any of the fields lets go.
+type PruneRunsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Those that ended longer ago. Unset means that age does not matter.
+	OlderThan *durationpb.Duration `protobuf:"bytes,1,opt,name=older_than,json=olderThan,proto3" json:"older_than,omitempty"`
+	// All but the newest. Unset means that their number does not matter.
+	Keep *int64 `protobuf:"varint,2,opt,name=keep,proto3,oneof" json:"keep,omitempty"`
+	// The oldest, until the store takes no more bytes. Unset means that size does
+	// not matter.
+	MaxBytes *int64 `protobuf:"varint,3,opt,name=max_bytes,json=maxBytes,proto3,oneof" json:"max_bytes,omitempty"`
+	// Whether only to say which they are.
+	DryRun        bool `protobuf:"varint,4,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PruneRunsRequest) Reset() {
+	*x = PruneRunsRequest{}
+	mi := &file_cbench_v1_bench_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PruneRunsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PruneRunsRequest) ProtoMessage() {}
+
+func (x *PruneRunsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_cbench_v1_bench_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PruneRunsRequest.ProtoReflect.Descriptor instead.
+func (*PruneRunsRequest) Descriptor() ([]byte, []int) {
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *PruneRunsRequest) GetOlderThan() *durationpb.Duration {
+	if x != nil {
+		return x.OlderThan
+	}
+	return nil
+}
+
+func (x *PruneRunsRequest) GetKeep() int64 {
+	if x != nil && x.Keep != nil {
+		return *x.Keep
+	}
+	return 0
+}
+
+func (x *PruneRunsRequest) GetMaxBytes() int64 {
+	if x != nil && x.MaxBytes != nil {
+		return *x.MaxBytes
+	}
+	return 0
+}
+
+func (x *PruneRunsRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+// What was deleted.
+type PruneRunsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The runs, oldest first.
+	Runs []*PrunedRun `protobuf:"bytes,1,rep,name=runs,proto3" json:"runs,omitempty"`
+	// Files of the store's folder that nothing needed any more.
+	RemovedFiles  []string `protobuf:"bytes,2,rep,name=removed_files,json=removedFiles,proto3" json:"removed_files,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PruneRunsResponse) Reset() {
+	*x = PruneRunsResponse{}
+	mi := &file_cbench_v1_bench_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PruneRunsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PruneRunsResponse) ProtoMessage() {}
+
+func (x *PruneRunsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_cbench_v1_bench_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PruneRunsResponse.ProtoReflect.Descriptor instead.
+func (*PruneRunsResponse) Descriptor() ([]byte, []int) {
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *PruneRunsResponse) GetRuns() []*PrunedRun {
+	if x != nil {
+		return x.Runs
+	}
+	return nil
+}
+
+func (x *PruneRunsResponse) GetRemovedFiles() []string {
+	if x != nil {
+		return x.RemovedFiles
+	}
+	return nil
+}
+
+// A run that was pruned.
+type PrunedRun struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its id.
+	RunId string `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	// When it ended.
+	EndTime *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
+	// The bytes it took.
+	SizeBytes int64 `protobuf:"varint,3,opt,name=size_bytes,json=sizeBytes,proto3" json:"size_bytes,omitempty"`
+	// Which part of the request let it go: `age`, `count` or `bytes`.
+	Why           string `protobuf:"bytes,4,opt,name=why,proto3" json:"why,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PrunedRun) Reset() {
+	*x = PrunedRun{}
+	mi := &file_cbench_v1_bench_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PrunedRun) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PrunedRun) ProtoMessage() {}
+
+func (x *PrunedRun) ProtoReflect() protoreflect.Message {
+	mi := &file_cbench_v1_bench_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PrunedRun.ProtoReflect.Descriptor instead.
+func (*PrunedRun) Descriptor() ([]byte, []int) {
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *PrunedRun) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *PrunedRun) GetEndTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EndTime
+	}
+	return nil
+}
+
+func (x *PrunedRun) GetSizeBytes() int64 {
+	if x != nil {
+		return x.SizeBytes
+	}
+	return 0
+}
+
+func (x *PrunedRun) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
+}
+
 // A run to rescore.
 type RescoreRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3567,7 +3889,7 @@ type RescoreRequest struct {
 
 func (x *RescoreRequest) Reset() {
 	*x = RescoreRequest{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[36]
+	mi := &file_cbench_v1_bench_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3579,7 +3901,7 @@ func (x *RescoreRequest) String() string {
 func (*RescoreRequest) ProtoMessage() {}
 
 func (x *RescoreRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[36]
+	mi := &file_cbench_v1_bench_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3592,7 +3914,7 @@ func (x *RescoreRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RescoreRequest.ProtoReflect.Descriptor instead.
 func (*RescoreRequest) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{36}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *RescoreRequest) GetRunId() string {
@@ -3662,7 +3984,7 @@ type RescoreResponse struct {
 
 func (x *RescoreResponse) Reset() {
 	*x = RescoreResponse{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[37]
+	mi := &file_cbench_v1_bench_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3674,7 +3996,7 @@ func (x *RescoreResponse) String() string {
 func (*RescoreResponse) ProtoMessage() {}
 
 func (x *RescoreResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[37]
+	mi := &file_cbench_v1_bench_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3687,7 +4009,7 @@ func (x *RescoreResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RescoreResponse.ProtoReflect.Descriptor instead.
 func (*RescoreResponse) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{37}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *RescoreResponse) GetRun() *Run {
@@ -3724,7 +4046,7 @@ type CompareRequest struct {
 
 func (x *CompareRequest) Reset() {
 	*x = CompareRequest{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[38]
+	mi := &file_cbench_v1_bench_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3736,7 +4058,7 @@ func (x *CompareRequest) String() string {
 func (*CompareRequest) ProtoMessage() {}
 
 func (x *CompareRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[38]
+	mi := &file_cbench_v1_bench_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3749,7 +4071,7 @@ func (x *CompareRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompareRequest.ProtoReflect.Descriptor instead.
 func (*CompareRequest) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{38}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *CompareRequest) GetRunId() string {
@@ -3812,7 +4134,7 @@ type CompareResponse struct {
 
 func (x *CompareResponse) Reset() {
 	*x = CompareResponse{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[39]
+	mi := &file_cbench_v1_bench_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3824,7 +4146,7 @@ func (x *CompareResponse) String() string {
 func (*CompareResponse) ProtoMessage() {}
 
 func (x *CompareResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[39]
+	mi := &file_cbench_v1_bench_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3837,7 +4159,7 @@ func (x *CompareResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompareResponse.ProtoReflect.Descriptor instead.
 func (*CompareResponse) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{39}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *CompareResponse) GetComparison() *Comparison {
@@ -3869,7 +4191,7 @@ type GateRequest struct {
 
 func (x *GateRequest) Reset() {
 	*x = GateRequest{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[40]
+	mi := &file_cbench_v1_bench_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3881,7 +4203,7 @@ func (x *GateRequest) String() string {
 func (*GateRequest) ProtoMessage() {}
 
 func (x *GateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[40]
+	mi := &file_cbench_v1_bench_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3894,7 +4216,7 @@ func (x *GateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GateRequest.ProtoReflect.Descriptor instead.
 func (*GateRequest) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{40}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *GateRequest) GetRunId() string {
@@ -3949,7 +4271,7 @@ type GateResponse struct {
 
 func (x *GateResponse) Reset() {
 	*x = GateResponse{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[41]
+	mi := &file_cbench_v1_bench_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3961,7 +4283,7 @@ func (x *GateResponse) String() string {
 func (*GateResponse) ProtoMessage() {}
 
 func (x *GateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[41]
+	mi := &file_cbench_v1_bench_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3974,7 +4296,7 @@ func (x *GateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GateResponse.ProtoReflect.Descriptor instead.
 func (*GateResponse) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{41}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *GateResponse) GetRunId() string {
@@ -4020,7 +4342,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[42]
+	mi := &file_cbench_v1_bench_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4032,7 +4354,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[42]
+	mi := &file_cbench_v1_bench_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4045,7 +4367,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{42}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ReportRequest) GetRunId() string {
@@ -4082,7 +4404,7 @@ type ReportResponse struct {
 
 func (x *ReportResponse) Reset() {
 	*x = ReportResponse{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[43]
+	mi := &file_cbench_v1_bench_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4094,7 +4416,7 @@ func (x *ReportResponse) String() string {
 func (*ReportResponse) ProtoMessage() {}
 
 func (x *ReportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[43]
+	mi := &file_cbench_v1_bench_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4107,7 +4429,7 @@ func (x *ReportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
 func (*ReportResponse) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{43}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ReportResponse) GetContent() []byte {
@@ -4141,7 +4463,7 @@ type ExportRequest struct {
 
 func (x *ExportRequest) Reset() {
 	*x = ExportRequest{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[44]
+	mi := &file_cbench_v1_bench_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4153,7 +4475,7 @@ func (x *ExportRequest) String() string {
 func (*ExportRequest) ProtoMessage() {}
 
 func (x *ExportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[44]
+	mi := &file_cbench_v1_bench_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4166,7 +4488,7 @@ func (x *ExportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRequest.ProtoReflect.Descriptor instead.
 func (*ExportRequest) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{44}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ExportRequest) GetRunId() string {
@@ -4203,7 +4525,7 @@ type ExportResponse struct {
 
 func (x *ExportResponse) Reset() {
 	*x = ExportResponse{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[45]
+	mi := &file_cbench_v1_bench_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4215,7 +4537,7 @@ func (x *ExportResponse) String() string {
 func (*ExportResponse) ProtoMessage() {}
 
 func (x *ExportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[45]
+	mi := &file_cbench_v1_bench_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4228,7 +4550,7 @@ func (x *ExportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportResponse.ProtoReflect.Descriptor instead.
 func (*ExportResponse) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{45}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ExportResponse) GetContent() []byte {
@@ -4258,7 +4580,7 @@ type ImportRequest struct {
 
 func (x *ImportRequest) Reset() {
 	*x = ImportRequest{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[46]
+	mi := &file_cbench_v1_bench_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4270,7 +4592,7 @@ func (x *ImportRequest) String() string {
 func (*ImportRequest) ProtoMessage() {}
 
 func (x *ImportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[46]
+	mi := &file_cbench_v1_bench_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4283,7 +4605,7 @@ func (x *ImportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportRequest.ProtoReflect.Descriptor instead.
 func (*ImportRequest) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{46}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ImportRequest) GetContent() []byte {
@@ -4313,7 +4635,7 @@ type ImportResponse struct {
 
 func (x *ImportResponse) Reset() {
 	*x = ImportResponse{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[47]
+	mi := &file_cbench_v1_bench_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4325,7 +4647,7 @@ func (x *ImportResponse) String() string {
 func (*ImportResponse) ProtoMessage() {}
 
 func (x *ImportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[47]
+	mi := &file_cbench_v1_bench_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4338,7 +4660,7 @@ func (x *ImportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportResponse.ProtoReflect.Descriptor instead.
 func (*ImportResponse) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{47}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ImportResponse) GetRun() *Run {
@@ -4366,7 +4688,7 @@ type UploadExamplesRequest struct {
 
 func (x *UploadExamplesRequest) Reset() {
 	*x = UploadExamplesRequest{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[48]
+	mi := &file_cbench_v1_bench_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4378,7 +4700,7 @@ func (x *UploadExamplesRequest) String() string {
 func (*UploadExamplesRequest) ProtoMessage() {}
 
 func (x *UploadExamplesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[48]
+	mi := &file_cbench_v1_bench_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4391,7 +4713,7 @@ func (x *UploadExamplesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadExamplesRequest.ProtoReflect.Descriptor instead.
 func (*UploadExamplesRequest) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{48}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *UploadExamplesRequest) GetExamples() []*Example {
@@ -4414,7 +4736,7 @@ type UploadExamplesResponse struct {
 
 func (x *UploadExamplesResponse) Reset() {
 	*x = UploadExamplesResponse{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[49]
+	mi := &file_cbench_v1_bench_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4426,7 +4748,7 @@ func (x *UploadExamplesResponse) String() string {
 func (*UploadExamplesResponse) ProtoMessage() {}
 
 func (x *UploadExamplesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[49]
+	mi := &file_cbench_v1_bench_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4439,7 +4761,7 @@ func (x *UploadExamplesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadExamplesResponse.ProtoReflect.Descriptor instead.
 func (*UploadExamplesResponse) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{49}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *UploadExamplesResponse) GetDigest() string {
@@ -4465,7 +4787,7 @@ type ListComponentsRequest struct {
 
 func (x *ListComponentsRequest) Reset() {
 	*x = ListComponentsRequest{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[50]
+	mi := &file_cbench_v1_bench_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4477,7 +4799,7 @@ func (x *ListComponentsRequest) String() string {
 func (*ListComponentsRequest) ProtoMessage() {}
 
 func (x *ListComponentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[50]
+	mi := &file_cbench_v1_bench_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4490,7 +4812,7 @@ func (x *ListComponentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListComponentsRequest.ProtoReflect.Descriptor instead.
 func (*ListComponentsRequest) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{50}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{55}
 }
 
 // Everything a run may name.
@@ -4514,7 +4836,7 @@ type ListComponentsResponse struct {
 
 func (x *ListComponentsResponse) Reset() {
 	*x = ListComponentsResponse{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[51]
+	mi := &file_cbench_v1_bench_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4526,7 +4848,7 @@ func (x *ListComponentsResponse) String() string {
 func (*ListComponentsResponse) ProtoMessage() {}
 
 func (x *ListComponentsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[51]
+	mi := &file_cbench_v1_bench_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4539,7 +4861,7 @@ func (x *ListComponentsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListComponentsResponse.ProtoReflect.Descriptor instead.
 func (*ListComponentsResponse) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{51}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *ListComponentsResponse) GetDatasets() []*DatasetInfo {
@@ -4627,7 +4949,7 @@ type DatasetInfo struct {
 
 func (x *DatasetInfo) Reset() {
 	*x = DatasetInfo{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[52]
+	mi := &file_cbench_v1_bench_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4639,7 +4961,7 @@ func (x *DatasetInfo) String() string {
 func (*DatasetInfo) ProtoMessage() {}
 
 func (x *DatasetInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[52]
+	mi := &file_cbench_v1_bench_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4652,7 +4974,7 @@ func (x *DatasetInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DatasetInfo.ProtoReflect.Descriptor instead.
 func (*DatasetInfo) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{52}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *DatasetInfo) GetName() string {
@@ -4806,7 +5128,7 @@ type DatasetProtocol struct {
 
 func (x *DatasetProtocol) Reset() {
 	*x = DatasetProtocol{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[53]
+	mi := &file_cbench_v1_bench_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4818,7 +5140,7 @@ func (x *DatasetProtocol) String() string {
 func (*DatasetProtocol) ProtoMessage() {}
 
 func (x *DatasetProtocol) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[53]
+	mi := &file_cbench_v1_bench_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4831,7 +5153,7 @@ func (x *DatasetProtocol) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DatasetProtocol.ProtoReflect.Descriptor instead.
 func (*DatasetProtocol) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{53}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *DatasetProtocol) GetConfigs() []string {
@@ -4945,7 +5267,7 @@ type ProtocolAxis struct {
 
 func (x *ProtocolAxis) Reset() {
 	*x = ProtocolAxis{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[54]
+	mi := &file_cbench_v1_bench_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4957,7 +5279,7 @@ func (x *ProtocolAxis) String() string {
 func (*ProtocolAxis) ProtoMessage() {}
 
 func (x *ProtocolAxis) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[54]
+	mi := &file_cbench_v1_bench_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4970,7 +5292,7 @@ func (x *ProtocolAxis) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProtocolAxis.ProtoReflect.Descriptor instead.
 func (*ProtocolAxis) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{54}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *ProtocolAxis) GetStatus() string {
@@ -5002,7 +5324,7 @@ type MetricInfo struct {
 
 func (x *MetricInfo) Reset() {
 	*x = MetricInfo{}
-	mi := &file_cbench_v1_bench_proto_msgTypes[55]
+	mi := &file_cbench_v1_bench_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5014,7 +5336,7 @@ func (x *MetricInfo) String() string {
 func (*MetricInfo) ProtoMessage() {}
 
 func (x *MetricInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_cbench_v1_bench_proto_msgTypes[55]
+	mi := &file_cbench_v1_bench_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5027,7 +5349,7 @@ func (x *MetricInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MetricInfo.ProtoReflect.Descriptor instead.
 func (*MetricInfo) Descriptor() ([]byte, []int) {
-	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{55}
+	return file_cbench_v1_bench_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *MetricInfo) GetName() string {
@@ -5295,7 +5617,7 @@ const file_cbench_v1_bench_proto_rawDesc = "" +
 	"\x11undefined_metrics\x18\x04 \x03(\tR\x10undefinedMetrics\x1a:\n" +
 	"\fMetricsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"\xd9\x0f\n" +
+	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"\xfb\x0f\n" +
 	"\aEvalRow\x12\x16\n" +
 	"\x06system\x18\x01 \x01(\tR\x06system\x123\n" +
 	"\n" +
@@ -5338,7 +5660,8 @@ const file_cbench_v1_bench_proto_rawDesc = "" +
 	"\rfinish_reason\x18\" \x01(\tR\ffinishReason\x12\x14\n" +
 	"\x05marks\x18# \x03(\tR\x05marks\x12:\n" +
 	"\bcost_usd\x18$ \x03(\v2\x1f.cbench.v1.EvalRow.CostUsdEntryR\acostUsd\x126\n" +
-	"\x06groups\x18% \x03(\v2\x1e.cbench.v1.EvalRow.GroupsEntryR\x06groups\x1a9\n" +
+	"\x06groups\x18% \x03(\v2\x1e.cbench.v1.EvalRow.GroupsEntryR\x06groups\x12 \n" +
+	"\vtraceparent\x18& \x01(\tR\vtraceparent\x1a9\n" +
 	"\vScoresEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\x1aM\n" +
@@ -5413,7 +5736,31 @@ const file_cbench_v1_bench_proto_rawDesc = "" +
 	"\x03run\x18\x01 \x01(\v2\x0e.cbench.v1.RunR\x03run\")\n" +
 	"\x10DeleteRunRequest\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\"\x13\n" +
-	"\x11DeleteRunResponse\"\xaa\x03\n" +
+	"\x11DeleteRunResponse\"<\n" +
+	"\rPinRunRequest\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x14\n" +
+	"\x05unpin\x18\x02 \x01(\bR\x05unpin\"?\n" +
+	"\x0ePinRunResponse\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x16\n" +
+	"\x06pinned\x18\x02 \x01(\bR\x06pinned\"\xb7\x01\n" +
+	"\x10PruneRunsRequest\x128\n" +
+	"\n" +
+	"older_than\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\tolderThan\x12\x17\n" +
+	"\x04keep\x18\x02 \x01(\x03H\x00R\x04keep\x88\x01\x01\x12 \n" +
+	"\tmax_bytes\x18\x03 \x01(\x03H\x01R\bmaxBytes\x88\x01\x01\x12\x17\n" +
+	"\adry_run\x18\x04 \x01(\bR\x06dryRunB\a\n" +
+	"\x05_keepB\f\n" +
+	"\n" +
+	"_max_bytes\"b\n" +
+	"\x11PruneRunsResponse\x12(\n" +
+	"\x04runs\x18\x01 \x03(\v2\x14.cbench.v1.PrunedRunR\x04runs\x12#\n" +
+	"\rremoved_files\x18\x02 \x03(\tR\fremovedFiles\"\x8a\x01\n" +
+	"\tPrunedRun\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x125\n" +
+	"\bend_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x12\x1d\n" +
+	"\n" +
+	"size_bytes\x18\x03 \x01(\x03R\tsizeBytes\x12\x10\n" +
+	"\x03why\x18\x04 \x01(\tR\x03why\"\xaa\x03\n" +
 	"\x0eRescoreRequest\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x127\n" +
 	"\n" +
@@ -5563,7 +5910,8 @@ const file_cbench_v1_bench_proto_rawDesc = "" +
 	"\x13RUN_STATE_SUCCEEDED\x10\x03\x12\x14\n" +
 	"\x10RUN_STATE_FAILED\x10\x04\x12\x17\n" +
 	"\x13RUN_STATE_CANCELLED\x10\x05\x12\x15\n" +
-	"\x11RUN_STATE_WAITING\x10\x062\xf0\t\n" +
+	"\x11RUN_STATE_WAITING\x10\x062\xfc\n" +
+	"\n" +
 	"\x05Bench\x12E\n" +
 	"\bEvaluate\x12\x1a.cbench.v1.EvaluateRequest\x1a\x1b.cbench.v1.EvaluateResponse0\x01\x12E\n" +
 	"\bWatchRun\x12\x1a.cbench.v1.WatchRunRequest\x1a\x1b.cbench.v1.WatchRunResponse0\x01\x12B\n" +
@@ -5573,7 +5921,9 @@ const file_cbench_v1_bench_proto_rawDesc = "" +
 	"\tCancelRun\x12\x1b.cbench.v1.CancelRunRequest\x1a\x1c.cbench.v1.CancelRunResponse\"\x03\x90\x02\x02\x12K\n" +
 	"\tResumeRun\x12\x1b.cbench.v1.ResumeRunRequest\x1a\x1c.cbench.v1.ResumeRunResponse\"\x03\x90\x02\x02\x12Q\n" +
 	"\vExplainWait\x12\x1d.cbench.v1.ExplainWaitRequest\x1a\x1e.cbench.v1.ExplainWaitResponse\"\x03\x90\x02\x02\x12K\n" +
-	"\tDeleteRun\x12\x1b.cbench.v1.DeleteRunRequest\x1a\x1c.cbench.v1.DeleteRunResponse\"\x03\x90\x02\x02\x12@\n" +
+	"\tDeleteRun\x12\x1b.cbench.v1.DeleteRunRequest\x1a\x1c.cbench.v1.DeleteRunResponse\"\x03\x90\x02\x02\x12B\n" +
+	"\x06PinRun\x12\x18.cbench.v1.PinRunRequest\x1a\x19.cbench.v1.PinRunResponse\"\x03\x90\x02\x02\x12F\n" +
+	"\tPruneRuns\x12\x1b.cbench.v1.PruneRunsRequest\x1a\x1c.cbench.v1.PruneRunsResponse\x12@\n" +
 	"\aRescore\x12\x19.cbench.v1.RescoreRequest\x1a\x1a.cbench.v1.RescoreResponse\x12E\n" +
 	"\aCompare\x12\x19.cbench.v1.CompareRequest\x1a\x1a.cbench.v1.CompareResponse\"\x03\x90\x02\x01\x12<\n" +
 	"\x04Gate\x12\x16.cbench.v1.GateRequest\x1a\x17.cbench.v1.GateResponse\"\x03\x90\x02\x01\x12D\n" +
@@ -5599,7 +5949,7 @@ func file_cbench_v1_bench_proto_rawDescGZIP() []byte {
 }
 
 var file_cbench_v1_bench_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_cbench_v1_bench_proto_msgTypes = make([]protoimpl.MessageInfo, 75)
+var file_cbench_v1_bench_proto_msgTypes = make([]protoimpl.MessageInfo, 80)
 var file_cbench_v1_bench_proto_goTypes = []any{
 	(RunKind)(0),                   // 0: cbench.v1.RunKind
 	(SystemRole)(0),                // 1: cbench.v1.SystemRole
@@ -5640,84 +5990,89 @@ var file_cbench_v1_bench_proto_goTypes = []any{
 	(*ExplainWaitResponse)(nil),    // 36: cbench.v1.ExplainWaitResponse
 	(*DeleteRunRequest)(nil),       // 37: cbench.v1.DeleteRunRequest
 	(*DeleteRunResponse)(nil),      // 38: cbench.v1.DeleteRunResponse
-	(*RescoreRequest)(nil),         // 39: cbench.v1.RescoreRequest
-	(*RescoreResponse)(nil),        // 40: cbench.v1.RescoreResponse
-	(*CompareRequest)(nil),         // 41: cbench.v1.CompareRequest
-	(*CompareResponse)(nil),        // 42: cbench.v1.CompareResponse
-	(*GateRequest)(nil),            // 43: cbench.v1.GateRequest
-	(*GateResponse)(nil),           // 44: cbench.v1.GateResponse
-	(*ReportRequest)(nil),          // 45: cbench.v1.ReportRequest
-	(*ReportResponse)(nil),         // 46: cbench.v1.ReportResponse
-	(*ExportRequest)(nil),          // 47: cbench.v1.ExportRequest
-	(*ExportResponse)(nil),         // 48: cbench.v1.ExportResponse
-	(*ImportRequest)(nil),          // 49: cbench.v1.ImportRequest
-	(*ImportResponse)(nil),         // 50: cbench.v1.ImportResponse
-	(*UploadExamplesRequest)(nil),  // 51: cbench.v1.UploadExamplesRequest
-	(*UploadExamplesResponse)(nil), // 52: cbench.v1.UploadExamplesResponse
-	(*ListComponentsRequest)(nil),  // 53: cbench.v1.ListComponentsRequest
-	(*ListComponentsResponse)(nil), // 54: cbench.v1.ListComponentsResponse
-	(*DatasetInfo)(nil),            // 55: cbench.v1.DatasetInfo
-	(*DatasetProtocol)(nil),        // 56: cbench.v1.DatasetProtocol
-	(*ProtocolAxis)(nil),           // 57: cbench.v1.ProtocolAxis
-	(*MetricInfo)(nil),             // 58: cbench.v1.MetricInfo
-	nil,                            // 59: cbench.v1.RunSpec.LabelsEntry
-	nil,                            // 60: cbench.v1.RunSpec.OptionsEntry
-	nil,                            // 61: cbench.v1.SystemRef.OptionsEntry
-	nil,                            // 62: cbench.v1.ModelRef.OptionsEntry
-	nil,                            // 63: cbench.v1.EvaluatorRef.OptionsEntry
-	nil,                            // 64: cbench.v1.MetricRef.OptionsEntry
-	nil,                            // 65: cbench.v1.DatasetRef.WhereEntry
-	nil,                            // 66: cbench.v1.DatasetRef.MappingEntry
-	nil,                            // 67: cbench.v1.Run.ConfigEntry
-	nil,                            // 68: cbench.v1.SystemSummary.MetricsEntry
-	nil,                            // 69: cbench.v1.EvalRow.ScoresEntry
-	nil,                            // 70: cbench.v1.EvalRow.MetadataEntry
-	nil,                            // 71: cbench.v1.EvalRow.ProcessedEntry
-	nil,                            // 72: cbench.v1.EvalRow.CostUsdEntry
-	nil,                            // 73: cbench.v1.EvalRow.GroupsEntry
-	nil,                            // 74: cbench.v1.EvaluatorNote.DetailsEntry
-	nil,                            // 75: cbench.v1.ListRunsRequest.LabelsEntry
-	nil,                            // 76: cbench.v1.RescoreRequest.LabelsEntry
-	nil,                            // 77: cbench.v1.DatasetProtocol.AxesEntry
-	(*durationpb.Duration)(nil),    // 78: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil),  // 79: google.protobuf.Timestamp
-	(*Failure)(nil),                // 80: cbench.v1.Failure
-	(*ExampleId)(nil),              // 81: cbench.v1.ExampleId
-	(*Usage)(nil),                  // 82: cbench.v1.Usage
-	(*Example)(nil),                // 83: cbench.v1.Example
-	(*Comparison)(nil),             // 84: cbench.v1.Comparison
-	(*PolicyCheck)(nil),            // 85: cbench.v1.PolicyCheck
-	(*EvaluatorInfo)(nil),          // 86: cbench.v1.EvaluatorInfo
-	(*SystemInfo)(nil),             // 87: cbench.v1.SystemInfo
-	(*Value)(nil),                  // 88: cbench.v1.Value
+	(*PinRunRequest)(nil),          // 39: cbench.v1.PinRunRequest
+	(*PinRunResponse)(nil),         // 40: cbench.v1.PinRunResponse
+	(*PruneRunsRequest)(nil),       // 41: cbench.v1.PruneRunsRequest
+	(*PruneRunsResponse)(nil),      // 42: cbench.v1.PruneRunsResponse
+	(*PrunedRun)(nil),              // 43: cbench.v1.PrunedRun
+	(*RescoreRequest)(nil),         // 44: cbench.v1.RescoreRequest
+	(*RescoreResponse)(nil),        // 45: cbench.v1.RescoreResponse
+	(*CompareRequest)(nil),         // 46: cbench.v1.CompareRequest
+	(*CompareResponse)(nil),        // 47: cbench.v1.CompareResponse
+	(*GateRequest)(nil),            // 48: cbench.v1.GateRequest
+	(*GateResponse)(nil),           // 49: cbench.v1.GateResponse
+	(*ReportRequest)(nil),          // 50: cbench.v1.ReportRequest
+	(*ReportResponse)(nil),         // 51: cbench.v1.ReportResponse
+	(*ExportRequest)(nil),          // 52: cbench.v1.ExportRequest
+	(*ExportResponse)(nil),         // 53: cbench.v1.ExportResponse
+	(*ImportRequest)(nil),          // 54: cbench.v1.ImportRequest
+	(*ImportResponse)(nil),         // 55: cbench.v1.ImportResponse
+	(*UploadExamplesRequest)(nil),  // 56: cbench.v1.UploadExamplesRequest
+	(*UploadExamplesResponse)(nil), // 57: cbench.v1.UploadExamplesResponse
+	(*ListComponentsRequest)(nil),  // 58: cbench.v1.ListComponentsRequest
+	(*ListComponentsResponse)(nil), // 59: cbench.v1.ListComponentsResponse
+	(*DatasetInfo)(nil),            // 60: cbench.v1.DatasetInfo
+	(*DatasetProtocol)(nil),        // 61: cbench.v1.DatasetProtocol
+	(*ProtocolAxis)(nil),           // 62: cbench.v1.ProtocolAxis
+	(*MetricInfo)(nil),             // 63: cbench.v1.MetricInfo
+	nil,                            // 64: cbench.v1.RunSpec.LabelsEntry
+	nil,                            // 65: cbench.v1.RunSpec.OptionsEntry
+	nil,                            // 66: cbench.v1.SystemRef.OptionsEntry
+	nil,                            // 67: cbench.v1.ModelRef.OptionsEntry
+	nil,                            // 68: cbench.v1.EvaluatorRef.OptionsEntry
+	nil,                            // 69: cbench.v1.MetricRef.OptionsEntry
+	nil,                            // 70: cbench.v1.DatasetRef.WhereEntry
+	nil,                            // 71: cbench.v1.DatasetRef.MappingEntry
+	nil,                            // 72: cbench.v1.Run.ConfigEntry
+	nil,                            // 73: cbench.v1.SystemSummary.MetricsEntry
+	nil,                            // 74: cbench.v1.EvalRow.ScoresEntry
+	nil,                            // 75: cbench.v1.EvalRow.MetadataEntry
+	nil,                            // 76: cbench.v1.EvalRow.ProcessedEntry
+	nil,                            // 77: cbench.v1.EvalRow.CostUsdEntry
+	nil,                            // 78: cbench.v1.EvalRow.GroupsEntry
+	nil,                            // 79: cbench.v1.EvaluatorNote.DetailsEntry
+	nil,                            // 80: cbench.v1.ListRunsRequest.LabelsEntry
+	nil,                            // 81: cbench.v1.RescoreRequest.LabelsEntry
+	nil,                            // 82: cbench.v1.DatasetProtocol.AxesEntry
+	(*durationpb.Duration)(nil),    // 83: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),  // 84: google.protobuf.Timestamp
+	(*Failure)(nil),                // 85: cbench.v1.Failure
+	(*ExampleId)(nil),              // 86: cbench.v1.ExampleId
+	(*Usage)(nil),                  // 87: cbench.v1.Usage
+	(*Example)(nil),                // 88: cbench.v1.Example
+	(*Comparison)(nil),             // 89: cbench.v1.Comparison
+	(*PolicyCheck)(nil),            // 90: cbench.v1.PolicyCheck
+	(*EvaluatorInfo)(nil),          // 91: cbench.v1.EvaluatorInfo
+	(*SystemInfo)(nil),             // 92: cbench.v1.SystemInfo
+	(*Value)(nil),                  // 93: cbench.v1.Value
 }
 var file_cbench_v1_bench_proto_depIdxs = []int32{
 	5,   // 0: cbench.v1.RunSpec.systems:type_name -> cbench.v1.SystemRef
 	11,  // 1: cbench.v1.RunSpec.datasets:type_name -> cbench.v1.DatasetRef
 	9,   // 2: cbench.v1.RunSpec.evaluators:type_name -> cbench.v1.EvaluatorRef
 	10,  // 3: cbench.v1.RunSpec.metrics:type_name -> cbench.v1.MetricRef
-	78,  // 4: cbench.v1.RunSpec.row_timeout:type_name -> google.protobuf.Duration
-	59,  // 5: cbench.v1.RunSpec.labels:type_name -> cbench.v1.RunSpec.LabelsEntry
+	83,  // 4: cbench.v1.RunSpec.row_timeout:type_name -> google.protobuf.Duration
+	64,  // 5: cbench.v1.RunSpec.labels:type_name -> cbench.v1.RunSpec.LabelsEntry
 	0,   // 6: cbench.v1.RunSpec.kind:type_name -> cbench.v1.RunKind
 	7,   // 7: cbench.v1.RunSpec.reader:type_name -> cbench.v1.ModelRef
-	78,  // 8: cbench.v1.RunSpec.wait_timeout:type_name -> google.protobuf.Duration
+	83,  // 8: cbench.v1.RunSpec.wait_timeout:type_name -> google.protobuf.Duration
 	4,   // 9: cbench.v1.RunSpec.prompt:type_name -> cbench.v1.Prompt
-	60,  // 10: cbench.v1.RunSpec.options:type_name -> cbench.v1.RunSpec.OptionsEntry
+	65,  // 10: cbench.v1.RunSpec.options:type_name -> cbench.v1.RunSpec.OptionsEntry
 	7,   // 11: cbench.v1.SystemRef.proxy:type_name -> cbench.v1.ModelRef
-	61,  // 12: cbench.v1.SystemRef.options:type_name -> cbench.v1.SystemRef.OptionsEntry
+	66,  // 12: cbench.v1.SystemRef.options:type_name -> cbench.v1.SystemRef.OptionsEntry
 	6,   // 13: cbench.v1.SystemRef.tls:type_name -> cbench.v1.TlsOptions
 	1,   // 14: cbench.v1.SystemRef.role:type_name -> cbench.v1.SystemRole
-	62,  // 15: cbench.v1.ModelRef.options:type_name -> cbench.v1.ModelRef.OptionsEntry
+	67,  // 15: cbench.v1.ModelRef.options:type_name -> cbench.v1.ModelRef.OptionsEntry
 	8,   // 16: cbench.v1.ModelRef.price:type_name -> cbench.v1.Price
-	78,  // 17: cbench.v1.ModelRef.timeout:type_name -> google.protobuf.Duration
-	63,  // 18: cbench.v1.EvaluatorRef.options:type_name -> cbench.v1.EvaluatorRef.OptionsEntry
-	64,  // 19: cbench.v1.MetricRef.options:type_name -> cbench.v1.MetricRef.OptionsEntry
-	65,  // 20: cbench.v1.DatasetRef.where:type_name -> cbench.v1.DatasetRef.WhereEntry
-	66,  // 21: cbench.v1.DatasetRef.mapping:type_name -> cbench.v1.DatasetRef.MappingEntry
+	83,  // 17: cbench.v1.ModelRef.timeout:type_name -> google.protobuf.Duration
+	68,  // 18: cbench.v1.EvaluatorRef.options:type_name -> cbench.v1.EvaluatorRef.OptionsEntry
+	69,  // 19: cbench.v1.MetricRef.options:type_name -> cbench.v1.MetricRef.OptionsEntry
+	70,  // 20: cbench.v1.DatasetRef.where:type_name -> cbench.v1.DatasetRef.WhereEntry
+	71,  // 21: cbench.v1.DatasetRef.mapping:type_name -> cbench.v1.DatasetRef.MappingEntry
 	3,   // 22: cbench.v1.EvaluateRequest.spec:type_name -> cbench.v1.RunSpec
 	16,  // 23: cbench.v1.EvaluateResponse.events:type_name -> cbench.v1.RunEvent
 	16,  // 24: cbench.v1.WatchRunResponse.events:type_name -> cbench.v1.RunEvent
-	79,  // 25: cbench.v1.RunEvent.create_time:type_name -> google.protobuf.Timestamp
+	84,  // 25: cbench.v1.RunEvent.create_time:type_name -> google.protobuf.Timestamp
 	20,  // 26: cbench.v1.RunEvent.accepted:type_name -> cbench.v1.Run
 	23,  // 27: cbench.v1.RunEvent.row:type_name -> cbench.v1.EvalRow
 	18,  // 28: cbench.v1.RunEvent.progress:type_name -> cbench.v1.Progress
@@ -5727,106 +6082,113 @@ var file_cbench_v1_bench_proto_depIdxs = []int32{
 	19,  // 32: cbench.v1.Progress.systems:type_name -> cbench.v1.SystemProgress
 	3,   // 33: cbench.v1.Run.spec:type_name -> cbench.v1.RunSpec
 	2,   // 34: cbench.v1.Run.state:type_name -> cbench.v1.RunState
-	79,  // 35: cbench.v1.Run.create_time:type_name -> google.protobuf.Timestamp
-	79,  // 36: cbench.v1.Run.end_time:type_name -> google.protobuf.Timestamp
+	84,  // 35: cbench.v1.Run.create_time:type_name -> google.protobuf.Timestamp
+	84,  // 36: cbench.v1.Run.end_time:type_name -> google.protobuf.Timestamp
 	18,  // 37: cbench.v1.Run.progress:type_name -> cbench.v1.Progress
 	22,  // 38: cbench.v1.Run.summaries:type_name -> cbench.v1.SystemSummary
-	80,  // 39: cbench.v1.Run.failure:type_name -> cbench.v1.Failure
-	67,  // 40: cbench.v1.Run.config:type_name -> cbench.v1.Run.ConfigEntry
+	85,  // 39: cbench.v1.Run.failure:type_name -> cbench.v1.Failure
+	72,  // 40: cbench.v1.Run.config:type_name -> cbench.v1.Run.ConfigEntry
 	21,  // 41: cbench.v1.Run.notes:type_name -> cbench.v1.RunNote
-	68,  // 42: cbench.v1.SystemSummary.metrics:type_name -> cbench.v1.SystemSummary.MetricsEntry
-	78,  // 43: cbench.v1.SystemSummary.elapsed:type_name -> google.protobuf.Duration
-	81,  // 44: cbench.v1.EvalRow.example_id:type_name -> cbench.v1.ExampleId
-	69,  // 45: cbench.v1.EvalRow.scores:type_name -> cbench.v1.EvalRow.ScoresEntry
-	78,  // 46: cbench.v1.EvalRow.latency:type_name -> google.protobuf.Duration
-	82,  // 47: cbench.v1.EvalRow.usage:type_name -> cbench.v1.Usage
-	80,  // 48: cbench.v1.EvalRow.failure:type_name -> cbench.v1.Failure
-	70,  // 49: cbench.v1.EvalRow.metadata:type_name -> cbench.v1.EvalRow.MetadataEntry
-	71,  // 50: cbench.v1.EvalRow.processed:type_name -> cbench.v1.EvalRow.ProcessedEntry
-	78,  // 51: cbench.v1.EvalRow.queue_time:type_name -> google.protobuf.Duration
-	78,  // 52: cbench.v1.EvalRow.scoring_time:type_name -> google.protobuf.Duration
+	73,  // 42: cbench.v1.SystemSummary.metrics:type_name -> cbench.v1.SystemSummary.MetricsEntry
+	83,  // 43: cbench.v1.SystemSummary.elapsed:type_name -> google.protobuf.Duration
+	86,  // 44: cbench.v1.EvalRow.example_id:type_name -> cbench.v1.ExampleId
+	74,  // 45: cbench.v1.EvalRow.scores:type_name -> cbench.v1.EvalRow.ScoresEntry
+	83,  // 46: cbench.v1.EvalRow.latency:type_name -> google.protobuf.Duration
+	87,  // 47: cbench.v1.EvalRow.usage:type_name -> cbench.v1.Usage
+	85,  // 48: cbench.v1.EvalRow.failure:type_name -> cbench.v1.Failure
+	75,  // 49: cbench.v1.EvalRow.metadata:type_name -> cbench.v1.EvalRow.MetadataEntry
+	76,  // 50: cbench.v1.EvalRow.processed:type_name -> cbench.v1.EvalRow.ProcessedEntry
+	83,  // 51: cbench.v1.EvalRow.queue_time:type_name -> google.protobuf.Duration
+	83,  // 52: cbench.v1.EvalRow.scoring_time:type_name -> google.protobuf.Duration
 	24,  // 53: cbench.v1.EvalRow.evaluator_notes:type_name -> cbench.v1.EvaluatorNote
-	83,  // 54: cbench.v1.EvalRow.original:type_name -> cbench.v1.Example
-	78,  // 55: cbench.v1.EvalRow.reader_time:type_name -> google.protobuf.Duration
-	82,  // 56: cbench.v1.EvalRow.reader_usage:type_name -> cbench.v1.Usage
-	78,  // 57: cbench.v1.EvalRow.ingest_time:type_name -> google.protobuf.Duration
-	78,  // 58: cbench.v1.EvalRow.handler_time:type_name -> google.protobuf.Duration
-	72,  // 59: cbench.v1.EvalRow.cost_usd:type_name -> cbench.v1.EvalRow.CostUsdEntry
-	73,  // 60: cbench.v1.EvalRow.groups:type_name -> cbench.v1.EvalRow.GroupsEntry
-	74,  // 61: cbench.v1.EvaluatorNote.details:type_name -> cbench.v1.EvaluatorNote.DetailsEntry
-	80,  // 62: cbench.v1.EvaluatorNote.failure:type_name -> cbench.v1.Failure
+	88,  // 54: cbench.v1.EvalRow.original:type_name -> cbench.v1.Example
+	83,  // 55: cbench.v1.EvalRow.reader_time:type_name -> google.protobuf.Duration
+	87,  // 56: cbench.v1.EvalRow.reader_usage:type_name -> cbench.v1.Usage
+	83,  // 57: cbench.v1.EvalRow.ingest_time:type_name -> google.protobuf.Duration
+	83,  // 58: cbench.v1.EvalRow.handler_time:type_name -> google.protobuf.Duration
+	77,  // 59: cbench.v1.EvalRow.cost_usd:type_name -> cbench.v1.EvalRow.CostUsdEntry
+	78,  // 60: cbench.v1.EvalRow.groups:type_name -> cbench.v1.EvalRow.GroupsEntry
+	79,  // 61: cbench.v1.EvaluatorNote.details:type_name -> cbench.v1.EvaluatorNote.DetailsEntry
+	85,  // 62: cbench.v1.EvaluatorNote.failure:type_name -> cbench.v1.Failure
 	20,  // 63: cbench.v1.GetRunResponse.run:type_name -> cbench.v1.Run
 	2,   // 64: cbench.v1.ListRunsRequest.states:type_name -> cbench.v1.RunState
-	75,  // 65: cbench.v1.ListRunsRequest.labels:type_name -> cbench.v1.ListRunsRequest.LabelsEntry
+	80,  // 65: cbench.v1.ListRunsRequest.labels:type_name -> cbench.v1.ListRunsRequest.LabelsEntry
 	20,  // 66: cbench.v1.ListRunsResponse.runs:type_name -> cbench.v1.Run
 	23,  // 67: cbench.v1.ListRowsResponse.rows:type_name -> cbench.v1.EvalRow
 	20,  // 68: cbench.v1.CancelRunResponse.run:type_name -> cbench.v1.Run
 	20,  // 69: cbench.v1.ResumeRunResponse.run:type_name -> cbench.v1.Run
 	20,  // 70: cbench.v1.ExplainWaitResponse.run:type_name -> cbench.v1.Run
-	9,   // 71: cbench.v1.RescoreRequest.evaluators:type_name -> cbench.v1.EvaluatorRef
-	76,  // 72: cbench.v1.RescoreRequest.labels:type_name -> cbench.v1.RescoreRequest.LabelsEntry
-	20,  // 73: cbench.v1.RescoreResponse.run:type_name -> cbench.v1.Run
-	84,  // 74: cbench.v1.CompareResponse.comparison:type_name -> cbench.v1.Comparison
-	85,  // 75: cbench.v1.GateResponse.checks:type_name -> cbench.v1.PolicyCheck
-	20,  // 76: cbench.v1.ImportResponse.run:type_name -> cbench.v1.Run
-	83,  // 77: cbench.v1.UploadExamplesRequest.examples:type_name -> cbench.v1.Example
-	55,  // 78: cbench.v1.ListComponentsResponse.datasets:type_name -> cbench.v1.DatasetInfo
-	86,  // 79: cbench.v1.ListComponentsResponse.evaluators:type_name -> cbench.v1.EvaluatorInfo
-	58,  // 80: cbench.v1.ListComponentsResponse.metrics:type_name -> cbench.v1.MetricInfo
-	87,  // 81: cbench.v1.ListComponentsResponse.systems:type_name -> cbench.v1.SystemInfo
-	87,  // 82: cbench.v1.ListComponentsResponse.memory_systems:type_name -> cbench.v1.SystemInfo
-	56,  // 83: cbench.v1.DatasetInfo.protocols:type_name -> cbench.v1.DatasetProtocol
-	9,   // 84: cbench.v1.DatasetProtocol.evaluators:type_name -> cbench.v1.EvaluatorRef
-	77,  // 85: cbench.v1.DatasetProtocol.axes:type_name -> cbench.v1.DatasetProtocol.AxesEntry
-	88,  // 86: cbench.v1.RunSpec.OptionsEntry.value:type_name -> cbench.v1.Value
-	88,  // 87: cbench.v1.SystemRef.OptionsEntry.value:type_name -> cbench.v1.Value
-	88,  // 88: cbench.v1.ModelRef.OptionsEntry.value:type_name -> cbench.v1.Value
-	88,  // 89: cbench.v1.EvaluatorRef.OptionsEntry.value:type_name -> cbench.v1.Value
-	88,  // 90: cbench.v1.MetricRef.OptionsEntry.value:type_name -> cbench.v1.Value
-	88,  // 91: cbench.v1.Run.ConfigEntry.value:type_name -> cbench.v1.Value
-	88,  // 92: cbench.v1.EvalRow.MetadataEntry.value:type_name -> cbench.v1.Value
-	88,  // 93: cbench.v1.EvalRow.ProcessedEntry.value:type_name -> cbench.v1.Value
-	88,  // 94: cbench.v1.EvaluatorNote.DetailsEntry.value:type_name -> cbench.v1.Value
-	57,  // 95: cbench.v1.DatasetProtocol.AxesEntry.value:type_name -> cbench.v1.ProtocolAxis
-	12,  // 96: cbench.v1.Bench.Evaluate:input_type -> cbench.v1.EvaluateRequest
-	14,  // 97: cbench.v1.Bench.WatchRun:input_type -> cbench.v1.WatchRunRequest
-	25,  // 98: cbench.v1.Bench.GetRun:input_type -> cbench.v1.GetRunRequest
-	27,  // 99: cbench.v1.Bench.ListRuns:input_type -> cbench.v1.ListRunsRequest
-	29,  // 100: cbench.v1.Bench.ListRows:input_type -> cbench.v1.ListRowsRequest
-	31,  // 101: cbench.v1.Bench.CancelRun:input_type -> cbench.v1.CancelRunRequest
-	33,  // 102: cbench.v1.Bench.ResumeRun:input_type -> cbench.v1.ResumeRunRequest
-	35,  // 103: cbench.v1.Bench.ExplainWait:input_type -> cbench.v1.ExplainWaitRequest
-	37,  // 104: cbench.v1.Bench.DeleteRun:input_type -> cbench.v1.DeleteRunRequest
-	39,  // 105: cbench.v1.Bench.Rescore:input_type -> cbench.v1.RescoreRequest
-	41,  // 106: cbench.v1.Bench.Compare:input_type -> cbench.v1.CompareRequest
-	43,  // 107: cbench.v1.Bench.Gate:input_type -> cbench.v1.GateRequest
-	45,  // 108: cbench.v1.Bench.Report:input_type -> cbench.v1.ReportRequest
-	47,  // 109: cbench.v1.Bench.Export:input_type -> cbench.v1.ExportRequest
-	49,  // 110: cbench.v1.Bench.Import:input_type -> cbench.v1.ImportRequest
-	51,  // 111: cbench.v1.Bench.UploadExamples:input_type -> cbench.v1.UploadExamplesRequest
-	53,  // 112: cbench.v1.Bench.ListComponents:input_type -> cbench.v1.ListComponentsRequest
-	13,  // 113: cbench.v1.Bench.Evaluate:output_type -> cbench.v1.EvaluateResponse
-	15,  // 114: cbench.v1.Bench.WatchRun:output_type -> cbench.v1.WatchRunResponse
-	26,  // 115: cbench.v1.Bench.GetRun:output_type -> cbench.v1.GetRunResponse
-	28,  // 116: cbench.v1.Bench.ListRuns:output_type -> cbench.v1.ListRunsResponse
-	30,  // 117: cbench.v1.Bench.ListRows:output_type -> cbench.v1.ListRowsResponse
-	32,  // 118: cbench.v1.Bench.CancelRun:output_type -> cbench.v1.CancelRunResponse
-	34,  // 119: cbench.v1.Bench.ResumeRun:output_type -> cbench.v1.ResumeRunResponse
-	36,  // 120: cbench.v1.Bench.ExplainWait:output_type -> cbench.v1.ExplainWaitResponse
-	38,  // 121: cbench.v1.Bench.DeleteRun:output_type -> cbench.v1.DeleteRunResponse
-	40,  // 122: cbench.v1.Bench.Rescore:output_type -> cbench.v1.RescoreResponse
-	42,  // 123: cbench.v1.Bench.Compare:output_type -> cbench.v1.CompareResponse
-	44,  // 124: cbench.v1.Bench.Gate:output_type -> cbench.v1.GateResponse
-	46,  // 125: cbench.v1.Bench.Report:output_type -> cbench.v1.ReportResponse
-	48,  // 126: cbench.v1.Bench.Export:output_type -> cbench.v1.ExportResponse
-	50,  // 127: cbench.v1.Bench.Import:output_type -> cbench.v1.ImportResponse
-	52,  // 128: cbench.v1.Bench.UploadExamples:output_type -> cbench.v1.UploadExamplesResponse
-	54,  // 129: cbench.v1.Bench.ListComponents:output_type -> cbench.v1.ListComponentsResponse
-	113, // [113:130] is the sub-list for method output_type
-	96,  // [96:113] is the sub-list for method input_type
-	96,  // [96:96] is the sub-list for extension type_name
-	96,  // [96:96] is the sub-list for extension extendee
-	0,   // [0:96] is the sub-list for field type_name
+	83,  // 71: cbench.v1.PruneRunsRequest.older_than:type_name -> google.protobuf.Duration
+	43,  // 72: cbench.v1.PruneRunsResponse.runs:type_name -> cbench.v1.PrunedRun
+	84,  // 73: cbench.v1.PrunedRun.end_time:type_name -> google.protobuf.Timestamp
+	9,   // 74: cbench.v1.RescoreRequest.evaluators:type_name -> cbench.v1.EvaluatorRef
+	81,  // 75: cbench.v1.RescoreRequest.labels:type_name -> cbench.v1.RescoreRequest.LabelsEntry
+	20,  // 76: cbench.v1.RescoreResponse.run:type_name -> cbench.v1.Run
+	89,  // 77: cbench.v1.CompareResponse.comparison:type_name -> cbench.v1.Comparison
+	90,  // 78: cbench.v1.GateResponse.checks:type_name -> cbench.v1.PolicyCheck
+	20,  // 79: cbench.v1.ImportResponse.run:type_name -> cbench.v1.Run
+	88,  // 80: cbench.v1.UploadExamplesRequest.examples:type_name -> cbench.v1.Example
+	60,  // 81: cbench.v1.ListComponentsResponse.datasets:type_name -> cbench.v1.DatasetInfo
+	91,  // 82: cbench.v1.ListComponentsResponse.evaluators:type_name -> cbench.v1.EvaluatorInfo
+	63,  // 83: cbench.v1.ListComponentsResponse.metrics:type_name -> cbench.v1.MetricInfo
+	92,  // 84: cbench.v1.ListComponentsResponse.systems:type_name -> cbench.v1.SystemInfo
+	92,  // 85: cbench.v1.ListComponentsResponse.memory_systems:type_name -> cbench.v1.SystemInfo
+	61,  // 86: cbench.v1.DatasetInfo.protocols:type_name -> cbench.v1.DatasetProtocol
+	9,   // 87: cbench.v1.DatasetProtocol.evaluators:type_name -> cbench.v1.EvaluatorRef
+	82,  // 88: cbench.v1.DatasetProtocol.axes:type_name -> cbench.v1.DatasetProtocol.AxesEntry
+	93,  // 89: cbench.v1.RunSpec.OptionsEntry.value:type_name -> cbench.v1.Value
+	93,  // 90: cbench.v1.SystemRef.OptionsEntry.value:type_name -> cbench.v1.Value
+	93,  // 91: cbench.v1.ModelRef.OptionsEntry.value:type_name -> cbench.v1.Value
+	93,  // 92: cbench.v1.EvaluatorRef.OptionsEntry.value:type_name -> cbench.v1.Value
+	93,  // 93: cbench.v1.MetricRef.OptionsEntry.value:type_name -> cbench.v1.Value
+	93,  // 94: cbench.v1.Run.ConfigEntry.value:type_name -> cbench.v1.Value
+	93,  // 95: cbench.v1.EvalRow.MetadataEntry.value:type_name -> cbench.v1.Value
+	93,  // 96: cbench.v1.EvalRow.ProcessedEntry.value:type_name -> cbench.v1.Value
+	93,  // 97: cbench.v1.EvaluatorNote.DetailsEntry.value:type_name -> cbench.v1.Value
+	62,  // 98: cbench.v1.DatasetProtocol.AxesEntry.value:type_name -> cbench.v1.ProtocolAxis
+	12,  // 99: cbench.v1.Bench.Evaluate:input_type -> cbench.v1.EvaluateRequest
+	14,  // 100: cbench.v1.Bench.WatchRun:input_type -> cbench.v1.WatchRunRequest
+	25,  // 101: cbench.v1.Bench.GetRun:input_type -> cbench.v1.GetRunRequest
+	27,  // 102: cbench.v1.Bench.ListRuns:input_type -> cbench.v1.ListRunsRequest
+	29,  // 103: cbench.v1.Bench.ListRows:input_type -> cbench.v1.ListRowsRequest
+	31,  // 104: cbench.v1.Bench.CancelRun:input_type -> cbench.v1.CancelRunRequest
+	33,  // 105: cbench.v1.Bench.ResumeRun:input_type -> cbench.v1.ResumeRunRequest
+	35,  // 106: cbench.v1.Bench.ExplainWait:input_type -> cbench.v1.ExplainWaitRequest
+	37,  // 107: cbench.v1.Bench.DeleteRun:input_type -> cbench.v1.DeleteRunRequest
+	39,  // 108: cbench.v1.Bench.PinRun:input_type -> cbench.v1.PinRunRequest
+	41,  // 109: cbench.v1.Bench.PruneRuns:input_type -> cbench.v1.PruneRunsRequest
+	44,  // 110: cbench.v1.Bench.Rescore:input_type -> cbench.v1.RescoreRequest
+	46,  // 111: cbench.v1.Bench.Compare:input_type -> cbench.v1.CompareRequest
+	48,  // 112: cbench.v1.Bench.Gate:input_type -> cbench.v1.GateRequest
+	50,  // 113: cbench.v1.Bench.Report:input_type -> cbench.v1.ReportRequest
+	52,  // 114: cbench.v1.Bench.Export:input_type -> cbench.v1.ExportRequest
+	54,  // 115: cbench.v1.Bench.Import:input_type -> cbench.v1.ImportRequest
+	56,  // 116: cbench.v1.Bench.UploadExamples:input_type -> cbench.v1.UploadExamplesRequest
+	58,  // 117: cbench.v1.Bench.ListComponents:input_type -> cbench.v1.ListComponentsRequest
+	13,  // 118: cbench.v1.Bench.Evaluate:output_type -> cbench.v1.EvaluateResponse
+	15,  // 119: cbench.v1.Bench.WatchRun:output_type -> cbench.v1.WatchRunResponse
+	26,  // 120: cbench.v1.Bench.GetRun:output_type -> cbench.v1.GetRunResponse
+	28,  // 121: cbench.v1.Bench.ListRuns:output_type -> cbench.v1.ListRunsResponse
+	30,  // 122: cbench.v1.Bench.ListRows:output_type -> cbench.v1.ListRowsResponse
+	32,  // 123: cbench.v1.Bench.CancelRun:output_type -> cbench.v1.CancelRunResponse
+	34,  // 124: cbench.v1.Bench.ResumeRun:output_type -> cbench.v1.ResumeRunResponse
+	36,  // 125: cbench.v1.Bench.ExplainWait:output_type -> cbench.v1.ExplainWaitResponse
+	38,  // 126: cbench.v1.Bench.DeleteRun:output_type -> cbench.v1.DeleteRunResponse
+	40,  // 127: cbench.v1.Bench.PinRun:output_type -> cbench.v1.PinRunResponse
+	42,  // 128: cbench.v1.Bench.PruneRuns:output_type -> cbench.v1.PruneRunsResponse
+	45,  // 129: cbench.v1.Bench.Rescore:output_type -> cbench.v1.RescoreResponse
+	47,  // 130: cbench.v1.Bench.Compare:output_type -> cbench.v1.CompareResponse
+	49,  // 131: cbench.v1.Bench.Gate:output_type -> cbench.v1.GateResponse
+	51,  // 132: cbench.v1.Bench.Report:output_type -> cbench.v1.ReportResponse
+	53,  // 133: cbench.v1.Bench.Export:output_type -> cbench.v1.ExportResponse
+	55,  // 134: cbench.v1.Bench.Import:output_type -> cbench.v1.ImportResponse
+	57,  // 135: cbench.v1.Bench.UploadExamples:output_type -> cbench.v1.UploadExamplesResponse
+	59,  // 136: cbench.v1.Bench.ListComponents:output_type -> cbench.v1.ListComponentsResponse
+	118, // [118:137] is the sub-list for method output_type
+	99,  // [99:118] is the sub-list for method input_type
+	99,  // [99:99] is the sub-list for extension type_name
+	99,  // [99:99] is the sub-list for extension extendee
+	0,   // [0:99] is the sub-list for field type_name
 }
 
 func init() { file_cbench_v1_bench_proto_init() }
@@ -5867,15 +6229,16 @@ func file_cbench_v1_bench_proto_init() {
 	file_cbench_v1_bench_proto_msgTypes[20].OneofWrappers = []any{}
 	file_cbench_v1_bench_proto_msgTypes[30].OneofWrappers = []any{}
 	file_cbench_v1_bench_proto_msgTypes[38].OneofWrappers = []any{}
-	file_cbench_v1_bench_proto_msgTypes[52].OneofWrappers = []any{}
-	file_cbench_v1_bench_proto_msgTypes[53].OneofWrappers = []any{}
+	file_cbench_v1_bench_proto_msgTypes[43].OneofWrappers = []any{}
+	file_cbench_v1_bench_proto_msgTypes[57].OneofWrappers = []any{}
+	file_cbench_v1_bench_proto_msgTypes[58].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cbench_v1_bench_proto_rawDesc), len(file_cbench_v1_bench_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   75,
+			NumMessages:   80,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -28,6 +28,8 @@ const (
 	Bench_ResumeRun_FullMethodName      = "/cbench.v1.Bench/ResumeRun"
 	Bench_ExplainWait_FullMethodName    = "/cbench.v1.Bench/ExplainWait"
 	Bench_DeleteRun_FullMethodName      = "/cbench.v1.Bench/DeleteRun"
+	Bench_PinRun_FullMethodName         = "/cbench.v1.Bench/PinRun"
+	Bench_PruneRuns_FullMethodName      = "/cbench.v1.Bench/PruneRuns"
 	Bench_Rescore_FullMethodName        = "/cbench.v1.Bench/Rescore"
 	Bench_Compare_FullMethodName        = "/cbench.v1.Bench/Compare"
 	Bench_Gate_FullMethodName           = "/cbench.v1.Bench/Gate"
@@ -47,11 +49,11 @@ const (
 // An error is a status whose details hold a `google.rpc.ErrorInfo` with the
 // stable reason (domain `cbench`), and, where a field of the request is to
 // blame, a `google.rpc.BadRequest` with its path, such as
-// `spec.systems[1].options.ratio`. The reason is in the trailing metadata
+// `spec.systems[1].options["ratio"]`. The reason is in the trailing metadata
 // `cbench-reason`, too.
 //
 // A run is named by its id, by a prefix that only one id has, or by `last`,
-// in `Compare`, `Gate`, `Report` and `Export`.
+// in `Compare`, `Gate`, `Report`, `Export` and `PinRun`.
 type BenchClient interface {
 	// Starts a run and follows it to its end.
 	//
@@ -90,6 +92,13 @@ type BenchClient interface {
 	// Deletes a finished run with its rows and examples. Deleting a run that
 	// does not exist succeeds. Returns FAILED_PRECONDITION while it is running.
 	DeleteRun(ctx context.Context, in *DeleteRunRequest, opts ...grpc.CallOption) (*DeleteRunResponse, error)
+	// Keeps a run from being pruned, or lets it be pruned again.
+	PinRun(ctx context.Context, in *PinRunRequest, opts ...grpc.CallOption) (*PinRunResponse, error)
+	// Deletes finished runs that are old, many or large, oldest first. Runs that
+	// are pinned stay.
+	//
+	// Returns INVALID_ARGUMENT for a request that says nothing of what to delete.
+	PruneRuns(ctx context.Context, in *PruneRunsRequest, opts ...grpc.CallOption) (*PruneRunsResponse, error)
 	// Rescores the stored outputs of a finished run as a new run, without calling
 	// any system.
 	Rescore(ctx context.Context, in *RescoreRequest, opts ...grpc.CallOption) (*RescoreResponse, error)
@@ -237,6 +246,26 @@ func (c *benchClient) DeleteRun(ctx context.Context, in *DeleteRunRequest, opts 
 	return out, nil
 }
 
+func (c *benchClient) PinRun(ctx context.Context, in *PinRunRequest, opts ...grpc.CallOption) (*PinRunResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PinRunResponse)
+	err := c.cc.Invoke(ctx, Bench_PinRun_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *benchClient) PruneRuns(ctx context.Context, in *PruneRunsRequest, opts ...grpc.CallOption) (*PruneRunsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PruneRunsResponse)
+	err := c.cc.Invoke(ctx, Bench_PruneRuns_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *benchClient) Rescore(ctx context.Context, in *RescoreRequest, opts ...grpc.CallOption) (*RescoreResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(RescoreResponse)
@@ -350,11 +379,11 @@ func (c *benchClient) ListComponents(ctx context.Context, in *ListComponentsRequ
 // An error is a status whose details hold a `google.rpc.ErrorInfo` with the
 // stable reason (domain `cbench`), and, where a field of the request is to
 // blame, a `google.rpc.BadRequest` with its path, such as
-// `spec.systems[1].options.ratio`. The reason is in the trailing metadata
+// `spec.systems[1].options["ratio"]`. The reason is in the trailing metadata
 // `cbench-reason`, too.
 //
 // A run is named by its id, by a prefix that only one id has, or by `last`,
-// in `Compare`, `Gate`, `Report` and `Export`.
+// in `Compare`, `Gate`, `Report`, `Export` and `PinRun`.
 type BenchServer interface {
 	// Starts a run and follows it to its end.
 	//
@@ -393,6 +422,13 @@ type BenchServer interface {
 	// Deletes a finished run with its rows and examples. Deleting a run that
 	// does not exist succeeds. Returns FAILED_PRECONDITION while it is running.
 	DeleteRun(context.Context, *DeleteRunRequest) (*DeleteRunResponse, error)
+	// Keeps a run from being pruned, or lets it be pruned again.
+	PinRun(context.Context, *PinRunRequest) (*PinRunResponse, error)
+	// Deletes finished runs that are old, many or large, oldest first. Runs that
+	// are pinned stay.
+	//
+	// Returns INVALID_ARGUMENT for a request that says nothing of what to delete.
+	PruneRuns(context.Context, *PruneRunsRequest) (*PruneRunsResponse, error)
 	// Rescores the stored outputs of a finished run as a new run, without calling
 	// any system.
 	Rescore(context.Context, *RescoreRequest) (*RescoreResponse, error)
@@ -458,6 +494,12 @@ func (UnimplementedBenchServer) ExplainWait(context.Context, *ExplainWaitRequest
 }
 func (UnimplementedBenchServer) DeleteRun(context.Context, *DeleteRunRequest) (*DeleteRunResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DeleteRun not implemented")
+}
+func (UnimplementedBenchServer) PinRun(context.Context, *PinRunRequest) (*PinRunResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method PinRun not implemented")
+}
+func (UnimplementedBenchServer) PruneRuns(context.Context, *PruneRunsRequest) (*PruneRunsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method PruneRuns not implemented")
 }
 func (UnimplementedBenchServer) Rescore(context.Context, *RescoreRequest) (*RescoreResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Rescore not implemented")
@@ -652,6 +694,42 @@ func _Bench_DeleteRun_Handler(srv interface{}, ctx context.Context, dec func(int
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Bench_PinRun_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PinRunRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BenchServer).PinRun(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Bench_PinRun_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BenchServer).PinRun(ctx, req.(*PinRunRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Bench_PruneRuns_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PruneRunsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BenchServer).PruneRuns(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Bench_PruneRuns_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BenchServer).PruneRuns(ctx, req.(*PruneRunsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Bench_Rescore_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(RescoreRequest)
 	if err := dec(in); err != nil {
@@ -794,6 +872,14 @@ var Bench_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "DeleteRun",
 			Handler:    _Bench_DeleteRun_Handler,
+		},
+		{
+			MethodName: "PinRun",
+			Handler:    _Bench_PinRun_Handler,
+		},
+		{
+			MethodName: "PruneRuns",
+			Handler:    _Bench_PruneRuns_Handler,
 		},
 		{
 			MethodName: "Rescore",

@@ -567,7 +567,9 @@ type ScoreCall struct {
 	// How long the evaluator has. Unset means no limit.
 	Timeout *durationpb.Duration `protobuf:"bytes,3,opt,name=timeout,proto3" json:"timeout,omitempty"`
 	// As in `ProcessCall`.
-	Traceparent   string `protobuf:"bytes,4,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
+	Traceparent string `protobuf:"bytes,4,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
+	// As in `ProcessCall`.
+	Tracestate    string `protobuf:"bytes,5,opt,name=tracestate,proto3" json:"tracestate,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -626,6 +628,13 @@ func (x *ScoreCall) GetTimeout() *durationpb.Duration {
 func (x *ScoreCall) GetTraceparent() string {
 	if x != nil {
 		return x.Traceparent
+	}
+	return ""
+}
+
+func (x *ScoreCall) GetTracestate() string {
+	if x != nil {
+		return x.Tracestate
 	}
 	return ""
 }
@@ -820,12 +829,15 @@ const file_cbench_v1_evaluator_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\v2\x10.cbench.v1.ValueR\x05value:\x028\x01\"h\n" +
 	"\x12ScoreStreamRequest\x12*\n" +
 	"\x05calls\x18\x01 \x03(\v2\x14.cbench.v1.ScoreCallR\x05calls\x12&\n" +
-	"\x0fcancel_call_ids\x18\x02 \x03(\tR\rcancelCallIds\"\xae\x01\n" +
+	"\x0fcancel_call_ids\x18\x02 \x03(\tR\rcancelCallIds\"\xce\x01\n" +
 	"\tScoreCall\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x121\n" +
 	"\arequest\x18\x02 \x01(\v2\x17.cbench.v1.ScoreRequestR\arequest\x123\n" +
 	"\atimeout\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12 \n" +
-	"\vtraceparent\x18\x04 \x01(\tR\vtraceparent\"J\n" +
+	"\vtraceparent\x18\x04 \x01(\tR\vtraceparent\x12\x1e\n" +
+	"\n" +
+	"tracestate\x18\x05 \x01(\tR\n" +
+	"tracestate\"J\n" +
 	"\x13ScoreStreamResponse\x123\n" +
 	"\boutcomes\x18\x01 \x03(\v2\x17.cbench.v1.ScoreOutcomeR\boutcomes\"\x99\x01\n" +
 	"\fScoreOutcome\x12\x17\n" +

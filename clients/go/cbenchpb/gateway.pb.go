@@ -308,7 +308,9 @@ type Call struct {
 	//	*Call_Query
 	Work isCall_Work `protobuf_oneof:"work"`
 	// As in `ProcessCall`.
-	Traceparent   string `protobuf:"bytes,9,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
+	Traceparent string `protobuf:"bytes,9,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
+	// As in `ProcessCall`.
+	Tracestate    string `protobuf:"bytes,10,opt,name=tracestate,proto3" json:"tracestate,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -421,6 +423,13 @@ func (x *Call) GetQuery() *QueryRequest {
 func (x *Call) GetTraceparent() string {
 	if x != nil {
 		return x.Traceparent
+	}
+	return ""
+}
+
+func (x *Call) GetTracestate() string {
+	if x != nil {
+		return x.Tracestate
 	}
 	return ""
 }
@@ -722,7 +731,7 @@ const file_cbench_v1_gateway_proto_rawDesc = "" +
 	"\x0ememory_systems\x18\x05 \x03(\v2\x15.cbench.v1.SystemInfoR\rmemorySystemsB\x10\n" +
 	"\x0e_max_in_flight\".\n" +
 	"\aWelcome\x12#\n" +
-	"\rattachment_id\x18\x01 \x01(\tR\fattachmentId\"\xc1\x03\n" +
+	"\rattachment_id\x18\x01 \x01(\tR\fattachmentId\"\xe1\x03\n" +
 	"\x04Call\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x123\n" +
 	"\atimeout\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\atimeout\x125\n" +
@@ -732,7 +741,11 @@ const file_cbench_v1_gateway_proto_rawDesc = "" +
 	"\x05reset\x18\x06 \x01(\v2\x17.cbench.v1.ResetRequestH\x00R\x05reset\x122\n" +
 	"\x06ingest\x18\a \x01(\v2\x18.cbench.v1.IngestRequestH\x00R\x06ingest\x12/\n" +
 	"\x05query\x18\b \x01(\v2\x17.cbench.v1.QueryRequestH\x00R\x05query\x12 \n" +
-	"\vtraceparent\x18\t \x01(\tR\vtraceparentB\x06\n" +
+	"\vtraceparent\x18\t \x01(\tR\vtraceparent\x12\x1e\n" +
+	"\n" +
+	"tracestate\x18\n" +
+	" \x01(\tR\n" +
+	"tracestateB\x06\n" +
 	"\x04work\"\xa8\x03\n" +
 	"\n" +
 	"CallResult\x12\x17\n" +

@@ -606,7 +606,9 @@ type ProcessCall struct {
 	Timeout *durationpb.Duration `protobuf:"bytes,2,opt,name=timeout,proto3" json:"timeout,omitempty"`
 	// The W3C trace context of this call, as in the metadata `traceparent` of a
 	// unary one. Empty means that nobody traces it.
-	Traceparent   string `protobuf:"bytes,3,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
+	Traceparent string `protobuf:"bytes,3,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
+	// What vendors add to it, as in the metadata `tracestate`. May be empty.
+	Tracestate    string `protobuf:"bytes,4,opt,name=tracestate,proto3" json:"tracestate,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -658,6 +660,13 @@ func (x *ProcessCall) GetTimeout() *durationpb.Duration {
 func (x *ProcessCall) GetTraceparent() string {
 	if x != nil {
 		return x.Traceparent
+	}
+	return ""
+}
+
+func (x *ProcessCall) GetTracestate() string {
+	if x != nil {
+		return x.Tracestate
 	}
 	return ""
 }
@@ -1013,11 +1022,14 @@ const file_cbench_v1_system_proto_rawDesc = "" +
 	"\x13_abandoned_requests\"l\n" +
 	"\x14ProcessStreamRequest\x12,\n" +
 	"\x05calls\x18\x01 \x03(\v2\x16.cbench.v1.ProcessCallR\x05calls\x12&\n" +
-	"\x0fcancel_call_ids\x18\x02 \x03(\tR\rcancelCallIds\"\x99\x01\n" +
+	"\x0fcancel_call_ids\x18\x02 \x03(\tR\rcancelCallIds\"\xb9\x01\n" +
 	"\vProcessCall\x123\n" +
 	"\arequest\x18\x01 \x01(\v2\x19.cbench.v1.ProcessRequestR\arequest\x123\n" +
 	"\atimeout\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12 \n" +
-	"\vtraceparent\x18\x03 \x01(\tR\vtraceparent\"N\n" +
+	"\vtraceparent\x18\x03 \x01(\tR\vtraceparent\x12\x1e\n" +
+	"\n" +
+	"tracestate\x18\x04 \x01(\tR\n" +
+	"tracestate\"N\n" +
 	"\x15ProcessStreamResponse\x125\n" +
 	"\boutcomes\x18\x01 \x03(\v2\x19.cbench.v1.ProcessOutcomeR\boutcomes\"\x9d\x01\n" +
 	"\x0eProcessOutcome\x12\x17\n" +

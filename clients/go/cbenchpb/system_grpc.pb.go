@@ -35,7 +35,8 @@ const (
 // called only if `Describe` announces it.
 //
 // A unary call may carry the W3C trace context of its row in the metadata
-// `traceparent`. Calls on a stream share its metadata, so each has a field.
+// `traceparent`, and what goes with it in `tracestate`. Calls on a stream share
+// its metadata, so each has fields.
 type SystemClient interface {
 	// Reports what this process offers. Called before a run, and cheap.
 	Describe(ctx context.Context, in *SystemDescribeRequest, opts ...grpc.CallOption) (*SystemDescribeResponse, error)
@@ -120,7 +121,8 @@ func (c *systemClient) ProcessConversation(ctx context.Context, in *ProcessConve
 // called only if `Describe` announces it.
 //
 // A unary call may carry the W3C trace context of its row in the metadata
-// `traceparent`. Calls on a stream share its metadata, so each has a field.
+// `traceparent`, and what goes with it in `tracestate`. Calls on a stream share
+// its metadata, so each has fields.
 type SystemServer interface {
 	// Reports what this process offers. Called before a run, and cheap.
 	Describe(context.Context, *SystemDescribeRequest) (*SystemDescribeResponse, error)

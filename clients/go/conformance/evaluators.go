@@ -47,7 +47,11 @@ func (p *probe) score(ctx context.Context, original, processed cbench.Example) (
 }
 
 func compare(ctx context.Context, original, processed cbench.Example) cbench.Assessment {
-	details := map[string]any{"options": cbench.CallOf(ctx).Options}
+	call := cbench.CallOf(ctx)
+	details := map[string]any{"options": call.Options}
+	if call.Traceparent != "" {
+		details["traceparent"], details["tracestate"] = call.Traceparent, call.Tracestate
+	}
 	if value, ok := processed.Lookup("value"); ok {
 		details["value"] = value
 	}

@@ -62,9 +62,11 @@ func (m *memory) Query(ctx context.Context, query cbench.Query) (cbench.Answer, 
 		contents[position] = turn.Content
 	}
 	remembered := strings.Join(contents, "\n")
+	call := cbench.CallOf(ctx)
 	metadata := map[string]any{
 		"ingests": m.ingests, "question": query.Question, "budget": nil,
-		"asked_at": orNull(query.AskedAt), "instruction": cbench.CallOf(ctx).Instruction, "last": nil,
+		"asked_at": orNull(query.AskedAt), "instruction": call.Instruction, "last": nil,
+		"traceparent": call.Traceparent, "tracestate": call.Tracestate,
 	}
 	if query.Budget != nil {
 		metadata["budget"] = *query.Budget

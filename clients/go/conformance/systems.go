@@ -71,6 +71,7 @@ func copyFields(ctx context.Context, example cbench.Example) (cbench.Example, er
 func report(ctx context.Context, _ cbench.Example) (cbench.Example, error) {
 	call := cbench.CallOf(ctx)
 	known := map[string]any{"call_id": call.ID, "remaining_ms": nil, "instruction": call.Instruction}
+	known["traceparent"], known["tracestate"] = call.Traceparent, call.Tracestate
 	if deadline, ok := ctx.Deadline(); ok {
 		known["remaining_ms"] = time.Until(deadline).Milliseconds()
 	}

@@ -4,8 +4,8 @@ import { RemoteFailure } from "cbench-client";
 
 import { conformancePanic, hold } from "./probe.js";
 
-function compare(original, processed, options) {
-  const details = { options };
+function compare(original, processed, { options, traceparent, tracestate }) {
+  const details = traceparent === undefined ? { options } : { options, traceparent, tracestate };
   if (processed.has("value")) details.value = processed.value;
   if (original.has("id")) details.original_id = original.id;
   if (!original.has("answer")) return { scores: {}, details };
@@ -22,7 +22,7 @@ export const evaluators = [
     scores: { exact: "Whether the response is the answer.", distance: "How far it is." },
     lowerIsBetter: ["distance"],
     requiredFields: ["answer"],
-    async score(original, processed, { options, signal }) {
+    async score(original, processed, call) {
       const { command, reason, message, key } = processed;
       switch (command) {
         case "scores":
@@ -34,10 +34,10 @@ export const evaluators = [
         case "panic":
           return conformancePanic(message);
         case "hold":
-          await hold(key, signal);
+          await hold(key, call.signal);
           return { exact: 1 };
         default:
-          return compare(original, processed, options);
+          return compare(original, processed, call);
       }
     },
   },

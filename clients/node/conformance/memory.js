@@ -37,7 +37,7 @@ export class Memory {
     return { usage: { prompt_tokens: turns.length }, storedBytes: bytesOf(this.#turns) };
   }
 
-  async query(question, { signal, budget = null, askedAt = null, instruction }) {
+  async query(question, { signal, budget = null, askedAt = null, instruction, traceparent = "", tracestate = "" }) {
     await obey(question, signal);
     const turns = this.#turns;
     const last = turns.length > 0 ? asMap(turns.at(-1)) : null;
@@ -48,7 +48,16 @@ export class Memory {
       storedBytes: bytesOf(turns),
       retrievalMs: 250,
       usage: { prompt_tokens: 3 },
-      metadata: { ingests: this.#ingests, question, budget, asked_at: askedAt, instruction, last },
+      metadata: {
+        ingests: this.#ingests,
+        question,
+        budget,
+        asked_at: askedAt,
+        instruction,
+        traceparent,
+        tracestate,
+        last,
+      },
     };
   }
 }

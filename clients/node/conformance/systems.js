@@ -51,9 +51,11 @@ export const systems = [
   {
     name: "conformance-report",
     description: "Reports what it knows of the call.",
-    process: (example, { callId, remainingMs, instruction }) => ({
+    process: (example, { callId, remainingMs, instruction, traceparent = "", tracestate = "" }) => ({
       call_id: callId,
       instruction,
+      traceparent,
+      tracestate,
       remaining_ms: remainingMs === undefined ? null : Math.floor(remainingMs),
     }),
   },

@@ -19,6 +19,8 @@ export interface Call {
   readonly instruction: string;
   /** The W3C trace context of the call, for spans of your own; undefined means that nobody traces it. */
   readonly traceparent: string | undefined;
+  /** What vendors add to `traceparent`; undefined means nothing. */
+  readonly tracestate: string | undefined;
   /** Aborted when the caller no longer waits for the answer: cancelled, or overdue. */
   readonly signal: AbortSignal;
   /** Milliseconds left, not below zero; undefined means no limit. */
@@ -39,6 +41,7 @@ export interface MemoryCall extends Call {
 export class CurrentCall implements MemoryCall {
   readonly callId: string;
   readonly traceparent: string | undefined;
+  readonly tracestate: string | undefined;
   options: Fields = {};
   instruction = "";
   scope = "";
@@ -48,9 +51,10 @@ export class CurrentCall implements MemoryCall {
   #controller: AbortController | undefined;
   #abandoned: RemoteFailure | undefined;
 
-  constructor(callId: string, timeoutMs: number | undefined, traceparent = "") {
+  constructor(callId: string, timeoutMs: number | undefined, traceparent = "", tracestate = "") {
     this.callId = callId;
     this.traceparent = traceparent || undefined;
+    this.tracestate = tracestate || undefined;
     this.#deadline = timeoutMs === undefined ? undefined : performance.now() + timeoutMs;
   }
 

@@ -33,6 +33,7 @@ export interface Asked {
   readonly callId: string;
   readonly timeout: Duration | undefined;
   readonly traceparent: string;
+  readonly tracestate: string;
 }
 
 /** Encodes the outcome of one call: a response of `kind`, or a `RemoteFailure`. */
@@ -69,8 +70,8 @@ export class Lane {
    * be told; every other refusal is the outcome.
    */
   start(asked: Asked, mayWait = false): boolean {
-    const { kind, request, callId, timeout, traceparent } = asked;
-    const call = new CurrentCall(callId, timeout && millisecondsOf(timeout), traceparent);
+    const { kind, request, callId, timeout, traceparent, tracestate } = asked;
+    const call = new CurrentCall(callId, timeout && millisecondsOf(timeout), traceparent, tracestate);
     try {
       const job = this.#host.submit(kind, request, call, this.#done);
       this.#held.add(job);

@@ -159,8 +159,8 @@ export class Services {
         const callId = "callId" in request ? (request.callId as string) : "";
         const deadline = Number(call.getDeadline());
         const timeout = Number.isFinite(deadline) ? deadline - Date.now() : undefined;
-        const [traceparent] = call.metadata.get("traceparent");
-        const current = new CurrentCall(callId, timeout, traceparent?.toString());
+        const told = (key: string) => call.metadata.get(key)[0]?.toString();
+        const current = new CurrentCall(callId, timeout, told("traceparent"), told("tracestate"));
         const job = this.#host.submit(kind, request, current, (_, outcome) => { finish(outcome); });
         call.on("cancelled", () => { job.cancel(); });
       } catch (error) {
@@ -228,24 +228,26 @@ function brokenStream(error: unknown): RemoteFailure {
 
 function processBatch(data: Buffer): Batch {
   const { calls, cancelCallIds } = decodeRequest(ProcessStreamRequest, data);
-  const asked = calls.map(({ request = emptyMessage(ProcessRequest), timeout, traceparent }) => ({
+  const asked = calls.map(({ request = emptyMessage(ProcessRequest), timeout, traceparent, tracestate }) => ({
     kind: "process" as const,
     request,
     callId: request.callId,
     timeout,
     traceparent,
+    tracestate,
   }));
   return { calls: asked, cancelCallIds };
 }
 
 function scoreBatch(data: Buffer): Batch {
   const { calls, cancelCallIds } = decodeRequest(ScoreStreamRequest, data);
-  const asked = calls.map(({ request = emptyMessage(ScoreRequest), callId, timeout, traceparent }) => ({
+  const asked = calls.map(({ request = emptyMessage(ScoreRequest), callId, timeout, traceparent, tracestate }) => ({
     kind: "score" as const,
     request,
     callId,
     timeout,
     traceparent,
+    tracestate,
   }));
   return { calls: asked, cancelCallIds };
 }

@@ -77,7 +77,7 @@ export class Session {
     await this.#lane.backlogWritten();
   }
 
-  #start({ callId, timeout, traceparent, work }: Call): void {
+  #start({ callId, timeout, traceparent, tracestate, work }: Call): void {
     if (work === undefined) {
       const text = "this SDK does not know the work asked for; update cbench-client";
       const failure = new RemoteFailure(text, { reason: "UNIMPLEMENTED" });
@@ -93,7 +93,7 @@ export class Session {
       this.#lane.fail({ callId, kind }, failure);
     } else {
       if (work.$case === "ingest") work.value.callId ||= callId;
-      this.#lane.start({ kind, request: work.value, callId, timeout, traceparent });
+      this.#lane.start({ kind, request: work.value, callId, timeout, traceparent, tracestate });
     }
   }
 }

@@ -115,16 +115,19 @@ test("memory systems and evaluators declare theirs; an evaluator that takes no c
 
 test("the trace context of a call reaches user code", async (t) => {
   const seen = [];
-  const { wire } = await served(t, { name: "trace", process: (example, call) => (seen.push(call.traceparent), example) });
+  const { wire } = await served(t, { name: "trace", process: (example, call) => (seen.push([call.traceparent, call.tracestate]), example) });
   wire.metadata.set("traceparent", "00-1-2-01");
+  wire.metadata.set("tracestate", "a=1");
   await wire.process({});
   const stream = wire.client.makeBidiStreamRequest("/cbench.v1.System/ProcessStream", bytes, bytes, wire.metadata);
   // Those of a stream have their own, or none.
-  const calls = ["00-3-4-01", ""].map((traceparent) => ({ request: nothing(pb.ProcessRequest), timeout: undefined, traceparent }));
+  const calls = [["00-3-4-01", "b=2"], ["", ""]].map(([traceparent, tracestate]) => (
+    { request: nothing(pb.ProcessRequest), timeout: undefined, traceparent, tracestate }
+  ));
   stream.write(bytes(pb.ProcessStreamRequest.encode({ calls, cancelCallIds: [] }).finish()));
   stream.end();
   for await (const answer of stream) assert.ok(answer);
-  assert.deepEqual(seen, ["00-1-2-01", "00-3-4-01", undefined]);
+  assert.deepEqual(seen, [["00-1-2-01", "a=1"], ["00-3-4-01", "b=2"], [undefined, undefined]]);
 });
 
 test("a client has what the command line has", async (t) => {

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from cbench_client.host.calls import current_call
     from cbench_client.host.declared import Option
     from cbench_client.host.server import Server, serve
+    from cbench_client.messages.error_details import FieldViolation
     from cbench_client.remote.channel import Tls
     from cbench_client.remote.objects import RemoteEvaluator, RemoteMemorySystem, RemoteSystem
 
@@ -51,6 +52,7 @@ __all__ = [
     "ClientError",
     "DatasetRef",
     "EvaluatorRef",
+    "FieldViolation",
     "InsecureToken",
     "InvalidSpec",
     "MetricRef",
@@ -81,6 +83,7 @@ _HOMES = {
     "ClientError": "errors",
     "DatasetRef": "_gen.specs",
     "EvaluatorRef": "_gen.specs",
+    "FieldViolation": "messages.error_details",
     "InsecureToken": "errors",
     "InvalidSpec": "errors",
     "MetricRef": "_gen.specs",

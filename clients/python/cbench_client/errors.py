@@ -11,6 +11,12 @@ ClientError
 └── InsecureToken    a token would travel in the clear
 """
 
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cbench_client.messages.error_details import FieldViolation
+
 ADVICE = {
     "USE_TLS": "Pass tls=True, or tls=Tls(ca_pem=...) for a certificate of your own.",
     "DROP_TLS": "Drop tls, or check the port.",
@@ -79,16 +85,27 @@ class RemoteFailure(ClientError):
 class Refused(ClientError):
     """The other side declined a request; `code` is the name of the gRPC status.
 
-    `field` is the path of the request's field that is to blame, such as
-    `spec.systems[1].options.ratio`; empty where it does not say.
+    `violations` are the fields of the request that are to blame, each with its
+    path, such as `spec.systems[1].options["ratio"]`, and `field` is the path of
+    the first; empty where it does not say. `metadata` is what else was told.
     """
 
-    def __init__(self, message: str, *, code: str, reason: str = "", field: str = "") -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str,
+        reason: str = "",
+        violations: "Sequence[FieldViolation]" = (),
+        metadata: Mapping[str, str] | None = None,
+    ) -> None:
         problem, advice = _split(message)
         super().__init__(problem, advice=advice)
         self.code = code
         self.reason = reason or code
-        self.field = field
+        self.violations = tuple(violations)
+        self.field = self.violations[0].field if violations else ""
+        self.metadata = dict(metadata or {})
 
 
 class NotServable(ClientError, TypeError):

@@ -4,7 +4,7 @@ from typing import Any
 
 from probe import conformance_panic, hold
 
-from cbench_client import RemoteFailure
+from cbench_client import RemoteFailure, current_call
 
 Fields = dict[str, Any]
 
@@ -36,7 +36,7 @@ class Score:
 
 
 def _compared(original: Fields, processed: Fields, options: Fields) -> Fields:
-    details: Fields = {"options": options}
+    details: Fields = {"options": options, **current_call().trace_headers}
     if "value" in processed:
         details["value"] = processed["value"]
     if "id" in original:

@@ -5,7 +5,7 @@ from typing import Any
 
 from probe import conformance_panic, hold
 
-from cbench_client import RemoteFailure
+from cbench_client import RemoteFailure, current_call
 
 _TURN = ("role", "content", "speaker", "time", "session")
 
@@ -39,7 +39,7 @@ class Memory:
         instruction: str,
     ) -> dict[str, Any]:
         await _obey(question)
-        turns = self._turns[scope]
+        turns, call = self._turns[scope], current_call()
         return {
             "response": str(len(turns)),
             "context": "\n".join(turn["content"] for turn in turns),
@@ -53,6 +53,8 @@ class Memory:
                 "budget": budget,
                 "asked_at": asked_at,
                 "instruction": instruction,
+                "traceparent": call.traceparent,
+                "tracestate": call.tracestate,
                 "last": _as_map(turns[-1]) if turns else None,
             },
         }

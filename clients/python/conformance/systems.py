@@ -36,8 +36,9 @@ class Report:
     def process(self, example: Fields, instruction: str) -> Fields:
         call = current_call()
         remaining = None if call.remaining is None else round(call.remaining * 1e3)
+        trace = {"traceparent": call.traceparent, "tracestate": call.tracestate}
         known = {"call_id": call.call_id, "remaining_ms": remaining}
-        return known | {"instruction": instruction}
+        return known | trace | {"instruction": instruction}
 
 
 class Hold:

@@ -55,7 +55,7 @@ impl Evaluator for Score {
                 hold(processed.text("key")?, 60_000).await;
                 Ok(Assessment::from([("exact", 1.0)]))
             }
-            _ => Ok(compared(&original, &processed, call.options())),
+            _ => Ok(compared(&original, &processed, call)),
         }
     }
 }
@@ -66,8 +66,11 @@ fn told(scores: Option<&Fields>) -> Assessment {
     numbers.fold(Assessment::new(), |assessment, (name, value)| assessment.with(name, value))
 }
 
-fn compared(original: &Example, processed: &Example, options: &Fields) -> Assessment {
-    let mut assessment = Assessment::new().with_detail("options", options.clone());
+fn compared(original: &Example, processed: &Example, call: &Call) -> Assessment {
+    let mut assessment = Assessment::new().with_detail("options", call.options().clone());
+    if let (Some(parent), Some(state)) = (call.traceparent(), call.tracestate()) {
+        assessment = assessment.with_detail("traceparent", parent).with_detail("tracestate", state);
+    }
     if let Some(value) = processed.get("value") {
         assessment = assessment.with_detail("value", value.clone());
     }

@@ -73,6 +73,8 @@ impl MemorySystem for Memory {
             .with_metadata("budget", question.budget)
             .with_metadata("asked_at", or_null(&question.asked_at))
             .with_metadata("instruction", call.instruction())
+            .with_metadata("traceparent", call.traceparent().unwrap_or_default())
+            .with_metadata("tracestate", call.tracestate().unwrap_or_default())
             .with_metadata("last", scope.turns.last().map(as_map)))
     }
 }

@@ -28,6 +28,8 @@ pub fn offer(offers: Offers) -> Offers {
                 .with("call_id", call.id())
                 .with("remaining_ms", remaining)
                 .with("instruction", call.instruction())
+                .with("traceparent", call.traceparent().unwrap_or_default())
+                .with("tracestate", call.tracestate().unwrap_or_default())
         }))
         .system(Hold(waits))
         .system(Hold(limited.max_concurrency(2)))

@@ -75,7 +75,12 @@ impl Call {
     /// The W3C trace context of this call, for the spans that user code makes.
     /// `None` means that nobody traces it.
     pub fn traceparent(&self) -> Option<&str> {
-        Some(self.0.ticket.traceparent.as_str()).filter(|told| !told.is_empty())
+        Some(self.0.ticket.trace.parent.as_str()).filter(|told| !told.is_empty())
+    }
+
+    /// What vendors add to `traceparent`; `None` means nothing.
+    pub fn tracestate(&self) -> Option<&str> {
+        Some(self.0.ticket.trace.state.as_str()).filter(|told| !told.is_empty())
     }
 
     /// What the dataset asks of whoever answers: the task, its labels and the
@@ -105,13 +110,20 @@ impl Call {
     }
 }
 
+/// The W3C trace context of a call; empty if nobody traces it.
+#[derive(Debug, Default)]
+pub(crate) struct Trace {
+    pub parent: String,
+    pub state: String,
+}
+
 /// A call on its way to user code.
 #[derive(Debug)]
 pub(crate) struct Ticket {
     pub id: String,
     pub deadline: Option<Instant>,
     pub gone: CancellationToken,
-    pub traceparent: String,
+    pub trace: Trace,
     /// Given back when user code has ended, which may be after the outcome.
     pub places: Vec<OwnedSemaphorePermit>,
 }

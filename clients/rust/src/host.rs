@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
+use crate::call::Trace;
 use crate::error::{Error, Result};
 use crate::evaluator::{Evaluator, EvaluatorAdapter};
 use crate::failure::Failure;
@@ -190,11 +191,11 @@ impl Host {
         &self,
         work: Work,
         timeout: Option<Duration>,
-        traceparent: String,
+        trace: Trace,
     ) -> Result<Reply, Failure> {
         let accepted = self.accept(&work, work.call_id())?;
         let admitted = accepted.offer.admit().ok_or_else(|| accepted.offer.full())?;
-        accepted.run(work, admitted, timeout, traceparent, self.given_up.child_token()).await
+        accepted.run(work, admitted, timeout, trace, self.given_up.child_token()).await
     }
 }
 
@@ -210,9 +211,9 @@ impl Accepted {
         work: Work,
         admitted: OwnedSemaphorePermit,
         timeout: Option<Duration>,
-        traceparent: String,
+        trace: Trace,
         caller: CancellationToken,
     ) -> Result<Reply, Failure> {
-        self.offer.run(work, self.claim, admitted, timeout, traceparent, caller).await
+        self.offer.run(work, self.claim, admitted, timeout, trace, caller).await
     }
 }

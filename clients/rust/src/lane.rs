@@ -17,6 +17,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio_stream::Stream;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use crate::call::Trace;
 use crate::failure::Failure;
 use crate::host::Host;
 use crate::pb;
@@ -91,7 +92,7 @@ impl<O: Outcome> Lane<O> {
         work: Work,
         call_id: String,
         timeout: Option<prost_types::Duration>,
-        traceparent: String,
+        trace: Trace,
         may_wait: bool,
     ) -> bool {
         let origin = work.kind().origin();
@@ -120,7 +121,7 @@ impl<O: Outcome> Lane<O> {
         }
         let held = Held::new(self.shared.clone());
         let timeout = timeout.map(crate::convert::duration_from_proto);
-        let running = accepted.run(work, admitted, timeout, traceparent, caller.clone());
+        let running = accepted.run(work, admitted, timeout, trace, caller.clone());
         let shared = self.shared.clone();
         tokio::spawn(async move {
             let result = running.await;

@@ -8,7 +8,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::call::Ticket;
+use crate::call::{Ticket, Trace};
 use crate::failure::Failure;
 use crate::info::Info;
 use crate::trace::Caught;
@@ -88,7 +88,7 @@ impl Offer {
         claim: Claim,
         admitted: OwnedSemaphorePermit,
         timeout: Option<Duration>,
-        traceparent: String,
+        trace: Trace,
         caller: CancellationToken,
     ) -> Result<Reply, Failure> {
         // One that is too far away to be told is none.
@@ -96,7 +96,7 @@ impl Offer {
         let gone = caller.child_token();
         let _told = gone.clone().drop_guard();
         let ticket =
-            Ticket { id: claim.id.clone(), deadline, gone, traceparent, places: vec![admitted] };
+            Ticket { id: claim.id.clone(), deadline, gone, trace, places: vec![admitted] };
         tokio::select! {
             biased;
             () = caller.cancelled() => Err(Failure::new("CANCELLED", "the caller gave up")),

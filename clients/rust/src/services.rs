@@ -11,11 +11,12 @@ use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 use tonic::{Request, Response, Status, Streaming};
 
+use crate::call::Trace;
 use crate::failure::Failure;
 use crate::host::{Host, SDK};
 use crate::lane::{self, Batches, Lane, Outcome};
 use crate::pb;
-use crate::status::{status_of, timeout_of, traceparent_of};
+use crate::status::{status_of, timeout_of, trace_of};
 use crate::work::{Kind, Reply, Work};
 
 /// Every service of a host. Each call in progress holds a token of `calls`.
@@ -32,10 +33,10 @@ impl Services {
     async fn run<M>(&self, request: Request<M>, work: fn(M) -> Work) -> Result<Reply, Status> {
         let _in_progress = self.calls.token();
         let timeout = timeout_of(request.metadata()).map(before_tonic);
-        let traceparent = traceparent_of(request.metadata());
+        let trace = trace_of(request.metadata());
         let work = work(request.into_inner());
         let origin = work.kind().origin();
-        let answer = self.host.run(work, timeout, traceparent).await;
+        let answer = self.host.run(work, timeout, trace).await;
         answer.map_err(|failure| status_of(&failure, origin))
     }
 
@@ -73,7 +74,7 @@ fn before_tonic(timeout: Duration) -> Duration {
 }
 
 /// What one call of a stream asks for: the work, its id, its time and its trace context.
-type StreamedCall = (Work, String, Option<prost_types::Duration>, String);
+type StreamedCall = (Work, String, Option<prost_types::Duration>, Trace);
 
 /// What a message of a stream asks for.
 struct StreamParts {
@@ -102,8 +103,8 @@ async fn read<M, O: Outcome>(
             Err(status) => return Some(Failure::invalid(status.message())),
         };
         let mut may_wait = true;
-        for (work, call_id, timeout, traceparent) in asked.calls {
-            may_wait &= lane.start(work, call_id, timeout, traceparent, may_wait).await;
+        for (work, call_id, timeout, trace) in asked.calls {
+            may_wait &= lane.start(work, call_id, timeout, trace, may_wait).await;
         }
         for call_id in asked.cancelled {
             lane.cancel(&call_id);
@@ -187,7 +188,8 @@ impl pb::system_server::System for Services {
 fn process_call(call: pb::ProcessCall) -> StreamedCall {
     let request = call.request.unwrap_or_default();
     let call_id = request.call_id.clone();
-    (Work::Process(request), call_id, call.timeout, call.traceparent)
+    let trace = Trace { parent: call.traceparent, state: call.tracestate };
+    (Work::Process(request), call_id, call.timeout, trace)
 }
 
 #[tonic::async_trait]
@@ -244,5 +246,6 @@ impl pb::evaluator_server::Evaluator for Services {
 
 fn score_call(call: pb::ScoreCall) -> StreamedCall {
     let work = Work::Score(call.request.unwrap_or_default());
-    (work, call.call_id, call.timeout, call.traceparent)
+    let trace = Trace { parent: call.traceparent, state: call.tracestate };
+    (work, call.call_id, call.timeout, trace)
 }

@@ -7,6 +7,7 @@ use tokio_stream::StreamExt;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::{Status, Streaming};
 
+use crate::call::Trace;
 use crate::channel::{Connection, MAX_MESSAGE_BYTES};
 use crate::failure::Failure;
 use crate::host::Host;
@@ -112,7 +113,8 @@ impl Session {
             let failure = Failure::new("RESOURCE_EXHAUSTED", message).retryable();
             return self.lane.fail(call.call_id, &failure, work.kind().origin());
         }
-        self.lane.start(work, call.call_id, call.timeout, call.traceparent, false).await;
+        let trace = Trace { parent: call.traceparent, state: call.tracestate };
+        self.lane.start(work, call.call_id, call.timeout, trace, false).await;
     }
 }
 

@@ -6,6 +6,7 @@ use prost::Message;
 use tonic::metadata::{MetadataMap, MetadataValue};
 use tonic::{Code, Status};
 
+use crate::call::Trace;
 use crate::failure::Failure;
 use crate::pb;
 
@@ -58,9 +59,12 @@ fn code_of(failure: &Failure) -> Code {
 }
 
 /// Reads the W3C trace context of a unary call; empty if there is none.
-pub(crate) fn traceparent_of(metadata: &MetadataMap) -> String {
-    let told = metadata.get("traceparent").and_then(|text| text.to_str().ok());
-    told.unwrap_or_default().to_string()
+pub(crate) fn trace_of(metadata: &MetadataMap) -> Trace {
+    let told = |key| {
+        let text = metadata.get(key).and_then(|text| text.to_str().ok());
+        text.unwrap_or_default().to_string()
+    };
+    Trace { parent: told("traceparent"), state: told("tracestate") }
 }
 
 /// Reads how long the caller of a unary method waits.

@@ -8,7 +8,7 @@ from typing import Any
 import systems
 from faults.registry import fault
 
-from cbench_client.host import attachment, lane, offers, server
+from cbench_client.host import attachment, calls, lane, offers, server
 from cbench_client.messages import convert
 
 
@@ -102,6 +102,15 @@ def messages_are_small() -> None:
 def _through_a_small_channel(open_channel: Callable[..., Any], most: int) -> Callable[..., Any]:
     options = (("grpc.max_receive_message_length", most),)
     return lambda *arguments, **settings: open_channel(*arguments, **settings, options=options)
+
+
+@fault
+def traces_are_lost() -> None:
+    def untraced(self: Any, call_id: str, timeout: float | None, trace: Any = None) -> None:
+        made(self, call_id, timeout)
+
+    made = calls.CurrentCall.__init__
+    calls.CurrentCall.__init__ = untraced
 
 
 @fault

@@ -918,6 +918,11 @@ export interface Row {
   readonly costUsd: Record<string, number>;
   /** Fields of the example to summarise by, such as `subject`. */
   readonly groups: Record<string, string>;
+  /**
+   * The W3C trace context of the call that made it, by which its trace is found.
+   * Empty means that nobody traced it.
+   */
+  readonly traceparent: string;
 }
 
 /** How a Row is read and written. */
@@ -961,6 +966,7 @@ export const evalRowShape: Shape = {
     marks: { kind: "text", many: true },
     costUsd: { kind: "number", keyed: true },
     groups: { kind: "text", keyed: true },
+    traceparent: { kind: "text" },
   },
 };
 

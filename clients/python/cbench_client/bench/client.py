@@ -10,13 +10,13 @@ from google.protobuf.message import Message
 
 from cbench_client._gen.cbench.v1 import bench_pb2, evaluator_pb2
 from cbench_client._gen.specs import EvaluatorRef, RunSpec
-from cbench_client.bench.analysis import AnalysisClient
 from cbench_client.bench.follow import FINAL_STATES, Follower
+from cbench_client.bench.retention import RetentionClient
 from cbench_client.bench.rows import row_to_dict
 from cbench_client.bench.spec import message_from_dict
 from cbench_client.errors import ClientError, Refused, Unreachable
 from cbench_client.messages import convert
-from cbench_client.messages.error_details import KEY, field_to_blame
+from cbench_client.messages.error_details import KEY, decode_details
 from cbench_client.messages.scores import Assessment, assessment_of, score_request
 from cbench_client.remote.channel import Tls, open_sync_channel
 from cbench_client.remote.diagnosis import explain
@@ -42,7 +42,7 @@ Spec = bench_pb2.RunSpec | RunSpec | Mapping[str, Any]
 M = TypeVar("M", bound=Message)
 
 
-class BenchClient(AnalysisClient):
+class BenchClient(RetentionClient):
     """A client of one daemon. Runs, rows and events are the protocol's own messages.
 
     `timeout`, in seconds, bounds single requests; following a run ends
@@ -345,11 +345,13 @@ class BenchClient(AnalysisClient):
                 timeout=self.timeout,
             )
         trailers: dict[str, Any] = dict(cast(Any, error.trailing_metadata() or ()))
+        details = decode_details(trailers.get(KEY, b""))
         return Refused(
             error.details() or f"{self.target} declined without a word.",
             code=code.name,
             reason=str(trailers.get("cbench-reason", "")),
-            field=field_to_blame(trailers.get(KEY, b"")),
+            violations=details.violations,
+            metadata=details.metadata,
         )
 
 

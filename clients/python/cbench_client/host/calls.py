@@ -13,6 +13,10 @@ from cbench_client.errors import RemoteFailure
 
 _lock = threading.Lock()
 
+Trace = tuple[str, str]
+"""A `traceparent` and a `tracestate`."""
+UNTRACED: Trace = ("", "")
+
 
 class CurrentCall:
     """What user code may know about the call it is answering.
@@ -21,14 +25,22 @@ class CurrentCall:
     `cancelled` now and then, or waits on it instead of sleeping.
     """
 
-    __slots__ = ("_event", "_is_cancelled", "call_id", "deadline")
+    __slots__ = ("_event", "_is_cancelled", "call_id", "deadline", "traceparent", "tracestate")
 
-    def __init__(self, call_id: str, timeout: float | None) -> None:
+    def __init__(self, call_id: str, timeout: float | None, trace: Trace = UNTRACED) -> None:
         self.call_id = call_id
+        self.traceparent, self.tracestate = trace
+        """The W3C trace context, for spans of your own; empty means that nobody traces the call."""
         self.deadline = None if timeout is None else time.monotonic() + timeout
         """When the caller stops waiting, on the clock of `time.monotonic()`."""
         self._is_cancelled = False
         self._event: threading.Event | None = None
+
+    @property
+    def trace_headers(self) -> dict[str, str]:
+        """The trace context as headers, for `opentelemetry.propagate.extract` and for requests."""
+        headers = {"traceparent": self.traceparent, "tracestate": self.tracestate}
+        return {name: value for name, value in headers.items() if value}
 
     @property
     def cancelled(self) -> threading.Event:

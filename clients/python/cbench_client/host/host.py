@@ -19,7 +19,7 @@ from cbench_client._gen.cbench.v1 import (
 )
 from cbench_client.errors import NotServable, RemoteFailure
 from cbench_client.host.adapters import EvaluatorAdapter, SystemAdapter
-from cbench_client.host.calls import CurrentCall, Done, Job
+from cbench_client.host.calls import UNTRACED, CurrentCall, Done, Job, Trace
 from cbench_client.host.limits import Adapter, Offer
 from cbench_client.host.memory import MemoryAdapter
 from cbench_client.host.offers import offers
@@ -129,7 +129,9 @@ class Host:
         self.find(kind, request).submit(kind, job)
         return job
 
-    async def run(self, kind: str, request: Any, timeout: float | None) -> Message:
+    async def run(
+        self, kind: str, request: Any, timeout: float | None, trace: Trace = UNTRACED
+    ) -> Message:
         """Make one call and wait for it. Raises `RemoteFailure` if it gives no result."""
         future: asyncio.Future[RemoteFailure | None] = asyncio.get_running_loop().create_future()
 
@@ -137,7 +139,7 @@ class Host:
             if not future.done():
                 future.set_result(failure)
 
-        call = CurrentCall(getattr(request, "call_id", ""), timeout)
+        call = CurrentCall(getattr(request, "call_id", ""), timeout, trace)
         job = self.submit(kind, request, RESPONSES[kind](), call, done)
         try:
             failure = await future

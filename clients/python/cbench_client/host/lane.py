@@ -19,7 +19,7 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 
 from cbench_client.errors import RemoteFailure
-from cbench_client.host.calls import CurrentCall, Done, Job
+from cbench_client.host.calls import UNTRACED, CurrentCall, Done, Job, Trace
 from cbench_client.host.limits import Offer
 from cbench_client.messages import failures
 from cbench_client.remote.channel import MAX_MESSAGE_BYTES
@@ -85,6 +85,7 @@ class Lane:
         call_id: str,
         timeout: Duration | None,
         field: str,
+        trace: Trace = UNTRACED,
         *,
         is_patient: bool = False,
     ) -> bool:
@@ -95,7 +96,7 @@ class Lane:
         """
         outcome = self._outcome(call_id=call_id)
         seconds = None if timeout is None else timeout.seconds + timeout.nanos / 1e9
-        call = CurrentCall(call_id, seconds)
+        call = CurrentCall(call_id, seconds, trace)
         try:
             job = self._host.submit(kind, request, getattr(outcome, field), call, self._done)
         except RemoteFailure as failure:

@@ -19,6 +19,7 @@ from cbench_client._gen.cbench.v1 import (
     system_pb2,
 )
 from cbench_client.errors import RemoteFailure
+from cbench_client.host.calls import Trace
 from cbench_client.host.host import Host
 from cbench_client.host.lane import Lane, serialised
 from cbench_client.messages import failures
@@ -123,7 +124,8 @@ class Services:
             except DecodeError as error:
                 await _abort(context, _undecodable(request, error))
             try:
-                reply = await self._host.run(kind, request, context.time_remaining())
+                trace = _trace_of(context)
+                reply = await self._host.run(kind, request, context.time_remaining(), trace)
             except RemoteFailure as failure:
                 await _abort(context, failure)
             result = serialised(reply)
@@ -150,7 +152,8 @@ class Services:
                 has_room = True
                 for call in message.calls:
                     timeout = call.timeout if call.HasField("timeout") else None
-                    work = (kind, call.request, id_of(call), timeout, "response")
+                    trace = (call.traceparent, call.tracestate)
+                    work = (kind, call.request, id_of(call), timeout, "response", trace)
                     if not lane.start(*work, is_patient=has_room):
                         # After a wait that brought no room the rest of the message gets no wait.
                         has_room = await lane.room_for(kind, call.request)
@@ -192,6 +195,11 @@ class Services:
                     self._idle.set()
 
         return counted
+
+
+def _trace_of(context: _Context) -> Trace:
+    told: dict[str, Any] = dict(context.invocation_metadata() or ())
+    return str(told.get("traceparent", "")), str(told.get("tracestate", ""))
 
 
 def _constant(message: Message) -> Any:

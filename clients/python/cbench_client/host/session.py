@@ -94,7 +94,8 @@ class Session:
             if kind == "ingest" and not call.ingest.call_id:
                 call.ingest.call_id = call.call_id
             timeout = call.timeout if call.HasField("timeout") else None
-            self._lane.start(kind, getattr(call, kind), call.call_id, timeout, kind)
+            trace = (call.traceparent, call.tracestate)
+            self._lane.start(kind, getattr(call, kind), call.call_id, timeout, kind, trace)
 
     async def _drain_when_stopping(self) -> None:
         await self._stopping.wait()

@@ -4,7 +4,9 @@ The messages are described here by their field numbers, since the package that h
 them would be one more dependency for two of its fields.
 """
 
-from typing import Any
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from google.protobuf import any_pb2, descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError
@@ -41,12 +43,20 @@ def _messages() -> tuple[Any, Any, Any]:
         ("message", 2, _TEXT, _ONE, ""),
         ("details", 3, _MESSAGE, _MANY, ".google.protobuf.Any"),
     )
-    add(
+    info = add(
         file.message_type,
         "ErrorInfo",
         ("reason", 1, _TEXT, _ONE, ""),
         ("domain", 2, _TEXT, _ONE, ""),
+        ("metadata", 3, _MESSAGE, _MANY, ".google.rpc.ErrorInfo.MetadataEntry"),
     )
+    entry = add(
+        info.nested_type,
+        "MetadataEntry",
+        ("key", 1, _TEXT, _ONE, ""),
+        ("value", 2, _TEXT, _ONE, ""),
+    )
+    entry.options.map_entry = True
     violation = ".google.rpc.BadRequest.FieldViolation"
     bad_request = add(
         file.message_type, "BadRequest", ("field_violations", 1, _MESSAGE, _MANY, violation)
@@ -70,10 +80,28 @@ _NAMES = ("Status", "ErrorInfo", "BadRequest")
 _STATUS, _ERROR_INFO, _BAD_REQUEST = _messages()
 
 
-def encode_details(code: int, message: str, reason: str, field: str) -> bytes:
+class FieldViolation(NamedTuple):
+    """A field of a request that is to blame, and why."""
+
+    field: str
+    """Its path, such as `spec.systems[1].options["ratio"]`."""
+    description: str
+
+
+class Details(NamedTuple):
+    """What a status says besides its code and message."""
+
+    violations: tuple[FieldViolation, ...] = ()
+    metadata: Mapping[str, str] = MappingProxyType({})
+
+
+def encode_details(
+    code: int, message: str, reason: str, field: str, metadata: Mapping[str, str]
+) -> bytes:
     """Encode a status with its reason, and with the path of the field that is to blame, if any."""
     status = _STATUS(code=code, message=message)
-    status.details.add().Pack(_ERROR_INFO(reason=reason, domain=DOMAIN))
+    info = _ERROR_INFO(reason=reason, domain=DOMAIN, metadata=metadata)
+    status.details.add().Pack(info)
     if field:
         request = _BAD_REQUEST()
         request.field_violations.add(field=field, description=message)
@@ -81,14 +109,21 @@ def encode_details(code: int, message: str, reason: str, field: str) -> bytes:
     return bytes(status.SerializeToString())
 
 
-def field_to_blame(details: bytes) -> str:
-    """Return the path of the first field that a status blames; empty if it blames none."""
-    request = _BAD_REQUEST()
+def decode_details(data: bytes) -> Details:
+    """Read the details of a status; empty ones where there are none that can be read."""
+    request, info = _BAD_REQUEST(), _ERROR_INFO()
+    violations: list[FieldViolation] = []
+    metadata: dict[str, str] = {}
     try:
-        for each in _STATUS.FromString(details).details:
-            if each.Unpack(request) and request.field_violations:
-                return str(request.field_violations[0].field)
+        for each in _STATUS.FromString(data).details:
+            if each.Unpack(request):
+                violations += [
+                    FieldViolation(told.field, told.description)
+                    for told in request.field_violations
+                ]
+            elif each.Unpack(info):
+                metadata |= dict(info.metadata)
     except DecodeError:
         # Details are a comfort; the status itself is known.
-        return ""
-    return ""
+        return Details()
+    return Details(tuple(violations), metadata)

@@ -441,6 +441,9 @@ pub struct ScoreCall {
     /// As in `ProcessCall`.
     #[prost(string, tag = "4")]
     pub traceparent: ::prost::alloc::string::String,
+    /// As in `ProcessCall`.
+    #[prost(string, tag = "5")]
+    pub tracestate: ::prost::alloc::string::String,
 }
 /// Outcomes of streamed scorings, in any order.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1395,6 +1398,9 @@ pub struct ProcessCall {
     /// unary one. Empty means that nobody traces it.
     #[prost(string, tag = "3")]
     pub traceparent: ::prost::alloc::string::String,
+    /// What vendors add to it, as in the metadata `tracestate`. May be empty.
+    #[prost(string, tag = "4")]
+    pub tracestate: ::prost::alloc::string::String,
 }
 /// Outcomes from a streaming system, in any order.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1514,7 +1520,8 @@ pub mod system_client {
     /// called only if `Describe` announces it.
     ///
     /// A unary call may carry the W3C trace context of its row in the metadata
-    /// `traceparent`. Calls on a stream share its metadata, so each has a field.
+    /// `traceparent`, and what goes with it in `tracestate`. Calls on a stream share
+    /// its metadata, so each has fields.
     #[derive(Debug, Clone)]
     pub struct SystemClient<T> {
         inner: tonic::client::Grpc<T>,
@@ -1774,7 +1781,8 @@ pub mod system_server {
     /// called only if `Describe` announces it.
     ///
     /// A unary call may carry the W3C trace context of its row in the metadata
-    /// `traceparent`. Calls on a stream share its metadata, so each has a field.
+    /// `traceparent`, and what goes with it in `tracestate`. Calls on a stream share
+    /// its metadata, so each has fields.
     #[derive(Debug)]
     pub struct SystemServer<T> {
         inner: Arc<T>,
@@ -2787,6 +2795,10 @@ pub struct EvalRow {
         ::prost::alloc::string::String,
         ::prost::alloc::string::String,
     >,
+    /// The W3C trace context of the call that made it, by which its trace is found.
+    /// Empty means that nobody traced it.
+    #[prost(string, tag = "38")]
+    pub traceparent: ::prost::alloc::string::String,
 }
 /// What an evaluator had to say about a row beyond its scores.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2951,6 +2963,69 @@ pub struct DeleteRunRequest {
 /// Nothing to report.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DeleteRunResponse {}
+/// A run to keep.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PinRunRequest {
+    /// Which run.
+    #[prost(string, tag = "1")]
+    pub run_id: ::prost::alloc::string::String,
+    /// Whether it is let go instead, so that it may be pruned.
+    #[prost(bool, tag = "2")]
+    pub unpin: bool,
+}
+/// What came of it.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PinRunResponse {
+    /// The id of the run.
+    #[prost(string, tag = "1")]
+    pub run_id: ::prost::alloc::string::String,
+    /// Whether it is pinned now.
+    #[prost(bool, tag = "2")]
+    pub pinned: bool,
+}
+/// Which finished runs to delete: those that any of the fields lets go.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PruneRunsRequest {
+    /// Those that ended longer ago. Unset means that age does not matter.
+    #[prost(message, optional, tag = "1")]
+    pub older_than: ::core::option::Option<::prost_types::Duration>,
+    /// All but the newest. Unset means that their number does not matter.
+    #[prost(int64, optional, tag = "2")]
+    pub keep: ::core::option::Option<i64>,
+    /// The oldest, until the store takes no more bytes. Unset means that size does
+    /// not matter.
+    #[prost(int64, optional, tag = "3")]
+    pub max_bytes: ::core::option::Option<i64>,
+    /// Whether only to say which they are.
+    #[prost(bool, tag = "4")]
+    pub dry_run: bool,
+}
+/// What was deleted.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PruneRunsResponse {
+    /// The runs, oldest first.
+    #[prost(message, repeated, tag = "1")]
+    pub runs: ::prost::alloc::vec::Vec<PrunedRun>,
+    /// Files of the store's folder that nothing needed any more.
+    #[prost(string, repeated, tag = "2")]
+    pub removed_files: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+/// A run that was pruned.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PrunedRun {
+    /// Its id.
+    #[prost(string, tag = "1")]
+    pub run_id: ::prost::alloc::string::String,
+    /// When it ended.
+    #[prost(message, optional, tag = "2")]
+    pub end_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// The bytes it took.
+    #[prost(int64, tag = "3")]
+    pub size_bytes: i64,
+    /// Which part of the request let it go: `age`, `count` or `bytes`.
+    #[prost(string, tag = "4")]
+    pub why: ::prost::alloc::string::String,
+}
 /// A run to rescore.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct RescoreRequest {
@@ -3437,11 +3512,11 @@ pub mod bench_client {
     /// An error is a status whose details hold a `google.rpc.ErrorInfo` with the
     /// stable reason (domain `cbench`), and, where a field of the request is to
     /// blame, a `google.rpc.BadRequest` with its path, such as
-    /// `spec.systems[1].options.ratio`. The reason is in the trailing metadata
+    /// `spec.systems[1].options["ratio"]`. The reason is in the trailing metadata
     /// `cbench-reason`, too.
     ///
     /// A run is named by its id, by a prefix that only one id has, or by `last`,
-    /// in `Compare`, `Gate`, `Report` and `Export`.
+    /// in `Compare`, `Gate`, `Report`, `Export` and `PinRun`.
     #[derive(Debug, Clone)]
     pub struct BenchClient<T> {
         inner: tonic::client::Grpc<T>,
@@ -3745,6 +3820,52 @@ pub mod bench_client {
             req.extensions_mut().insert(GrpcMethod::new("cbench.v1.Bench", "DeleteRun"));
             self.inner.unary(req, path, codec).await
         }
+        /// Keeps a run from being pruned, or lets it be pruned again.
+        pub async fn pin_run(
+            &mut self,
+            request: impl tonic::IntoRequest<super::PinRunRequest>,
+        ) -> std::result::Result<tonic::Response<super::PinRunResponse>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::codec::Codec::default();
+            let path = http::uri::PathAndQuery::from_static("/cbench.v1.Bench/PinRun");
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("cbench.v1.Bench", "PinRun"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Deletes finished runs that are old, many or large, oldest first. Runs that
+        /// are pinned stay.
+        ///
+        /// Returns INVALID_ARGUMENT for a request that says nothing of what to delete.
+        pub async fn prune_runs(
+            &mut self,
+            request: impl tonic::IntoRequest<super::PruneRunsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::PruneRunsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::codec::Codec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/cbench.v1.Bench/PruneRuns",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("cbench.v1.Bench", "PruneRuns"));
+            self.inner.unary(req, path, codec).await
+        }
         /// Rescores the stored outputs of a finished run as a new run, without calling
         /// any system.
         pub async fn rescore(
@@ -4045,6 +4166,22 @@ pub mod bench_server {
             tonic::Response<super::DeleteRunResponse>,
             tonic::Status,
         >;
+        /// Keeps a run from being pruned, or lets it be pruned again.
+        async fn pin_run(
+            &self,
+            request: tonic::Request<super::PinRunRequest>,
+        ) -> std::result::Result<tonic::Response<super::PinRunResponse>, tonic::Status>;
+        /// Deletes finished runs that are old, many or large, oldest first. Runs that
+        /// are pinned stay.
+        ///
+        /// Returns INVALID_ARGUMENT for a request that says nothing of what to delete.
+        async fn prune_runs(
+            &self,
+            request: tonic::Request<super::PruneRunsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::PruneRunsResponse>,
+            tonic::Status,
+        >;
         /// Rescores the stored outputs of a finished run as a new run, without calling
         /// any system.
         async fn rescore(
@@ -4122,11 +4259,11 @@ pub mod bench_server {
     /// An error is a status whose details hold a `google.rpc.ErrorInfo` with the
     /// stable reason (domain `cbench`), and, where a field of the request is to
     /// blame, a `google.rpc.BadRequest` with its path, such as
-    /// `spec.systems[1].options.ratio`. The reason is in the trailing metadata
+    /// `spec.systems[1].options["ratio"]`. The reason is in the trailing metadata
     /// `cbench-reason`, too.
     ///
     /// A run is named by its id, by a prefix that only one id has, or by `last`,
-    /// in `Compare`, `Gate`, `Report` and `Export`.
+    /// in `Compare`, `Gate`, `Report`, `Export` and `PinRun`.
     #[derive(Debug)]
     pub struct BenchServer<T> {
         inner: Arc<T>,
@@ -4581,6 +4718,92 @@ pub mod bench_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = DeleteRunSvc(inner);
+                        let codec = crate::codec::Codec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/cbench.v1.Bench/PinRun" => {
+                    #[allow(non_camel_case_types)]
+                    struct PinRunSvc<T: Bench>(pub Arc<T>);
+                    impl<T: Bench> tonic::server::UnaryService<super::PinRunRequest>
+                    for PinRunSvc<T> {
+                        type Response = super::PinRunResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::PinRunRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Bench>::pin_run(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = PinRunSvc(inner);
+                        let codec = crate::codec::Codec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/cbench.v1.Bench/PruneRuns" => {
+                    #[allow(non_camel_case_types)]
+                    struct PruneRunsSvc<T: Bench>(pub Arc<T>);
+                    impl<T: Bench> tonic::server::UnaryService<super::PruneRunsRequest>
+                    for PruneRunsSvc<T> {
+                        type Response = super::PruneRunsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::PruneRunsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Bench>::prune_runs(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = PruneRunsSvc(inner);
                         let codec = crate::codec::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
@@ -5716,6 +5939,9 @@ pub struct Call {
     /// As in `ProcessCall`.
     #[prost(string, tag = "9")]
     pub traceparent: ::prost::alloc::string::String,
+    /// As in `ProcessCall`.
+    #[prost(string, tag = "10")]
+    pub tracestate: ::prost::alloc::string::String,
     /// What to do.
     #[prost(oneof = "call::Work", tags = "3, 4, 5, 6, 7, 8")]
     pub work: ::core::option::Option<call::Work>,

@@ -175,18 +175,21 @@ async fn memory_systems_and_evaluators_declare_theirs_and_evaluators_take_no_oth
 #[tokio::test]
 async fn the_trace_context_of_a_call_reaches_user_code() {
     let traced = system("s", |example: Example, call: &Call| {
-        let told = call.traceparent().map(str::to_string);
+        let told = call.traceparent().zip(call.tracestate());
+        let told = told.map(|(parent, state)| format!("{parent} {state}"));
         example.with("response", told)
     });
     let server = started(Offers::new().system(traced).system(same("other"))).await;
     let mut client = client(&server).await;
     let mut unary = Request::new(request("s", ""));
     unary.metadata_mut().insert("traceparent", "00-1-2-01".parse().unwrap());
+    unary.metadata_mut().insert("tracestate", "a=1".parse().unwrap());
     let reply = soon(client.process(unary)).await.unwrap().into_inner();
-    assert_eq!(reply.fields["response"], text("00-1-2-01"));
+    assert_eq!(reply.fields["response"], text("00-1-2-01 a=1"));
     let calls = [("1", "00-3-4-01"), ("2", "")].map(|(id, traceparent)| pb::ProcessCall {
         request: Some(request("s", id)),
         traceparent: traceparent.into(),
+        tracestate: "b=2".into(),
         ..Default::default()
     });
     let message = pb::ProcessStreamRequest { calls: calls.into(), ..Default::default() };
@@ -205,5 +208,5 @@ async fn the_trace_context_of_a_call_reaches_user_code() {
     }
     seen.sort_by(|one, other| one.0.cmp(&other.0));
     let null = pb::Value { kind: Some(Kind::NullValue(true)) };
-    assert_eq!(seen, [("1".to_string(), text("00-3-4-01")), ("2".to_string(), null)]);
+    assert_eq!(seen, [("1".to_string(), text("00-3-4-01 b=2")), ("2".to_string(), null)]);
 }

@@ -775,6 +775,11 @@ export interface EvalRow {
   costUsd: Map<string, number>;
   /** Fields of the example to summarise by, such as `subject`. */
   groups: Map<string, string>;
+  /**
+   * The W3C trace context of the call that made it, by which its trace is found.
+   * Empty means that nobody traced it.
+   */
+  traceparent: string;
 }
 
 export interface EvalRow_ScoresEntry {
@@ -948,6 +953,65 @@ export interface DeleteRunRequest {
 
 /** Nothing to report. */
 export interface DeleteRunResponse {
+}
+
+/** A run to keep. */
+export interface PinRunRequest {
+  /** Which run. */
+  runId: string;
+  /** Whether it is let go instead, so that it may be pruned. */
+  unpin: boolean;
+}
+
+/** What came of it. */
+export interface PinRunResponse {
+  /** The id of the run. */
+  runId: string;
+  /** Whether it is pinned now. */
+  pinned: boolean;
+}
+
+/** Which finished runs to delete: those that any of the fields lets go. */
+export interface PruneRunsRequest {
+  /** Those that ended longer ago. Unset means that age does not matter. */
+  olderThan:
+    | Duration
+    | undefined;
+  /** All but the newest. Unset means that their number does not matter. */
+  keep?:
+    | bigint
+    | undefined;
+  /**
+   * The oldest, until the store takes no more bytes. Unset means that size does
+   * not matter.
+   */
+  maxBytes?:
+    | bigint
+    | undefined;
+  /** Whether only to say which they are. */
+  dryRun: boolean;
+}
+
+/** What was deleted. */
+export interface PruneRunsResponse {
+  /** The runs, oldest first. */
+  runs: PrunedRun[];
+  /** Files of the store's folder that nothing needed any more. */
+  removedFiles: string[];
+}
+
+/** A run that was pruned. */
+export interface PrunedRun {
+  /** Its id. */
+  runId: string;
+  /** When it ended. */
+  endTime:
+    | Date
+    | undefined;
+  /** The bytes it took. */
+  sizeBytes: bigint;
+  /** Which part of the request let it go: `age`, `count` or `bytes`. */
+  why: string;
 }
 
 /** A run to rescore. */
@@ -4186,6 +4250,7 @@ function createBaseEvalRow(): EvalRow {
     marks: [],
     costUsd: new Map(),
     groups: new Map(),
+    traceparent: "",
   };
 }
 
@@ -4323,6 +4388,9 @@ export const EvalRow: MessageFns<EvalRow> = {
     message.groups.forEach((value, key) => {
       EvalRow_GroupsEntry.encode({ key: key as any, value }, writer.uint32(298).fork()).join();
     });
+    if (message.traceparent !== "") {
+      writer.uint32(306).string(message.traceparent);
+    }
     return writer;
   },
 
@@ -4648,6 +4716,14 @@ export const EvalRow: MessageFns<EvalRow> = {
             if (entry37.value !== undefined) {
               message.groups.set(entry37.key, entry37.value);
             }
+            continue;
+          }
+          case 38: {
+            if (tag !== 306) {
+              break;
+            }
+
+            message.traceparent = reader.string();
             continue;
           }
         }
@@ -5943,6 +6019,344 @@ export const DeleteRunResponse: MessageFns<DeleteRunResponse> = {
       while (reader.pos < end) {
         const tag = reader.uint32();
         switch (tag >>> 3) {
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+};
+
+function createBasePinRunRequest(): PinRunRequest {
+  return { runId: "", unpin: false };
+}
+
+export const PinRunRequest: MessageFns<PinRunRequest> = {
+  encode(message: PinRunRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.runId !== "") {
+      writer.uint32(10).string(message.runId);
+    }
+    if (message.unpin !== false) {
+      writer.uint32(16).bool(message.unpin);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): PinRunRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBasePinRunRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.runId = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.unpin = reader.bool();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+};
+
+function createBasePinRunResponse(): PinRunResponse {
+  return { runId: "", pinned: false };
+}
+
+export const PinRunResponse: MessageFns<PinRunResponse> = {
+  encode(message: PinRunResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.runId !== "") {
+      writer.uint32(10).string(message.runId);
+    }
+    if (message.pinned !== false) {
+      writer.uint32(16).bool(message.pinned);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): PinRunResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBasePinRunResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.runId = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.pinned = reader.bool();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+};
+
+function createBasePruneRunsRequest(): PruneRunsRequest {
+  return { olderThan: undefined, keep: undefined, maxBytes: undefined, dryRun: false };
+}
+
+export const PruneRunsRequest: MessageFns<PruneRunsRequest> = {
+  encode(message: PruneRunsRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.olderThan !== undefined) {
+      Duration.encode(message.olderThan, writer.uint32(10).fork()).join();
+    }
+    if (message.keep !== undefined) {
+      if (BigInt.asIntN(64, message.keep) !== message.keep) {
+        throw new globalThis.Error("value provided for field message.keep of type int64 too large");
+      }
+      writer.uint32(16).int64(message.keep);
+    }
+    if (message.maxBytes !== undefined) {
+      if (BigInt.asIntN(64, message.maxBytes) !== message.maxBytes) {
+        throw new globalThis.Error("value provided for field message.maxBytes of type int64 too large");
+      }
+      writer.uint32(24).int64(message.maxBytes);
+    }
+    if (message.dryRun !== false) {
+      writer.uint32(32).bool(message.dryRun);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): PruneRunsRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBasePruneRunsRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.olderThan = Duration.decode(reader, reader.uint32());
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.keep = reader.int64() as bigint;
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.maxBytes = reader.int64() as bigint;
+            continue;
+          }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.dryRun = reader.bool();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+};
+
+function createBasePruneRunsResponse(): PruneRunsResponse {
+  return { runs: [], removedFiles: [] };
+}
+
+export const PruneRunsResponse: MessageFns<PruneRunsResponse> = {
+  encode(message: PruneRunsResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.runs) {
+      PrunedRun.encode(v!, writer.uint32(10).fork()).join();
+    }
+    for (const v of message.removedFiles) {
+      writer.uint32(18).string(v!);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): PruneRunsResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBasePruneRunsResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.runs.push(PrunedRun.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.removedFiles.push(reader.string());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+};
+
+function createBasePrunedRun(): PrunedRun {
+  return { runId: "", endTime: undefined, sizeBytes: 0n, why: "" };
+}
+
+export const PrunedRun: MessageFns<PrunedRun> = {
+  encode(message: PrunedRun, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.runId !== "") {
+      writer.uint32(10).string(message.runId);
+    }
+    if (message.endTime !== undefined) {
+      Timestamp.encode(toTimestamp(message.endTime), writer.uint32(18).fork()).join();
+    }
+    if (message.sizeBytes !== 0n) {
+      if (BigInt.asIntN(64, message.sizeBytes) !== message.sizeBytes) {
+        throw new globalThis.Error("value provided for field message.sizeBytes of type int64 too large");
+      }
+      writer.uint32(24).int64(message.sizeBytes);
+    }
+    if (message.why !== "") {
+      writer.uint32(34).string(message.why);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): PrunedRun {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBasePrunedRun();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.runId = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.endTime = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.sizeBytes = reader.int64() as bigint;
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.why = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;

@@ -156,6 +156,8 @@ export interface ScoreCall {
     | undefined;
   /** As in `ProcessCall`. */
   traceparent: string;
+  /** As in `ProcessCall`. */
+  tracestate: string;
 }
 
 /** Outcomes of streamed scorings, in any order. */
@@ -878,7 +880,7 @@ export const ScoreStreamRequest: MessageFns<ScoreStreamRequest> = {
 };
 
 function createBaseScoreCall(): ScoreCall {
-  return { callId: "", request: undefined, timeout: undefined, traceparent: "" };
+  return { callId: "", request: undefined, timeout: undefined, traceparent: "", tracestate: "" };
 }
 
 export const ScoreCall: MessageFns<ScoreCall> = {
@@ -894,6 +896,9 @@ export const ScoreCall: MessageFns<ScoreCall> = {
     }
     if (message.traceparent !== "") {
       writer.uint32(34).string(message.traceparent);
+    }
+    if (message.tracestate !== "") {
+      writer.uint32(42).string(message.tracestate);
     }
     return writer;
   },
@@ -941,6 +946,14 @@ export const ScoreCall: MessageFns<ScoreCall> = {
             }
 
             message.traceparent = reader.string();
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.tracestate = reader.string();
             continue;
           }
         }

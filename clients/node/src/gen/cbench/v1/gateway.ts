@@ -107,6 +107,8 @@ export interface Call {
     | undefined;
   /** As in `ProcessCall`. */
   traceparent: string;
+  /** As in `ProcessCall`. */
+  tracestate: string;
 }
 
 /** The outcome of a call. */
@@ -429,7 +431,7 @@ export const Welcome: MessageFns<Welcome> = {
 };
 
 function createBaseCall(): Call {
-  return { callId: "", timeout: undefined, work: undefined, traceparent: "" };
+  return { callId: "", timeout: undefined, work: undefined, traceparent: "", tracestate: "" };
 }
 
 export const Call: MessageFns<Call> = {
@@ -462,6 +464,9 @@ export const Call: MessageFns<Call> = {
     }
     if (message.traceparent !== "") {
       writer.uint32(74).string(message.traceparent);
+    }
+    if (message.tracestate !== "") {
+      writer.uint32(82).string(message.tracestate);
     }
     return writer;
   },
@@ -549,6 +554,14 @@ export const Call: MessageFns<Call> = {
             }
 
             message.traceparent = reader.string();
+            continue;
+          }
+          case 10: {
+            if (tag !== 82) {
+              break;
+            }
+
+            message.tracestate = reader.string();
             continue;
           }
         }

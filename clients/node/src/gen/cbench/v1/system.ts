@@ -180,6 +180,8 @@ export interface ProcessCall {
    * unary one. Empty means that nobody traces it.
    */
   traceparent: string;
+  /** What vendors add to it, as in the metadata `tracestate`. May be empty. */
+  tracestate: string;
 }
 
 /** Outcomes from a streaming system, in any order. */
@@ -961,7 +963,7 @@ export const ProcessStreamRequest: MessageFns<ProcessStreamRequest> = {
 };
 
 function createBaseProcessCall(): ProcessCall {
-  return { request: undefined, timeout: undefined, traceparent: "" };
+  return { request: undefined, timeout: undefined, traceparent: "", tracestate: "" };
 }
 
 export const ProcessCall: MessageFns<ProcessCall> = {
@@ -974,6 +976,9 @@ export const ProcessCall: MessageFns<ProcessCall> = {
     }
     if (message.traceparent !== "") {
       writer.uint32(26).string(message.traceparent);
+    }
+    if (message.tracestate !== "") {
+      writer.uint32(34).string(message.tracestate);
     }
     return writer;
   },
@@ -1013,6 +1018,14 @@ export const ProcessCall: MessageFns<ProcessCall> = {
             }
 
             message.traceparent = reader.string();
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.tracestate = reader.string();
             continue;
           }
         }

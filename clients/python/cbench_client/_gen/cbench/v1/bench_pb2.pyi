@@ -470,7 +470,7 @@ class SystemSummary(_message.Message):
     def __init__(self, system: _Optional[str] = ..., metrics: _Optional[_Mapping[str, float]] = ..., elapsed: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., undefined_metrics: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class EvalRow(_message.Message):
-    __slots__ = ("system", "example_id", "dataset", "index", "scores", "input_tokens", "output_tokens", "latency", "usage", "attempts", "failure", "metadata", "repeat", "primary_score", "processed", "context_tokens_in", "context_tokens_out", "queue_time", "scoring_time", "reused", "evaluator_notes", "group", "original", "reader_time", "reader_usage", "ordinal", "ingest_time", "stored_bytes", "context_only", "not_applicable", "handler_time", "calls_in_flight", "alone", "finish_reason", "marks", "cost_usd", "groups")
+    __slots__ = ("system", "example_id", "dataset", "index", "scores", "input_tokens", "output_tokens", "latency", "usage", "attempts", "failure", "metadata", "repeat", "primary_score", "processed", "context_tokens_in", "context_tokens_out", "queue_time", "scoring_time", "reused", "evaluator_notes", "group", "original", "reader_time", "reader_usage", "ordinal", "ingest_time", "stored_bytes", "context_only", "not_applicable", "handler_time", "calls_in_flight", "alone", "finish_reason", "marks", "cost_usd", "groups", "traceparent")
     class ScoresEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -543,6 +543,7 @@ class EvalRow(_message.Message):
     MARKS_FIELD_NUMBER: _ClassVar[int]
     COST_USD_FIELD_NUMBER: _ClassVar[int]
     GROUPS_FIELD_NUMBER: _ClassVar[int]
+    TRACEPARENT_FIELD_NUMBER: _ClassVar[int]
     system: str
     example_id: _example_pb2.ExampleId
     dataset: str
@@ -580,7 +581,8 @@ class EvalRow(_message.Message):
     marks: _containers.RepeatedScalarFieldContainer[str]
     cost_usd: _containers.ScalarMap[str, float]
     groups: _containers.ScalarMap[str, str]
-    def __init__(self, system: _Optional[str] = ..., example_id: _Optional[_Union[_example_pb2.ExampleId, _Mapping]] = ..., dataset: _Optional[str] = ..., index: _Optional[int] = ..., scores: _Optional[_Mapping[str, float]] = ..., input_tokens: _Optional[int] = ..., output_tokens: _Optional[int] = ..., latency: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., usage: _Optional[_Union[_system_pb2.Usage, _Mapping]] = ..., attempts: _Optional[int] = ..., failure: _Optional[_Union[_failure_pb2.Failure, _Mapping]] = ..., metadata: _Optional[_Mapping[str, _example_pb2.Value]] = ..., repeat: _Optional[int] = ..., primary_score: _Optional[str] = ..., processed: _Optional[_Mapping[str, _example_pb2.Value]] = ..., context_tokens_in: _Optional[int] = ..., context_tokens_out: _Optional[int] = ..., queue_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., scoring_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., reused: bool = ..., evaluator_notes: _Optional[_Iterable[_Union[EvaluatorNote, _Mapping]]] = ..., group: _Optional[str] = ..., original: _Optional[_Union[_example_pb2.Example, _Mapping]] = ..., reader_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., reader_usage: _Optional[_Union[_system_pb2.Usage, _Mapping]] = ..., ordinal: _Optional[int] = ..., ingest_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., stored_bytes: _Optional[int] = ..., context_only: bool = ..., not_applicable: _Optional[_Iterable[str]] = ..., handler_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., calls_in_flight: _Optional[int] = ..., alone: bool = ..., finish_reason: _Optional[str] = ..., marks: _Optional[_Iterable[str]] = ..., cost_usd: _Optional[_Mapping[str, float]] = ..., groups: _Optional[_Mapping[str, str]] = ...) -> None: ...
+    traceparent: str
+    def __init__(self, system: _Optional[str] = ..., example_id: _Optional[_Union[_example_pb2.ExampleId, _Mapping]] = ..., dataset: _Optional[str] = ..., index: _Optional[int] = ..., scores: _Optional[_Mapping[str, float]] = ..., input_tokens: _Optional[int] = ..., output_tokens: _Optional[int] = ..., latency: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., usage: _Optional[_Union[_system_pb2.Usage, _Mapping]] = ..., attempts: _Optional[int] = ..., failure: _Optional[_Union[_failure_pb2.Failure, _Mapping]] = ..., metadata: _Optional[_Mapping[str, _example_pb2.Value]] = ..., repeat: _Optional[int] = ..., primary_score: _Optional[str] = ..., processed: _Optional[_Mapping[str, _example_pb2.Value]] = ..., context_tokens_in: _Optional[int] = ..., context_tokens_out: _Optional[int] = ..., queue_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., scoring_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., reused: bool = ..., evaluator_notes: _Optional[_Iterable[_Union[EvaluatorNote, _Mapping]]] = ..., group: _Optional[str] = ..., original: _Optional[_Union[_example_pb2.Example, _Mapping]] = ..., reader_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., reader_usage: _Optional[_Union[_system_pb2.Usage, _Mapping]] = ..., ordinal: _Optional[int] = ..., ingest_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., stored_bytes: _Optional[int] = ..., context_only: bool = ..., not_applicable: _Optional[_Iterable[str]] = ..., handler_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., calls_in_flight: _Optional[int] = ..., alone: bool = ..., finish_reason: _Optional[str] = ..., marks: _Optional[_Iterable[str]] = ..., cost_usd: _Optional[_Mapping[str, float]] = ..., groups: _Optional[_Mapping[str, str]] = ..., traceparent: _Optional[str] = ...) -> None: ...
 
 class EvaluatorNote(_message.Message):
     __slots__ = ("evaluator", "details", "failure")
@@ -717,6 +719,54 @@ class DeleteRunRequest(_message.Message):
 class DeleteRunResponse(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
+
+class PinRunRequest(_message.Message):
+    __slots__ = ("run_id", "unpin")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    UNPIN_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    unpin: bool
+    def __init__(self, run_id: _Optional[str] = ..., unpin: bool = ...) -> None: ...
+
+class PinRunResponse(_message.Message):
+    __slots__ = ("run_id", "pinned")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    PINNED_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    pinned: bool
+    def __init__(self, run_id: _Optional[str] = ..., pinned: bool = ...) -> None: ...
+
+class PruneRunsRequest(_message.Message):
+    __slots__ = ("older_than", "keep", "max_bytes", "dry_run")
+    OLDER_THAN_FIELD_NUMBER: _ClassVar[int]
+    KEEP_FIELD_NUMBER: _ClassVar[int]
+    MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
+    DRY_RUN_FIELD_NUMBER: _ClassVar[int]
+    older_than: _duration_pb2.Duration
+    keep: int
+    max_bytes: int
+    dry_run: bool
+    def __init__(self, older_than: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., keep: _Optional[int] = ..., max_bytes: _Optional[int] = ..., dry_run: bool = ...) -> None: ...
+
+class PruneRunsResponse(_message.Message):
+    __slots__ = ("runs", "removed_files")
+    RUNS_FIELD_NUMBER: _ClassVar[int]
+    REMOVED_FILES_FIELD_NUMBER: _ClassVar[int]
+    runs: _containers.RepeatedCompositeFieldContainer[PrunedRun]
+    removed_files: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, runs: _Optional[_Iterable[_Union[PrunedRun, _Mapping]]] = ..., removed_files: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class PrunedRun(_message.Message):
+    __slots__ = ("run_id", "end_time", "size_bytes", "why")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    END_TIME_FIELD_NUMBER: _ClassVar[int]
+    SIZE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    WHY_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    end_time: _timestamp_pb2.Timestamp
+    size_bytes: int
+    why: str
+    def __init__(self, run_id: _Optional[str] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., size_bytes: _Optional[int] = ..., why: _Optional[str] = ...) -> None: ...
 
 class RescoreRequest(_message.Message):
     __slots__ = ("run_id", "evaluators", "references_upload", "labels", "request_id", "allow_unqualified_judges", "errata_upload", "labels_upload")

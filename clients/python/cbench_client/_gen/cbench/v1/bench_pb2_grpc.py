@@ -31,11 +31,11 @@ class BenchStub(object):
     An error is a status whose details hold a `google.rpc.ErrorInfo` with the
     stable reason (domain `cbench`), and, where a field of the request is to
     blame, a `google.rpc.BadRequest` with its path, such as
-    `spec.systems[1].options.ratio`. The reason is in the trailing metadata
+    `spec.systems[1].options["ratio"]`. The reason is in the trailing metadata
     `cbench-reason`, too.
 
     A run is named by its id, by a prefix that only one id has, or by `last`,
-    in `Compare`, `Gate`, `Report` and `Export`.
+    in `Compare`, `Gate`, `Report`, `Export` and `PinRun`.
     """
 
     def __init__(self, channel):
@@ -89,6 +89,16 @@ class BenchStub(object):
                 request_serializer=cbench_dot_v1_dot_bench__pb2.DeleteRunRequest.SerializeToString,
                 response_deserializer=cbench_dot_v1_dot_bench__pb2.DeleteRunResponse.FromString,
                 _registered_method=True)
+        self.PinRun = channel.unary_unary(
+                '/cbench.v1.Bench/PinRun',
+                request_serializer=cbench_dot_v1_dot_bench__pb2.PinRunRequest.SerializeToString,
+                response_deserializer=cbench_dot_v1_dot_bench__pb2.PinRunResponse.FromString,
+                _registered_method=True)
+        self.PruneRuns = channel.unary_unary(
+                '/cbench.v1.Bench/PruneRuns',
+                request_serializer=cbench_dot_v1_dot_bench__pb2.PruneRunsRequest.SerializeToString,
+                response_deserializer=cbench_dot_v1_dot_bench__pb2.PruneRunsResponse.FromString,
+                _registered_method=True)
         self.Rescore = channel.unary_unary(
                 '/cbench.v1.Bench/Rescore',
                 request_serializer=cbench_dot_v1_dot_bench__pb2.RescoreRequest.SerializeToString,
@@ -137,11 +147,11 @@ class BenchServicer(object):
     An error is a status whose details hold a `google.rpc.ErrorInfo` with the
     stable reason (domain `cbench`), and, where a field of the request is to
     blame, a `google.rpc.BadRequest` with its path, such as
-    `spec.systems[1].options.ratio`. The reason is in the trailing metadata
+    `spec.systems[1].options["ratio"]`. The reason is in the trailing metadata
     `cbench-reason`, too.
 
     A run is named by its id, by a prefix that only one id has, or by `last`,
-    in `Compare`, `Gate`, `Report` and `Export`.
+    in `Compare`, `Gate`, `Report`, `Export` and `PinRun`.
     """
 
     def Evaluate(self, request, context):
@@ -221,6 +231,23 @@ class BenchServicer(object):
     def DeleteRun(self, request, context):
         """Deletes a finished run with its rows and examples. Deleting a run that
         does not exist succeeds. Returns FAILED_PRECONDITION while it is running.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def PinRun(self, request, context):
+        """Keeps a run from being pruned, or lets it be pruned again.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def PruneRuns(self, request, context):
+        """Deletes finished runs that are old, many or large, oldest first. Runs that
+        are pinned stay.
+
+        Returns INVALID_ARGUMENT for a request that says nothing of what to delete.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -343,6 +370,16 @@ def add_BenchServicer_to_server(servicer, server):
                     request_deserializer=cbench_dot_v1_dot_bench__pb2.DeleteRunRequest.FromString,
                     response_serializer=cbench_dot_v1_dot_bench__pb2.DeleteRunResponse.SerializeToString,
             ),
+            'PinRun': grpc.unary_unary_rpc_method_handler(
+                    servicer.PinRun,
+                    request_deserializer=cbench_dot_v1_dot_bench__pb2.PinRunRequest.FromString,
+                    response_serializer=cbench_dot_v1_dot_bench__pb2.PinRunResponse.SerializeToString,
+            ),
+            'PruneRuns': grpc.unary_unary_rpc_method_handler(
+                    servicer.PruneRuns,
+                    request_deserializer=cbench_dot_v1_dot_bench__pb2.PruneRunsRequest.FromString,
+                    response_serializer=cbench_dot_v1_dot_bench__pb2.PruneRunsResponse.SerializeToString,
+            ),
             'Rescore': grpc.unary_unary_rpc_method_handler(
                     servicer.Rescore,
                     request_deserializer=cbench_dot_v1_dot_bench__pb2.RescoreRequest.FromString,
@@ -397,11 +434,11 @@ class Bench(object):
     An error is a status whose details hold a `google.rpc.ErrorInfo` with the
     stable reason (domain `cbench`), and, where a field of the request is to
     blame, a `google.rpc.BadRequest` with its path, such as
-    `spec.systems[1].options.ratio`. The reason is in the trailing metadata
+    `spec.systems[1].options["ratio"]`. The reason is in the trailing metadata
     `cbench-reason`, too.
 
     A run is named by its id, by a prefix that only one id has, or by `last`,
-    in `Compare`, `Gate`, `Report` and `Export`.
+    in `Compare`, `Gate`, `Report`, `Export` and `PinRun`.
     """
 
     @staticmethod
@@ -637,6 +674,60 @@ class Bench(object):
             '/cbench.v1.Bench/DeleteRun',
             cbench_dot_v1_dot_bench__pb2.DeleteRunRequest.SerializeToString,
             cbench_dot_v1_dot_bench__pb2.DeleteRunResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PinRun(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/cbench.v1.Bench/PinRun',
+            cbench_dot_v1_dot_bench__pb2.PinRunRequest.SerializeToString,
+            cbench_dot_v1_dot_bench__pb2.PinRunResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PruneRuns(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/cbench.v1.Bench/PruneRuns',
+            cbench_dot_v1_dot_bench__pb2.PruneRunsRequest.SerializeToString,
+            cbench_dot_v1_dot_bench__pb2.PruneRunsResponse.FromString,
             options,
             channel_credentials,
             insecure,

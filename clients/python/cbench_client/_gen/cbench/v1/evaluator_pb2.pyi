@@ -120,16 +120,18 @@ class ScoreStreamRequest(_message.Message):
     def __init__(self, calls: _Optional[_Iterable[_Union[ScoreCall, _Mapping]]] = ..., cancel_call_ids: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ScoreCall(_message.Message):
-    __slots__ = ("call_id", "request", "timeout", "traceparent")
+    __slots__ = ("call_id", "request", "timeout", "traceparent", "tracestate")
     CALL_ID_FIELD_NUMBER: _ClassVar[int]
     REQUEST_FIELD_NUMBER: _ClassVar[int]
     TIMEOUT_FIELD_NUMBER: _ClassVar[int]
     TRACEPARENT_FIELD_NUMBER: _ClassVar[int]
+    TRACESTATE_FIELD_NUMBER: _ClassVar[int]
     call_id: str
     request: ScoreRequest
     timeout: _duration_pb2.Duration
     traceparent: str
-    def __init__(self, call_id: _Optional[str] = ..., request: _Optional[_Union[ScoreRequest, _Mapping]] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., traceparent: _Optional[str] = ...) -> None: ...
+    tracestate: str
+    def __init__(self, call_id: _Optional[str] = ..., request: _Optional[_Union[ScoreRequest, _Mapping]] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., traceparent: _Optional[str] = ..., tracestate: _Optional[str] = ...) -> None: ...
 
 class ScoreStreamResponse(_message.Message):
     __slots__ = ("outcomes",)

@@ -56,7 +56,7 @@ class Welcome(_message.Message):
     def __init__(self, attachment_id: _Optional[str] = ...) -> None: ...
 
 class Call(_message.Message):
-    __slots__ = ("call_id", "timeout", "process", "converse", "score", "reset", "ingest", "query", "traceparent")
+    __slots__ = ("call_id", "timeout", "process", "converse", "score", "reset", "ingest", "query", "traceparent", "tracestate")
     CALL_ID_FIELD_NUMBER: _ClassVar[int]
     TIMEOUT_FIELD_NUMBER: _ClassVar[int]
     PROCESS_FIELD_NUMBER: _ClassVar[int]
@@ -66,6 +66,7 @@ class Call(_message.Message):
     INGEST_FIELD_NUMBER: _ClassVar[int]
     QUERY_FIELD_NUMBER: _ClassVar[int]
     TRACEPARENT_FIELD_NUMBER: _ClassVar[int]
+    TRACESTATE_FIELD_NUMBER: _ClassVar[int]
     call_id: str
     timeout: _duration_pb2.Duration
     process: _system_pb2.ProcessRequest
@@ -75,7 +76,8 @@ class Call(_message.Message):
     ingest: _memory_pb2.IngestRequest
     query: _memory_pb2.QueryRequest
     traceparent: str
-    def __init__(self, call_id: _Optional[str] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., process: _Optional[_Union[_system_pb2.ProcessRequest, _Mapping]] = ..., converse: _Optional[_Union[_system_pb2.ProcessConversationRequest, _Mapping]] = ..., score: _Optional[_Union[_evaluator_pb2.ScoreRequest, _Mapping]] = ..., reset: _Optional[_Union[_memory_pb2.ResetRequest, _Mapping]] = ..., ingest: _Optional[_Union[_memory_pb2.IngestRequest, _Mapping]] = ..., query: _Optional[_Union[_memory_pb2.QueryRequest, _Mapping]] = ..., traceparent: _Optional[str] = ...) -> None: ...
+    tracestate: str
+    def __init__(self, call_id: _Optional[str] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., process: _Optional[_Union[_system_pb2.ProcessRequest, _Mapping]] = ..., converse: _Optional[_Union[_system_pb2.ProcessConversationRequest, _Mapping]] = ..., score: _Optional[_Union[_evaluator_pb2.ScoreRequest, _Mapping]] = ..., reset: _Optional[_Union[_memory_pb2.ResetRequest, _Mapping]] = ..., ingest: _Optional[_Union[_memory_pb2.IngestRequest, _Mapping]] = ..., query: _Optional[_Union[_memory_pb2.QueryRequest, _Mapping]] = ..., traceparent: _Optional[str] = ..., tracestate: _Optional[str] = ...) -> None: ...
 
 class CallResult(_message.Message):
     __slots__ = ("call_id", "process", "converse", "score", "failure", "reset", "ingest", "query")

@@ -121,14 +121,16 @@ class ProcessStreamRequest(_message.Message):
     def __init__(self, calls: _Optional[_Iterable[_Union[ProcessCall, _Mapping]]] = ..., cancel_call_ids: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ProcessCall(_message.Message):
-    __slots__ = ("request", "timeout", "traceparent")
+    __slots__ = ("request", "timeout", "traceparent", "tracestate")
     REQUEST_FIELD_NUMBER: _ClassVar[int]
     TIMEOUT_FIELD_NUMBER: _ClassVar[int]
     TRACEPARENT_FIELD_NUMBER: _ClassVar[int]
+    TRACESTATE_FIELD_NUMBER: _ClassVar[int]
     request: ProcessRequest
     timeout: _duration_pb2.Duration
     traceparent: str
-    def __init__(self, request: _Optional[_Union[ProcessRequest, _Mapping]] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., traceparent: _Optional[str] = ...) -> None: ...
+    tracestate: str
+    def __init__(self, request: _Optional[_Union[ProcessRequest, _Mapping]] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., traceparent: _Optional[str] = ..., tracestate: _Optional[str] = ...) -> None: ...
 
 class ProcessStreamResponse(_message.Message):
     __slots__ = ("outcomes",)

@@ -32,7 +32,8 @@ class SystemStub(object):
     called only if `Describe` announces it.
 
     A unary call may carry the W3C trace context of its row in the metadata
-    `traceparent`. Calls on a stream share its metadata, so each has a field.
+    `traceparent`, and what goes with it in `tracestate`. Calls on a stream share
+    its metadata, so each has fields.
     """
 
     def __init__(self, channel):
@@ -70,7 +71,8 @@ class SystemServicer(object):
     called only if `Describe` announces it.
 
     A unary call may carry the W3C trace context of its row in the metadata
-    `traceparent`. Calls on a stream share its metadata, so each has a field.
+    `traceparent`, and what goes with it in `tracestate`. Calls on a stream share
+    its metadata, so each has fields.
     """
 
     def Describe(self, request, context):
@@ -151,7 +153,8 @@ class System(object):
     called only if `Describe` announces it.
 
     A unary call may carry the W3C trace context of its row in the metadata
-    `traceparent`. Calls on a stream share its metadata, so each has a field.
+    `traceparent`, and what goes with it in `tracestate`. Calls on a stream share
+    its metadata, so each has fields.
     """
 
     @staticmethod
