@@ -53,7 +53,17 @@ ROOMS = {
     "conformance": ("texts",),
     "bridges": (),
     "telemetry": ("words",),
-    "daemon": ("words", "tokens", "metrics", "runs", "scoring", "rpc", "storage", "telemetry"),
+    "daemon": (
+        "words",
+        "tokens",
+        "metrics",
+        "models",
+        "runs",
+        "scoring",
+        "rpc",
+        "storage",
+        "telemetry",
+    ),
     "cli": (
         "words",
         "tokens",
