@@ -205,7 +205,7 @@ class RowBuilder:
             answer.finish_reason,
             marks + answer.marks if answer.marks else marks,
             groups=groups_of(example, dataset.groups) if dataset.groups else {},
-            traceparent=item.traceparent,
+            traceparent=item.kept_trace,
         )
         if self._plan.money is not None and item.account is not None:
             self._plan.money.charge(item, answer, self._system)
@@ -237,7 +237,7 @@ class RowBuilder:
             alone=item.is_alone,
             marks=(item.marks if talk is None else talk_marks(item, talk)) + self._marks,
             groups=groups_of(spooled.example, self._plan.datasets[spooled.dataset].groups),
-            traceparent=item.traceparent,
+            traceparent=item.kept_trace,
         )
         set_headline(row, spooled.example, self._plan.datasets[spooled.dataset])
         if self._plan.money is not None and item.account is not None:

@@ -18,6 +18,8 @@ from cbench_server.types import Example
 Turn = dict[str, Any]
 T = TypeVar("T")
 
+_SAMPLED = 1
+
 
 @dataclass(frozen=True, slots=True)
 class SystemDescription:
@@ -104,6 +106,12 @@ class Call:
     def traceparent(self) -> str:
         """The trace context to tell whoever is called; empty if nobody traces."""
         return "" if self.span is None else self.span.traceparent
+
+    @property
+    def kept_trace(self) -> str:
+        """The trace context for the row; empty if nobody keeps the trace."""
+        traceparent = self.traceparent
+        return traceparent if traceparent and int(traceparent[-2:], 16) & _SAMPLED else ""
 
     @property
     def told(self) -> dict[str, str | int]:

@@ -159,4 +159,7 @@ def _new_ids() -> Any:
             chosen, self.next_trace = self.next_trace, 0
             return chosen or super().generate_trace_id()
 
+        def is_trace_id_random(self) -> bool:
+            return False
+
     return RunIds()
