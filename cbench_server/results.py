@@ -112,6 +112,8 @@ class EvalRow(msgspec.Struct, omit_defaults=True):
     """By who charged it: system, reader, or an evaluator's name."""
     groups: dict[str, str] = msgspec.field(default_factory=dict)
     """Fields of the example to summarise by, such as its subject."""
+    traceparent: str = ""
+    """The trace context of the call that made it; empty if nobody traced it."""
 
     @property
     def was_read(self) -> bool:

@@ -58,6 +58,7 @@ ROOMS = {
         "tokens",
         "metrics",
         "datasets",
+        "models",
         "runs",
         "scoring",
         "rpc",

@@ -17,6 +17,7 @@ COMMANDS = {
     "runs": "List stored runs, delete, prune, pin or salvage some",
     "show": "Show a run, its rows or one example of it",
     "watch": "Follow a run to its end",
+    "logs": "Show the events of a run, and what the systems printed that it launched",
     "cancel": "Stop a run and keep its rows",
     "resume": "Continue a cancelled or failed run where it stopped",
     "score": "Score one pair of examples",

@@ -4,20 +4,24 @@ import asyncio
 import logging
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from cbench_server import __version__
 from cbench_server.daemon.descriptors import connections_within
 from cbench_server.daemon.housekeeping import clean, keep_house
 from cbench_server.daemon.imports import import_modules
 from cbench_server.daemon.settings import BadSetting, Settings, data_home
 from cbench_server.errors import StoreError
+from cbench_server.events import StoredEvent
 
 if TYPE_CHECKING:
     from cbench_server.registry import Registry
+    from cbench_server.models.tracing import Tracer
+    from cbench_server.runs.store import Committed
     from cbench_server.telemetry.meters import Meters
 
 log = logging.getLogger("cbench_server.daemon")
@@ -76,6 +80,7 @@ async def running_daemon(
     from cbench_server.storage.run_files import StoredRunFiles
     from cbench_server.storage.sqlite import SqliteStore
     from cbench_server.storage.uploads import UploadStore
+    from cbench_server.telemetry.traces import tracer_from_environment
 
     # The SQLite driver drops the GIL for every row it reads; waiting five
     # milliseconds to get it back each time would make reading cost ten times as much.
@@ -87,6 +92,7 @@ async def running_daemon(
     home = data_home(settings.home)
     store = SqliteStore.open(home, max_bytes=settings.max_store_mb * MB)
     scoring = Scoring(WorkerPool(size=settings.workers))
+    tracer: Tracer | None = tracer_from_environment(__version__)
     try:
         uploads = UploadStore(home, settings.max_upload_mb * MB, settings.max_uploads_mb * MB)
         attachments = Attachments()
@@ -105,7 +111,8 @@ async def running_daemon(
             time.time,
             JudgeCheckStore(home),
             prices=settings.price_table(),
-            committed=meters.committed if meters else None,
+            committed=None if own_runs_only else _told_of_commits(meters),
+            tracer=tracer,
             summarize_apart=None
             if own_runs_only
             else partial(summarize_apart, home, settings.imports),
@@ -136,6 +143,7 @@ async def running_daemon(
             max_message_bytes=settings.max_message_mb * 1024 * 1024,
             max_calls=settings.max_calls,
             max_connections=connections_within(settings.max_connections),
+            served=meters.served if meters else None,
         )
         address = await server.start(settings.address)
         daemon = Daemon(address, orchestrator, server, attachments, settings)
@@ -158,6 +166,7 @@ async def running_daemon(
                             bench,
                             attachments,
                             store.path,
+                            lambda: store.writer.unfinished_size,
                         )
                     )
                 yield daemon
@@ -169,6 +178,22 @@ async def running_daemon(
     finally:
         await scoring.close()
         await store.close()
+        if tracer is not None:
+            await asyncio.to_thread(tracer.close)
+
+
+def _told_of_commits(meters: "Meters | None") -> "Committed":
+    from cbench_server.telemetry.run_log import RunLog
+
+    run_log = RunLog()
+    if meters is None:
+        return run_log.committed
+
+    def committed(run_id: str, events: Sequence[StoredEvent], seconds: float) -> None:
+        meters.committed(run_id, events, seconds)
+        run_log.committed(run_id, events, seconds)
+
+    return committed
 
 
 def _register_data(settings: Settings, registry: "Registry") -> None:

@@ -24,14 +24,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     flags = vars(_parser().parse_args(argv))
     try:
         settings = load_settings(flags)
-        from cbench_server.daemon.logs import set_up_logs
-
-        set_up_logs(settings.log_level, settings.log_format)
-        raise_descriptors()
-        return asyncio.run(_serve(settings))
     except CbenchError as error:
         print(f"cbench-server: {error}", file=sys.stderr)
         return 1
+    from cbench_server.daemon.logs import end_logs, set_up_logs
+
+    set_up_logs(settings.log_level, settings.log_format)
+    raise_descriptors()
+    try:
+        return asyncio.run(_serve(settings))
+    except CbenchError as error:
+        end_logs()
+        # It never served, so this is for whoever has started it by hand.
+        print(f"cbench-server: {error}", file=sys.stderr)
+        return 1
+    finally:
+        end_logs()
 
 
 async def _serve(settings: Settings) -> int:

@@ -4,6 +4,8 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import asdict
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +25,16 @@ if TYPE_CHECKING:
 
 _LAG_EVERY_S = 0.25
 _READ = "read"
+# What runs have under way, by its name in Load: the meter, and what it is.
+_LOADS = {
+    "calls": ("calls_in_flight", "Calls of systems that are not answered yet."),
+    "slots": ("call_slots", "Calls of systems that may be in flight now."),
+    "rows_unstored": ("rows_unstored", "Rows begun that are not stored yet."),
+    "held_bytes": ("held_bytes", "Bytes of examples and answers that runs hold in memory."),
+    "held_bytes_limit": ("held_bytes_limit", "Bytes that runs hold at most."),
+    "budget_usd": ("budget_usd", "US dollars that the runs at work may spend."),
+    "budget_spent_usd": ("budget_spent_usd", "US dollars of those budgets that are spent."),
+}
 
 
 @asynccontextmanager
@@ -35,6 +47,7 @@ async def observed(
     service: "BenchService",
     attachments: "Attachments",
     store: Path,
+    queued_bytes: Callable[[], float],
 ) -> AsyncIterator[str]:
     """Serve the page while the context lasts; yield where."""
     turns = orchestrator.turns
@@ -46,6 +59,9 @@ async def observed(
     meters.gauge("attachments", "Processes attached.", lambda: len(attachments.all))
     meters.gauge("store_bytes", "Size of the store's file.", lambda: _size(store))
     meters.gauge("store_wal_bytes", "Size of its write-ahead log.", lambda: _size(wal))
+    meters.gauge("store_queue_bytes", "Bytes that wait to be written.", queued_bytes)
+    for name, (meter, text) in _LOADS.items():
+        meters.gauge(meter, text, partial(_loaded, orchestrator, name))
     check_exposure(settings.metrics, security, has_tokens=keyring.is_locked)
 
     def may_read(authorization: str) -> bool:
@@ -102,6 +118,10 @@ async def _measure_lag(observe: Callable[[float], None]) -> None:
         due = loop.time() + _LAG_EVERY_S
         await asyncio.sleep(_LAG_EVERY_S)
         observe(max(0.0, loop.time() - due))
+
+
+def _loaded(orchestrator: "Orchestrator", name: str) -> float:
+    return float(asdict(orchestrator.load)[name])
 
 
 def _size(path: Path) -> int:

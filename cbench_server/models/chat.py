@@ -8,7 +8,6 @@ import asyncio
 import copy
 import functools
 import json
-import os
 import random
 import re
 import time
@@ -23,12 +22,15 @@ from cbench_server.models.chat_answer import (
     MAX_WAIT_S,
     ChatReply,
     Trouble,
+    cause_of,
+    is_document,
     not_json,
     parse_reply,
     refusal,
 )
 from cbench_server.models.dialling import NotDialled, dialling
 from cbench_server.models.messages import Message
+from cbench_server.models.tracing import HEADER, called
 from cbench_server.results import Failure
 
 if TYPE_CHECKING:
@@ -105,7 +107,9 @@ class ChatClient:
         while True:
             attempt += 1
             try:
-                reply = parse_reply(await self._post(body))
+                with called("chat", **{"cbench.model": self.model}) as traceparent:
+                    answer = await self._post(body, traceparent)
+                reply = parse_reply(answer)
             except Trouble as trouble:
                 wait = self._wait(trouble, attempt)
                 if wait is None:
@@ -126,14 +130,14 @@ class ChatClient:
         url = self.endpoint.removesuffix("/chat/completions") + "/models"
         try:
             status, answer = await self._ask_once("GET", url)
-            if status in _NOT_HERE or (status == 200 and not _is_document(answer)):
+            if status in _NOT_HERE or (status == 200 and not is_document(answer)):
                 url = self.endpoint
                 status, answer = await self._ask_once("POST", url, self._nothing)
         except Trouble as trouble:
             raise self._failed(trouble, 1, url) from None
         if status in _NOT_HERE or status == 401 or (status == 501 and url == self.endpoint):
             raise self._failed(refusal(status, None, answer, now=time.time()), 1, url)
-        if status == 200 and not _is_document(answer):
+        if status == 200 and not is_document(answer):
             raise self._failed(not_json(answer), 1, url)
 
     @property
@@ -155,7 +159,7 @@ class ChatClient:
             ):
                 return response.status_code, await _read(response)
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-            raise Trouble("UNAVAILABLE", f"cannot be reached: {_cause(error)}") from None
+            raise Trouble("UNAVAILABLE", f"cannot be reached: {cause_of(error)}") from None
         except (httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
             raise Trouble("BAD_REQUEST", f"cannot be asked: {_named(error)}") from None
         except NotDialled as error:
@@ -203,13 +207,16 @@ class ChatClient:
             )
             raise self._failed(trouble, 0) from None
 
-    async def _post(self, body: bytes) -> bytes:
+    async def _post(self, body: bytes, traceparent: str = "") -> bytes:
         import httpx
 
+        headers = {HEADER: traceparent} if traceparent else None
         try:
             async with (
                 asyncio.timeout(self._timeout),
-                self._client().stream("POST", self.endpoint, content=body) as response,
+                self._client().stream(
+                    "POST", self.endpoint, content=body, headers=headers
+                ) as response,
             ):
                 answer = await _read(response)
         except TimeoutError:
@@ -225,7 +232,7 @@ class ChatClient:
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             raise Trouble(
                 "UNAVAILABLE",
-                f"cannot be reached: {_cause(error)}",
+                f"cannot be reached: {cause_of(error)}",
                 retryable=True,
                 is_free=True,
                 is_away=True,
@@ -351,24 +358,6 @@ async def _read(response: "httpx.Response") -> bytes:
         if len(answer) > MAX_ANSWER_BYTES:
             raise Trouble("BAD_RESPONSE", f"answered more than {MAX_ANSWER_BYTES >> 20} MB")
     return bytes(answer)
-
-
-def _cause(error: BaseException) -> str:
-    """Return the innermost reason, which says more than that all attempts failed."""
-    while inner := error.__cause__ or error.__context__:
-        error = inner
-    if isinstance(error, OSError) and error.errno:
-        # asyncio puts its own words in the place of the system's.
-        return os.strerror(error.errno) if error.errno > 0 else str(error.strerror)
-    return str(error) or type(error).__name__
-
-
-def _is_document(answer: bytes) -> bool:
-    """Whether it is a JSON object, as a list of models is, and not the page of a web site."""
-    try:
-        return isinstance(json.loads(answer), dict)
-    except (ValueError, RecursionError):
-        return False
 
 
 def _named(error: Exception) -> str:

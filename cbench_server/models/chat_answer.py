@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -217,3 +218,21 @@ def _text(value: object) -> str:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def cause_of(error: BaseException) -> str:
+    """Return the innermost reason, which says more than that all attempts failed."""
+    while inner := error.__cause__ or error.__context__:
+        error = inner
+    if isinstance(error, OSError) and error.errno:
+        # asyncio puts its own words in the place of the system's.
+        return os.strerror(error.errno) if error.errno > 0 else str(error.strerror)
+    return str(error) or type(error).__name__
+
+
+def is_document(answer: bytes) -> bool:
+    """Whether it is a JSON object, as a list of models is, and not the page of a web site."""
+    try:
+        return isinstance(json.loads(answer), dict)
+    except (ValueError, RecursionError):
+        return False

@@ -21,6 +21,7 @@ WITHOUT_COLUMN = (
     "alone",
     "finish_reason",
     "groups",
+    "traceparent",
 )
 """Fields that no table of rows has a column for; the JSON of a row has them."""
 

@@ -19,6 +19,7 @@ from cbench_server.errors import (
     UnknownName,
     blaming,
 )
+from cbench_server.models.tracing import called
 from cbench_server.results import Failure
 from cbench_server.rpc.attachments import Attachment, Attachments
 from cbench_server.rpc.components import description_from_info
@@ -147,7 +148,7 @@ class AttachedCaller:
                 loop.call_soon(failed, call, error)
 
     def _encoded(self, call: Call) -> gateway_pb2.Call:
-        message = gateway_pb2.Call(call_id=call.call_id)
+        message = gateway_pb2.Call(call_id=call.call_id, traceparent=call.traceparent)
         work = call.work
         if isinstance(work, Process):
             self._encode_process(work, message)
@@ -267,7 +268,8 @@ class AttachedEvaluator:
         call = gateway_pb2.Call(call_id=f"score-{id(self):x}-{self._calls}")
         call.score.CopyFrom(score_request(self.name, original, processed, self._options))
         try:
-            result = await _ask(attachment, call, self._timeout)
+            with called("score", **{"cbench.evaluator": self.name}) as call.traceparent:
+                result = await _ask(attachment, call, self._timeout)
         except CallFailed as error:
             is_lost = error.failure.origin == "transport" and error.failure.retryable
             kind = ComponentAway if is_lost else EvaluatorBroken

@@ -11,6 +11,7 @@ from cbench_client.remote.loops import with_retries
 from cbench_client.remote.peer import decoded
 from cbench_client.remote.unary import UnaryConnection
 from cbench_server.errors import ComponentAway
+from cbench_server.models.tracing import called
 
 
 class DialledEvaluator(RemoteEvaluator):
@@ -33,7 +34,8 @@ class DialledEvaluator(RemoteEvaluator):
 
     async def _once(self, connection: UnaryConnection, request: bytes, timeout: float) -> bytes:
         try:
-            return await connection.call("Score", request, timeout)
+            with called("score", **{"cbench.evaluator": self.name}) as traceparent:
+                return await connection.call("Score", request, timeout, traceparent)
         except RemoteFailure as failure:
             if failure.origin == "transport" and failure.retryable:
                 raise ComponentAway(str(failure)) from failure

@@ -19,7 +19,7 @@ from cbench_server.rpc.call_shares import CallShares
 from cbench_server.rpc.grants import Grant
 from cbench_server.rpc.keyring import Keyring
 from cbench_server.rpc.roles import EVERYONE, METHODS, is_open_to, with_included
-from cbench_server.rpc.status import abort
+from cbench_server.rpc.status import abort, code_of
 from cbench_server.rpc.strangers import Strangers
 from cbench_server.runs.callers import ADMIN, Caller, set_caller
 
@@ -27,11 +27,15 @@ log = logging.getLogger(__name__)
 
 _TELL_REFUSALS_EVERY_S = 10.0
 
+Served = Callable[[str, str, float], None]
+"""Told the method of a call that is over, its status, and the seconds it took."""
+
 
 class Door(grpc.aio.ServerInterceptor):
     """Lets known callers in where their roles allow it, as many as there is room for."""
 
-    def __init__(self, keyring: Keyring, shares: CallShares) -> None:
+    def __init__(self, keyring: Keyring, shares: CallShares, served: Served | None = None) -> None:
+        self._served = served
         self._keyring = keyring
         self._shares = shares
         self._strangers = Strangers()
@@ -47,12 +51,21 @@ class Door(grpc.aio.ServerInterceptor):
             return None
 
         async def serve(requests: AsyncIterator[Any], context: Any) -> None:
+            begun = time.perf_counter()
+            code = grpc.StatusCode.CANCELLED
             try:
                 await self._serve(handler_call_details, handler, requests, context)
+                code = grpc.StatusCode.OK
             except grpc.aio.AbortError:
+                code = context.code()
                 raise
             except Exception as error:
+                code = code_of(error)
                 await abort(context, error)
+            finally:
+                if self._served is not None:
+                    seconds = time.perf_counter() - begun
+                    self._served(handler_call_details.method, code.name, seconds)
 
         built: Any = grpc.stream_stream_rpc_method_handler(
             serve, handler.request_deserializer, _or_bytes(handler.response_serializer)

@@ -61,6 +61,7 @@ def _plain_row(entry: Seen) -> EvalRow | None:
         or row.marks
         or row.cost_usd
         or row.groups
+        or row.traceparent
     )
     return None if has_more else row
 

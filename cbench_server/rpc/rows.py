@@ -48,6 +48,7 @@ def row_to_proto(row: EvalRow, message: bench_pb2.EvalRow, *, processed: bool) -
     message.marks.extend(row.marks)
     message.cost_usd.update(row.cost_usd)
     message.groups.update(row.groups)
+    message.traceparent = row.traceparent
     if row.usage:
         wire.usage_to_proto(row.usage, message.usage)
     if row.reader_usage:
@@ -120,6 +121,7 @@ def row_from_proto(message: bench_pb2.EvalRow) -> EvalRow:
         marks=tuple(message.marks),
         cost_usd=dict(message.cost_usd),
         groups=dict(message.groups),
+        traceparent=message.traceparent,
     )
 
 

@@ -24,7 +24,7 @@ from cbench_client.host import reflection
 from cbench_server.rpc.bench_service import BenchService
 from cbench_server.rpc.call_shares import CallShares
 from cbench_server.rpc.certificates import CannotListen, Certificates
-from cbench_server.rpc.door import Door
+from cbench_server.rpc.door import Door, Served
 from cbench_server.rpc.evaluator_service import EvaluatorService
 from cbench_server.rpc.gateway_service import GatewayService
 from cbench_server.rpc.health_service import HealthService
@@ -64,6 +64,7 @@ class RpcServer:
         max_message_bytes: int,
         max_calls: int,
         max_connections: int,
+        served: Served | None = None,
     ) -> None:
         self._security = security
         self._keyring = keyring
@@ -71,7 +72,7 @@ class RpcServer:
         self._watching: asyncio.Task[None] | None = None
         self._server = grpc.aio.server(
             # gRPC's own limit of calls would count those of strangers too.
-            interceptors=[Door(keyring, CallShares(max_calls, lambda: keyring.is_shared))],
+            interceptors=[Door(keyring, CallShares(max_calls, lambda: keyring.is_shared), served)],
             options=[
                 ("grpc.max_concurrent_streams", MAX_STREAMS_PER_CONNECTION),
                 ("grpc.max_allowed_incoming_connections", max_connections),

@@ -22,9 +22,11 @@ from cbench_server.models.account import ACCOUNT
 from cbench_server.models.level import CAP
 from cbench_server.models.model import marks_of_failure
 from cbench_server.models.reader import Reader
+from cbench_server.models.tracing import TRACE
 from cbench_server.results import EvalRow
 from cbench_server.runs.context import RunContext
 from cbench_server.runs.late_calls import LateCalls
+from cbench_server.runs.load import Load
 from cbench_server.runs.reading import reading
 from cbench_server.runs.retry import Retry
 from cbench_server.runs.rows import Item, RowBuilder, own_size
@@ -119,6 +121,10 @@ class Lane:
     def pump(self) -> None:
         """Start the calls that may start now."""
         raise NotImplementedError
+
+    def describe(self, load: Load) -> None:
+        """Add what is under way."""
+        self._slots.describe(load)
 
     def settle(self, rows: int, size: int) -> None:
         """Take note that rows are stored."""
@@ -255,6 +261,7 @@ class Lane:
         """Take an answer, having waited for the reader if it is one to be read."""
         reader = self._reader_for(answer)
         if reader is not None:
+            TRACE.set(answer.call.span)
             try:
                 await self._read(reader, answer)
             except CallFailed as error:
@@ -355,6 +362,7 @@ class Lane:
         evaluators = self._plan.datasets[item.spooled.dataset].evaluators
         # A task of its own, so that no other row pays.
         ACCOUNT.set(item.account)
+        TRACE.set(item.span)
         scored = await self._context.scoring.score_row(
             evaluators, item.spooled.example, answer.processed
         )

@@ -9,6 +9,7 @@ from typing import Any
 from cbench_server.errors import ComponentAway, RunFailed, Unencodable
 from cbench_server.events import RowScored, RunFinished, StateChanged, StoredEvent
 from cbench_server.metrics.summary import Summarized, Summarizer
+from cbench_server.models.tracing import Tracer, under
 from cbench_server.registry import Registry
 from cbench_server.results import EvalRow, Failure
 from cbench_server.runs import failpoints
@@ -21,6 +22,7 @@ from cbench_server.runs.connections import Connections, Finder, check_systems, c
 from cbench_server.runs.finished import may_be_partial
 from cbench_server.runs.judge_notes import Findings
 from cbench_server.runs.judging import CheckMemory, Checks
+from cbench_server.runs.load import Load
 from cbench_server.runs.model_notes import model_notes
 from cbench_server.runs.patience import Patience
 from cbench_server.runs.pipeline import Pipeline
@@ -32,7 +34,7 @@ from cbench_server.runs.run_judges import RunJudges
 from cbench_server.runs.run_money import RunMoney
 from cbench_server.runs.shortfalls import counted
 from cbench_server.runs.spool import Spool
-from cbench_server.runs.store import RunStore
+from cbench_server.runs.store import Committed, RunStore
 from cbench_server.runs.summary import checked, figure_notes, lasting, new_summarizer, read_back
 from cbench_server.runs.summary_notes import summary_notes
 from cbench_server.runs.task_errors import first_error
@@ -62,8 +64,10 @@ class Services:
     """What judges said of controls in earlier runs."""
     prices: Mapping[str, PriceRef] = field(default_factory=dict)
     """What models charge, by their names, where a run does not say."""
-    committed: Callable[[Sequence[StoredEvent], float], None] | None = None
-    """Told what was stored in each commit, and the seconds it took."""
+    committed: Committed | None = None
+    """Told what was stored in each commit of a run, and the seconds it took."""
+    tracer: Tracer | None = None
+    """Keeps traces of runs."""
     summarize_apart: Callable[[str], Awaitable[Summarized]] | None = None
     """Summarises a long stored run where it takes no memory of ours."""
 
@@ -104,6 +108,13 @@ class LiveRun:
             self._work.drain()
         return self._work is not None
 
+    @property
+    def load(self) -> Load:
+        """What it has under way."""
+        load = self._work.load if isinstance(self._work, Pipeline) else Load()
+        load.budget_usd, load.budget_spent_usd = self._money.budget
+        return load
+
     async def close(self) -> None:
         """Let go of what is open."""
         if self._connections is not None:
@@ -111,6 +122,12 @@ class LiveRun:
 
     async def go(self) -> None:
         """Make the rows that are missing, as far as that can be done."""
+        run, tracer = self._run, self._services.tracer
+        about: dict[str, str | int] = {"cbench.kind": run.spec.kind}
+        with under(tracer.run(run.run_id, about) if tracer else None):
+            await self._go()
+
+    async def _go(self) -> None:
         if self._connections is None:
             await self._reconnect()
         await self._store.append(

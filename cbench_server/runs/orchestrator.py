@@ -15,7 +15,7 @@ from cbench_server.errors import (
     WrongState,
     blaming,
 )
-from cbench_server.events import StateChanged
+from cbench_server.events import RunAccepted, StateChanged
 from cbench_server.runs import failpoints
 from cbench_server.runs.anchors import check_anchor_names, check_anchors
 from cbench_server.runs.asked_again import check_asked_again
@@ -28,6 +28,7 @@ from cbench_server.runs.digests import spec_digest
 from cbench_server.runs.grouping import check_fields
 from cbench_server.runs.lifecycle import Owner, Reply, reply_to
 from cbench_server.runs.live_run import Services
+from cbench_server.runs.load import Load, together
 from cbench_server.runs.opened_config import opened_config
 from cbench_server.runs.ownership import Claim
 from cbench_server.runs.prices import check_budget, check_prices, with_known_prices
@@ -196,12 +197,16 @@ class Orchestrator:
             has_place = True
             claim = await self._claim(run.run_id)
             failpoints.hit("accept.claimed")
+            begun = time.perf_counter()
             stored = await self.store.create_run(run)
+            seconds = time.perf_counter() - begun
             failpoints.hit("accept.stored")
             if stored.run_id == run.run_id:
                 self._begin(RunOwner(self._services, stored, claim, opened), stored)
                 parent = run.parent_run_id
                 what = f"rescored run {parent} as" if parent else "started run"
+                if self._services.committed is not None:
+                    self._services.committed(run.run_id, [RunAccepted(stored)], seconds)
                 audit("start", f"{what} {run.run_id}", run_id=run.run_id)
             return stored
         finally:
@@ -211,6 +216,11 @@ class Orchestrator:
                 if claim is not None:
                     await self.store.owners.release(claim)
                 await opened.close()
+
+    @property
+    def load(self) -> Load:
+        """What all runs here have under way."""
+        return together(owner.load for owner in self._live.values())
 
     def as_it_is(self, run: Run) -> Run:
         """Return a stored run with what cannot be stored: that the store itself is waited for."""

@@ -16,6 +16,7 @@ from cbench_server.results import EvalRow
 from cbench_server.runs.ownership import Claim, Ownership
 from cbench_server.runs.store import (
     ALL_ROWS,
+    Committed,
     PrunedRun,
     RetentionRule,
     RowKey,
@@ -40,7 +41,7 @@ class OwnedStore:
         self,
         store: RunStore,
         claim: Claim,
-        committed: Callable[[Sequence[StoredEvent], float], None] | None = None,
+        committed: Committed | None = None,
     ) -> None:
         self._store = store
         self._committed = committed
@@ -96,7 +97,7 @@ class OwnedStore:
             lambda: self._store.append(run_id, events, update=update, claim=mine)
         )
         if self._committed is not None:
-            self._committed(events, time.perf_counter() - begun)
+            self._committed(run_id, events, time.perf_counter() - begun)
         return last
 
     async def add_examples(

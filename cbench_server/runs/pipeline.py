@@ -20,12 +20,16 @@ from collections.abc import AsyncIterator, Callable
 
 from cbench_server.errors import RunFailed
 from cbench_server.events import StoredEvent
+from cbench_server.models.tracing import TRACE
 from cbench_server.runs.context import RunContext
 from cbench_server.runs.conversation_lane import ConversationLane
 from cbench_server.runs.example_lane import ExampleLane
 from cbench_server.runs.lane import Lane
+from cbench_server.runs.load import Load
 from cbench_server.runs.plan import ExampleSource, Plan
 from cbench_server.scoring.placement import Scoring
+from cbench_server.systems.caller import Caller
+from cbench_server.systems.traced_caller import TracedCaller
 
 
 class Pipeline:
@@ -40,7 +44,7 @@ class Pipeline:
     ) -> None:
         self._context = RunContext(plan, source, scoring, clock)
         kind = ConversationLane if plan.kind == "memory" else ExampleLane
-        self._lanes: list[Lane] = [kind(self._context, caller) for caller in plan.callers]
+        self._lanes: list[Lane] = [kind(self._context, _traced(caller)) for caller in plan.callers]
         self._context.traffic.resumed = self._pump
         if plan.money is not None:
             plan.money.begin(plan, source, self._pump_untimed)
@@ -80,6 +84,15 @@ class Pipeline:
             await asyncio.gather(lanes, return_exceptions=True)
 
     @property
+    def load(self) -> Load:
+        """What is under way."""
+        load = Load()
+        self._context.budget.describe(load)
+        for lane in self._lanes:
+            lane.describe(load)
+        return load
+
+    @property
     def timed(self) -> asyncio.Event:
         """Set when every system has been timed alone."""
         return self._context.turns.over
@@ -109,3 +122,8 @@ class Pipeline:
             while isinstance(leaf, BaseExceptionGroup):
                 leaf = leaf.exceptions[0]
             raise leaf from None
+
+
+def _traced(caller: Caller) -> Caller:
+    run = TRACE.get()
+    return caller if run is None else TracedCaller(caller, run)

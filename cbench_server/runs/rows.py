@@ -65,6 +65,15 @@ class Item(Call):
     talk: Talk | None = None
     """The conversation it asks about, in a memory run."""
 
+    @property
+    def told(self) -> dict[str, str | int]:
+        """Which row it makes."""
+        return {
+            "cbench.dataset": self.spooled.dataset,
+            "cbench.ordinal": self.spooled.ordinal,
+            "cbench.repeat": self.repeat,
+        }
+
 
 class Tokens(NamedTuple):
     """Token counts of a row."""
@@ -196,6 +205,7 @@ class RowBuilder:
             answer.finish_reason,
             marks + answer.marks if answer.marks else marks,
             groups=groups_of(example, dataset.groups) if dataset.groups else {},
+            traceparent=item.kept_trace,
         )
         if self._plan.money is not None and item.account is not None:
             self._plan.money.charge(item, answer, self._system)
@@ -227,6 +237,7 @@ class RowBuilder:
             alone=item.is_alone,
             marks=(item.marks if talk is None else talk_marks(item, talk)) + self._marks,
             groups=groups_of(spooled.example, self._plan.datasets[spooled.dataset].groups),
+            traceparent=item.kept_trace,
         )
         set_headline(row, spooled.example, self._plan.datasets[spooled.dataset])
         if self._plan.money is not None and item.account is not None:

@@ -46,6 +46,12 @@ class RunMoney:
         again = self.money.asked_again if self.money is not None else Account()
         return {JUDGE_CONTROLS: self._beside, ASKED_AGAIN: again}
 
+    @property
+    def budget(self) -> tuple[float, float]:
+        """US dollars that may be spent, and that are; none where there is no budget."""
+        ledger = self._ledger
+        return (0.0, 0.0) if ledger is None else (float(ledger.limit), float(ledger.spent))
+
     async def open(self, run: Run, opened: Connections) -> None:
         """Let everything that is asked from here on be paid for."""
         if not is_priced(run.spec):

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from contextvars import ContextVar
 from dataclasses import replace
 
 from cbench_server.errors import CbenchError, LostClaim, RunFailed
@@ -17,11 +18,15 @@ from cbench_server.events import StateChanged
 from cbench_server.results import Failure
 from cbench_server.runs.connections import Connections
 from cbench_server.runs.live_run import LiveRun, Services
+from cbench_server.runs.load import Load
 from cbench_server.runs.owned_store import OwnedStore
 from cbench_server.runs.ownership import Claim
 from cbench_server.spec import Run, RunState
 
 log = logging.getLogger(__name__)
+
+WORKED_ON: ContextVar[str] = ContextVar("the run that is worked on", default="")
+"""Lines of the log say to which run they belong."""
 
 _RENEW_EVERY_S = 1.0
 
@@ -50,6 +55,11 @@ class RunOwner:
         self._working: asyncio.Task[None] | None = None
         self.task: asyncio.Task[None] | None = None
         """Ends when the run is let go."""
+
+    @property
+    def load(self) -> Load:
+        """What the run has under way."""
+        return self._live.load
 
     @property
     def away(self) -> str:
@@ -92,6 +102,7 @@ class RunOwner:
             await self._store.owners.release(self._claim)
 
     async def _work(self, turn: AbstractAsyncContextManager[None]) -> None:
+        WORKED_ON.set(self._run_id)
         keeping = asyncio.create_task(self._keep())
         try:
             async with turn:
@@ -113,6 +124,7 @@ class RunOwner:
             await asyncio.sleep(_RENEW_EVERY_S)
 
     async def _own(self, working: asyncio.Task[None], ended: Callable[[], None]) -> None:
+        WORKED_ON.set(self._run_id)
         try:
             await asyncio.wait([working])
             await self._conclude(working)

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable
 
 from cbench_server.models.level import CAP, Climb
+from cbench_server.runs.load import Load
 from cbench_server.runs.turns import Traffic
 
 AHEAD_SECONDS = 0.025
@@ -26,6 +27,10 @@ class ByteBudget:
     def __init__(self, limit: int = 256 * 1024 * 1024) -> None:
         self._limit = limit
         self._held = 0
+
+    def describe(self, load: Load) -> None:
+        """Say what is held, and how much may be."""
+        load.held_bytes, load.held_bytes_limit = self._held, self._limit
 
     def has_room(self, size: int) -> bool:
         """Tell whether `size` more bytes may be held."""
@@ -91,6 +96,12 @@ class Slots:
     def at_work(self) -> int:
         """Calls the system has now, without those that its caller has queued."""
         return min(self.active, self.limit) if self._ahead else self.active
+
+    def describe(self, load: Load) -> None:
+        """Add what is under way."""
+        load.calls += self.at_work
+        load.slots += self.limit
+        load.rows_unstored += self._unsettled
 
     # Calls that are started at once.
 

@@ -1,6 +1,6 @@
 """The store of runs, as the orchestrator sees it. storage/sqlite.py is the one we ship."""
 
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -8,6 +8,9 @@ from cbench_server.events import Stored, StoredEvent
 from cbench_server.results import EvalRow
 from cbench_server.runs.ownership import Claim, Ownership
 from cbench_server.spec import Run, RunState
+
+Committed = Callable[[str, Sequence[StoredEvent], float], None]
+"""Told the run, what of it was stored in one commit, and the seconds that took."""
 
 
 # Not frozen: passing a frozen class's guard seven times takes longer than all the rest.

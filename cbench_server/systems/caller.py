@@ -12,10 +12,13 @@ from typing import Any, Generic, Protocol, TypeVar
 from cbench_server.datasets.prompts.prompt import BARE, Asking
 from cbench_server.errors import CallFailed
 from cbench_server.models.account import Account
+from cbench_server.models.tracing import Span
 from cbench_server.types import Example
 
 Turn = dict[str, Any]
 T = TypeVar("T")
+
+_SAMPLED = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +99,24 @@ class Call:
     work: Work
     account: Account | None = field(default=None, kw_only=True)
     """Pays for what models charge, in a run where they do."""
+    span: Span | None = field(default=None, kw_only=True)
+    """The latest attempt, in a run that is traced."""
+
+    @property
+    def traceparent(self) -> str:
+        """The trace context to tell whoever is called; empty if nobody traces."""
+        return "" if self.span is None else self.span.traceparent
+
+    @property
+    def kept_trace(self) -> str:
+        """The trace context for the row; empty if nobody keeps the trace."""
+        traceparent = self.traceparent
+        return traceparent if traceparent and int(traceparent[-2:], 16) & _SAMPLED else ""
+
+    @property
+    def told(self) -> dict[str, str | int]:
+        """What a trace says of the call beside its id."""
+        return {}
 
 
 @dataclass(slots=True)

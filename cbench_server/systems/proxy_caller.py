@@ -11,6 +11,7 @@ from cbench_server.models.chat import ModelAway
 from cbench_server.models.chat_answer import add_usage
 from cbench_server.models.messages import Message
 from cbench_server.models.model import Model, is_cut
+from cbench_server.models.tracing import TRACE
 from cbench_server.results import ANSWER_CUT
 from cbench_server.systems.caller import (
     Answer,
@@ -74,6 +75,8 @@ class ProxyCaller:
     async def _answer(self, call: Call, timeout: float) -> Answer:
         work = call.work
         assert isinstance(work, Process)
+        # A task of its own: what it asks for belongs to this call.
+        TRACE.set(call.span)
         visible = work.visible
         prompt = work.asking.prompt
         settings = self._model.settings(prompt.max_tokens, prompt.stop)

@@ -44,10 +44,11 @@ class Meters:
             return Histogram(f"cbench_{name}", text, buckets=buckets, registry=registry)
 
         self._runs = counter("runs_finished", "Runs that ended, by their state.", "state")
-        self._accepted = counter("runs_accepted", "Runs that were taken on.")
+        self._accepted = counter("runs_accepted", "Runs that were taken on, by kind.", "kind")
         self._waits = counter("runs_waiting", "Times that a run began to wait.")
         self._rows = counter("rows", "Rows that were stored.")
         self._reused = counter("rows_reused", "Rows whose answer is of an earlier run.")
+        self._failed = counter("rows_failed", "Rows that failed.")
         self._calls = counter("calls", "Calls of systems, those tried again included.")
         self._failures = counter(
             "row_failures", "Rows that failed, by who failed and why.", "origin", "reason"
@@ -59,13 +60,20 @@ class Meters:
         )
         self._scoring = histogram("scoring_seconds", "Scoring of a row.", _SHORT)
         self._commits = histogram("store_commit_seconds", "Commits, waits included.", _SHORT)
+        self._served = counter(
+            "rpcs", "Calls that clients made, by method and status.", "method", "code"
+        )
         self.loop_lag = histogram("event_loop_lag_seconds", "How late the loop wakes up.", _SHORT)
+
+        for state in (state for state in RunState if state.is_final):
+            # There from the start, so that the first of them is seen as an increase.
+            self._runs.labels(state.name)
 
     def gauge(self, name: str, text: str, read: Callable[[], float]) -> None:
         """Add a value that is read when it is asked for."""
         Gauge(f"cbench_{name}", text, registry=self._registry).set_function(read)
 
-    def committed(self, events: Sequence[StoredEvent], seconds: float) -> None:
+    def committed(self, run_id: str, events: Sequence[StoredEvent], seconds: float) -> None:
         """Count what was stored in one commit."""
         self._commits.observe(seconds)
         rows = 0
@@ -76,7 +84,7 @@ class Meters:
             elif isinstance(event, RunFinished):
                 self._runs.labels(event.run.state.name).inc()
             elif isinstance(event, RunAccepted):
-                self._accepted.inc()
+                self._accepted.labels(event.run.spec.kind).inc()
             elif isinstance(event, StateChanged) and event.state is RunState.WAITING:
                 self._waits.inc()
         if rows:
@@ -88,6 +96,7 @@ class Meters:
             return
         self._calls.inc(row.attempts)
         if row.failure is not None:
+            self._failed.inc()
             origin, reason = row.failure.origin, row.failure.reason
             self._failures.labels(
                 origin if origin in _ORIGINS else OTHER,
@@ -101,6 +110,10 @@ class Meters:
         for dollars in row.cost_usd.values():
             if dollars > 0:
                 self._usd.inc(dollars)
+
+    def served(self, method: str, code: str, seconds: float) -> None:
+        """Count a call of a client; methods are those that are served."""
+        self._served.labels(method.rpartition(".")[2], code).inc()
 
     def text(self) -> bytes:
         """Return all of them in the text format."""

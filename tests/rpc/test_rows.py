@@ -60,6 +60,7 @@ FULL = EvalRow(
     marks=("ANSWER_CUT",),
     cost_usd={"reader": 0.5},
     groups={"subject": "law"},
+    traceparent=f"00-{1:032x}-{2:016x}-01",
 )
 NAMES = {field.name for field in fields(EvalRow)}
 

@@ -21,6 +21,7 @@ _PLAIN = (
     "calls_in_flight",
     "alone",
     "finish_reason",
+    "traceparent",
 )
 _OPTIONAL = ("context_tokens_in", "context_tokens_out", "stored_bytes")
 _SECONDS = {

@@ -32,6 +32,11 @@ class ProcessCall(Protocol):
         """A Work."""
         ...
 
+    @property
+    def traceparent(self) -> str:
+        """The W3C trace context to tell the system; may be empty."""
+        ...
+
 
 class WholeCall(NamedTuple):
     """One example, nothing withheld: a call and its work in one."""
@@ -40,6 +45,7 @@ class WholeCall(NamedTuple):
     example: Mapping[str, Any]
     withheld: frozenset[str] = frozenset()
     instruction: str = ""
+    traceparent: str = ""
 
     @property
     def work(self) -> "WholeCall":

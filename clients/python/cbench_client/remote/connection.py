@@ -154,6 +154,8 @@ class SystemConnection:
             request.call_id = call_id
             if work.instruction:
                 request.instruction = work.instruction
+            if traceparent := call.traceparent:
+                made.traceparent = traceparent
             try:
                 text = convert.visible_to_proto(work.example, work.withheld, request.example)
             except Unencodable as error:
@@ -215,6 +217,7 @@ class SystemConnection:
         timeout: float,
         options: Mapping[str, Any] | None = None,
         instruction: str = "",
+        traceparent: str = "",
     ) -> ConversationReply:
         """Have the user's turns of one conversation answered. Raises as `process` does."""
         request = system_pb2.ProcessConversationRequest(
@@ -224,7 +227,8 @@ class SystemConnection:
         convert.turns_to_proto(turns, request.turns)
         convert.fields_to_proto(options or {}, request.options, "options.")
         started = self._loop.time()
-        data = await self._unary.call("ProcessConversation", request.SerializeToString(), timeout)
+        encoded = request.SerializeToString()
+        data = await self._unary.call("ProcessConversation", encoded, timeout, traceparent)
         latency = self._loop.time() - started
         try:
             response = system_pb2.ProcessConversationResponse.FromString(data)
@@ -338,7 +342,7 @@ class SystemConnection:
 
     def _start_alone(self, token: tuple[ProcessCall, Asked], request: bytes) -> None:
         call, asked = token
-        made = self._unary.start("Process", request, asked.timeout)
+        made = self._unary.start("Process", request, asked.timeout, call.traceparent)
         self._alone[call.call_id] = made
         made.add_done_callback(partial(self._alone_ended, token))
 

@@ -61,9 +61,9 @@ class UnaryConnection:
                 timeout=timeout,
             ) from None
 
-    async def call(self, name: str, request: bytes, timeout: float) -> bytes:
+    async def call(self, name: str, request: bytes, timeout: float, traceparent: str = "") -> bytes:
         """Call a method once. Raises `RemoteFailure`."""
-        made = self._method(name)(request, timeout=timeout)
+        made = self.start(name, request, timeout, traceparent)
         self._out.add(made)
         self.pulse.watch()
         try:
@@ -101,9 +101,10 @@ class UnaryConnection:
         for made in list(self._out):
             made.cancel()
 
-    def start(self, name: str, request: bytes, timeout: float) -> Any:
+    def start(self, name: str, request: bytes, timeout: float, traceparent: str = "") -> Any:
         """Start a call of a method and return gRPC's object for it; see `result`."""
-        return self._method(name)(request, timeout=timeout)
+        metadata = (("traceparent", traceparent),) if traceparent else None
+        return self._method(name)(request, timeout=timeout, metadata=metadata)
 
     def result(self, call: Any) -> bytes:
         """Return what a started call gave, once it is over. Raises `RemoteFailure`."""

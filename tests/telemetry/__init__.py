@@ -1,0 +1,1 @@
+"""Tests of telemetry: metrics, traces and logs of real daemons."""
