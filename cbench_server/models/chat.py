@@ -203,13 +203,13 @@ class ChatClient:
             )
             raise self._failed(trouble, 0) from None
 
-    async def _post(self, body: bytes) -> bytes:
+    async def _post(self, body: bytes, url: str = "") -> bytes:
         import httpx
 
         try:
             async with (
                 asyncio.timeout(self._timeout),
-                self._client().stream("POST", self.endpoint, content=body) as response,
+                self._client().stream("POST", url or self.endpoint, content=body) as response,
             ):
                 answer = await _read(response)
         except TimeoutError:
