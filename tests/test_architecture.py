@@ -27,7 +27,16 @@ ROOMS = {
     "systems": ("words", "tokens", "models", "datasets"),
     "datasets": ("words", "texts", "tokens"),
     "scoring": ("words", "texts"),
-    "evaluators": ("words", "tokens", "texts", "metrics", "models", "scoring", "sandbox"),
+    "evaluators": (
+        "words",
+        "tokens",
+        "texts",
+        "metrics",
+        "models",
+        "datasets",
+        "scoring",
+        "sandbox",
+    ),
     "runs": (
         "words",
         "texts",
@@ -78,6 +87,7 @@ ROOMS = {
         "conformance",
         "daemon",
         "bridges",
+        "models",
     ),
 }
 # The front door and the registry know the rooms; they are imported by no word.

@@ -64,9 +64,10 @@ def add_judge_address(group: Any) -> None:
     """Add the flags that say which judge is asked, and how."""
     group.add_argument(
         "--judge-url",
-        metavar="URL",
+        "--judge",
+        metavar="URL|local[:FILE]",
         help="an OpenAI-compatible endpoint whose model judges every response; a second one is a "
-        "second rater",
+        "second rater; local is the model of `cbench model fetch`, or a GGUF file",
         **REPEATABLE,
     )
     group.add_argument(

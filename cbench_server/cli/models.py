@@ -17,8 +17,9 @@ def add_model_flags(parser: argparse.ArgumentParser) -> None:
     reader = parser.add_argument_group("a reader, which answers for systems that do not")
     reader.add_argument(
         "--reader",
-        metavar="URL",
-        help="an OpenAI-compatible endpoint that answers for systems that return no response",
+        metavar="URL|local[:FILE]",
+        help="an OpenAI-compatible endpoint that answers for systems that return no response; "
+        "local is the model of `cbench model fetch`, or a GGUF file",
     )
     reader.add_argument(
         "--reader-model", metavar="MODEL", help="the model of the --reader (default: --model)"

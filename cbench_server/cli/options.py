@@ -27,7 +27,7 @@ REPEATABLE: dict[str, Any] = {"action": "append", "default": []}
 
 SYSTEMS = {
     "--system": ("TARGET[/NAME]", "a system served at HOST:PORT or unix:/PATH, in any language"),
-    "--proxy": ("URL", "an OpenAI-compatible endpoint, with or without /v1"),
+    "--proxy": ("URL|local", "an OpenAI-compatible endpoint, with or without /v1"),
     "--builtin": ("NAME", "a built-in or registered system; see: cbench systems"),
     "--attached": ("NAME", "a system that is attached to the daemon"),
     "--launch": (

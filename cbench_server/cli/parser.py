@@ -25,6 +25,7 @@ COMMANDS = {
     "compare": "Compare systems example by example",
     "gate": "Check a run against policies, for CI: the exit code is 0 if all hold, else 1",
     "judge": "Test a judge on answers whose verdict is known",
+    "model": "Fetch and serve a small real model on this machine, for readers and judges",
     "report": "Write a run as one page to open in a browser",
     "export": "Write a run with its rows for other programs, or all of it for another store",
     "import": "Read a run from a file that `cbench export --format run` wrote",

@@ -7,6 +7,7 @@ from typing import Any
 
 from cbench_server.cli.exits import UsageError, did_you_mean
 from cbench_server.cli.judge import judge_evaluators
+from cbench_server.cli.likelihood import likelihood_evaluators
 from cbench_server.cli.models import prompt_of, reader_of
 from cbench_server.cli.prices import price_at
 from cbench_server.cli.served import Announced, chosen
@@ -173,7 +174,7 @@ def _add_options(
 def evaluators_of(args: argparse.Namespace) -> list[dict[str, Any]]:
     """Build the references to evaluators and to the judge."""
     named = build_evaluators(args.evaluators, args.evaluator_options)
-    return named + judge_evaluators(args)
+    return named + likelihood_evaluators(args) + judge_evaluators(args)
 
 
 def build_evaluators(

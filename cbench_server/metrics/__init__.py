@@ -8,6 +8,7 @@ from cbench_server.metrics.every_score import EveryScore
 from cbench_server.metrics.geometric_mean import GeometricMean
 from cbench_server.metrics.ifeval_accuracy import IFEvalAccuracy
 from cbench_server.metrics.latency import Latency
+from cbench_server.metrics.likelihood_retention import LikelihoodRetention
 from cbench_server.metrics.mean_score import MeanScore
 from cbench_server.metrics.model_cost import ModelCost
 from cbench_server.metrics.model_usage import ModelUsage
@@ -32,6 +33,7 @@ METRICS = {
     CompressionRatio.name: CompressionRatio,
     CostOfPass.name: CostOfPass,
     Latency.name: Latency,
+    LikelihoodRetention.name: LikelihoodRetention,
     ModelUsage.name: ModelUsage,
     ModelCost.name: ModelCost,
     GeometricMean.name: GeometricMean,
@@ -55,6 +57,7 @@ __all__ = [
     "GeometricMean",
     "IFEvalAccuracy",
     "Latency",
+    "LikelihoodRetention",
     "MeanScore",
     "ModelCost",
     "ModelUsage",

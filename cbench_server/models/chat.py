@@ -207,7 +207,7 @@ class ChatClient:
             )
             raise self._failed(trouble, 0) from None
 
-    async def _post(self, body: bytes, traceparent: str = "") -> bytes:
+    async def _post(self, body: bytes, traceparent: str = "", url: str = "") -> bytes:
         import httpx
 
         headers = {HEADER: traceparent} if traceparent else None
@@ -215,7 +215,7 @@ class ChatClient:
             async with (
                 asyncio.timeout(self._timeout),
                 self._client().stream(
-                    "POST", self.endpoint, content=body, headers=headers
+                    "POST", url or self.endpoint, content=body, headers=headers
                 ) as response,
             ):
                 answer = await _read(response)

@@ -104,6 +104,15 @@ def _reported(name: str) -> Callable[[Values], str]:
     return show
 
 
+def _likelihood(values: Values) -> str:
+    """Show how much of the answer's likelihood is kept, with its interval."""
+    kept = values.get("likelihood_retention")
+    if kept is None:
+        return numbers.MISSING
+    low, high = (values.get(f"likelihood_retention_ci_{end}") for end in ("low", "high"))
+    return f"{kept:.2f} {numbers.interval(low, high)}".strip()
+
+
 # A judge's mean is what its owner pays for, whichever score counts.
 _JUDGES = ("judge_score", "memory_judge")
 
@@ -117,6 +126,7 @@ HEADLINE = (
         Column(name, (f"mean_score:{name}",), _one(f"mean_score:{name}", numbers.score))
         for name in _JUDGES
     ),
+    Column("Likelihood kept", ("likelihood_retention",), _likelihood),
     Column("Context", ("context_compression",), _context),
     Column("Tokens", ("mean_context_tokens_in", "mean_direct_prompt_tokens"), _tokens),
     Column("p50", ("latency_median",), _one("latency_median", numbers.seconds)),

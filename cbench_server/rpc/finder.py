@@ -282,7 +282,8 @@ class Finder:
             label = {"label": ref.label} if ref.label else {}
             with _naming("name"):
                 made = await self._maker.make(ref.name, {**ref.options, **label})
-            await probe("the judge", made)
+            is_judge = ref.name.endswith("judge")
+            await probe("the judge" if is_judge else f"the model of {ref.name}", made)
             return made
         who = f'evaluator "{ref.attached or ref.name}"'
         if ref.attached:

@@ -40,8 +40,11 @@ DEFAULT_METRICS = [
     "compression-ratio",
     "cost-of-pass",
     "latency",
+    "likelihood-retention",
 ]
 MODEL_METRICS = ("model-cost", "model-usage")
+LIKELIHOOD_METRICS = {"answer-likelihood": "likelihood-retention"}
+"""The figure of an evaluator whose scores mean little one by one."""
 MEMORY_METRICS = ("per-qa-type", "token-efficiency")
 # Fields that we make of a source, and that give away where or whether an answer is.
 _TELLING = ("evidence", "is_abstention", "qa_pairs", "question_type")
@@ -378,6 +381,8 @@ def resolve_metrics(spec: RunSpec, registry: Registry) -> list[Metric]:
         cost = {"cost_field": "mean_input_tokens"} if spec.kind == "memory" else {}
         refs.append(MetricRef("pareto-rank", {**cost, **ranked_by(spec, registry)}))
     refs += asked_figures(spec, registry)
+    figures = [LIKELIHOOD_METRICS.get(ref.name, "") for ref in spec.evaluators]
+    refs += [MetricRef(name) for name in figures if name and all(r.name != name for r in refs)]
     # What a model was asked, and what was cut, belongs beside any figure it led to.
     has_models = spec.reader is not None or any(ref.proxy for ref in spec.systems)
     wanted = MODEL_METRICS if has_models else () if spec.metrics else MODEL_METRICS[:1]

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from cbench_server.metrics.summary import Summarized
+from cbench_server.runs.likelihood_notes import likelihood_notes
 from cbench_server.runs.padding import padding_note
 from cbench_server.runs.stuffing import stuffing_note
 from cbench_server.spec import RunNote
@@ -23,4 +24,5 @@ def summary_notes(found: Summarized, rows: Mapping[str, int]) -> list[RunNote]:
         RunNote(METRIC_FAILED, f'Metric "{name}" lacks values: {why.rstrip(".")}.')
         for name, why in found.failures.items()
     ]
-    return [note for note in notes if note is not None] + failed
+    told = likelihood_notes(found.summary)
+    return [note for note in notes if note is not None] + told + failed

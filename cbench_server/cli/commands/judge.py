@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from cbench_server.cli import options
 from cbench_server.cli.exits import FAILED, OK, UsageError
 from cbench_server.cli.judge import add_judge_address, judge_evaluators
+from cbench_server.cli.local_models import local_models
 from cbench_server.cli.screen import draw, print_json
 from cbench_server.cli.values import positive_int, whole_number
 from cbench_server.texts.grid import Grid
@@ -72,7 +73,8 @@ def check(args: argparse.Namespace) -> int:
     if args.data_dir:
         registry.data_dir = args.data_dir
     examples, args.kind = _read(args)
-    records = asyncio.run(_records(args, examples, JudgeCheckStore(data_home())))
+    with local_models(args):
+        records = asyncio.run(_records(args, examples, JudgeCheckStore(data_home())))
     if args.output == "json":
         print_json(records)
     else:

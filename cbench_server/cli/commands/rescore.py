@@ -9,6 +9,8 @@ from cbench_server.cli import options
 from cbench_server.cli.connect import connect
 from cbench_server.cli.exits import UsageError
 from cbench_server.cli.judge import add_judge_flags
+from cbench_server.cli.likelihood import add_likelihood_flags
+from cbench_server.cli.local_models import local_models
 from cbench_server.cli.stored_runs import find_run
 
 if TYPE_CHECKING:
@@ -45,6 +47,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         help="leave out the lines of the --references that cannot be read, and say which",
     )
     add_judge_flags(parser)
+    add_likelihood_flags(parser)
     parser.add_argument(
         "--model",
         default=options.DEFAULT_MODEL,
@@ -84,7 +87,7 @@ def rescore(args: argparse.Namespace) -> int:
 
     if not args.imports:
         check_output(args)
-    with connect(args, evaluates=True) as client:
+    with local_models(args), connect(args, evaluates=True) as client:
         # Once more, now that --import has registered its reporters.
         check_output(args)
         parent = find_run(client, args.run)

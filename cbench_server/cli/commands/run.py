@@ -12,6 +12,8 @@ from cbench_server.cli import options
 from cbench_server.cli.connect import connect, server_of, system_tls, token_of
 from cbench_server.cli.exits import UsageError
 from cbench_server.cli.judge import add_judge_flags
+from cbench_server.cli.likelihood import add_likelihood_flags
+from cbench_server.cli.local_models import local_models
 from cbench_server.cli.models import add_model_flags
 from cbench_server.cli.sweeps import add_controls_flag, add_direct_flag, add_sweep_flag
 from cbench_server.cli.values import natural_int
@@ -66,6 +68,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     options.add_scoring(parser.add_argument_group("scoring"))
     add_model_flags(parser)
     add_judge_flags(parser)
+    add_likelihood_flags(parser)
     conduct = parser.add_argument_group("conduct of the run")
     options.add_conduct(conduct, "60s")
     conduct.add_argument(
@@ -99,7 +102,11 @@ def run(args: argparse.Namespace) -> int:
     if not args.datasets:
         raise UsageError("name at least one --dataset. List them with: cbench datasets")
     tls = system_tls(args)
-    with launching_all(args) as launches, connect(args, evaluates=True) as client:
+    with (
+        local_models(args),
+        launching_all(args) as launches,
+        connect(args, evaluates=True) as client,
+    ):
         # Once more, now that --import has registered its reporters.
         check_output(args)
         spec = spec_of(client, args, launches, tls)
