@@ -62,6 +62,7 @@ def evaluate(
     timed_rows: int = TIMED_ROWS,
     group_by: Sequence[str] = (),
     asked_again: int | None = None,
+    repeats: int = 1,
     reader: OpenAIProxy | None = None,
     anchors: bool | None = None,
     controls: Literal["matched", "none"] | None = None,
@@ -84,7 +85,9 @@ def evaluate(
     from those. `group_by` names fields of the examples by which the score is
     summarised as well; a suite such as `bbh:all` is run with all its parts.
     At the end up to `asked_again` rows (5), at most one in ten, are
-    asked a second time, to see whether a system is deterministic.
+    asked a second time, to see whether a system is deterministic. With `repeats`
+    each system gets each example so often, and every try is a row: intervals
+    take the tries of an example together, and what differed is counted.
 
     An `OpenAIProxy` is asked with the dataset's prompt, as by `cbench run --proxy`.
     As `reader` it answers from the contexts that systems leave, and `anchors`
@@ -102,6 +105,7 @@ def evaluate(
         timeout=timeout,
         timed_rows=timed_rows,
         asked_again=asked_again,
+        repeats=repeats,
     )
     asked = Asked(
         kind="process",
@@ -120,6 +124,7 @@ def evaluate(
             "timed_rows": timed_rows,
             "asked_again": asked_again,
             "group_by": tuple(group_by),
+            "repeats": repeats,
         },
     )
     sources = sources_of(named_parts(dataset, registry), load_dataset)
@@ -169,6 +174,7 @@ def evaluate_memory(
     score_field: str | None = None,
     timed_rows: int = TIMED_ROWS,
     group_by: Sequence[str] = (),
+    repeats: int = 1,
     reader: OpenAIProxy | None = None,
     anchors: bool | None = None,
     sweep: Sweep | None = None,
@@ -182,7 +188,8 @@ def evaluate_memory(
     `max_examples` counts conversations. A system that fails to ingest or to
     answer gives rows with a `failure`. With `max_workers` conversations are
     held at once, where the system is a class, or takes a `scope`; `timed_rows`,
-    `group_by`, `reader`, `anchors`, `sweep` and `budget_usd` are as for `evaluate`.
+    `group_by`, `reader`, `anchors`, `sweep` and `budget_usd` are as for `evaluate`,
+    and so are `repeats`, each of which puts the conversations in anew.
     """
     check_numbers(
         budget=budget,
@@ -190,6 +197,7 @@ def evaluate_memory(
         max_examples=max_examples,
         timeout=timeout,
         timed_rows=timed_rows,
+        repeats=repeats,
     )
     asked = Asked(
         kind="memory",
@@ -207,6 +215,7 @@ def evaluate_memory(
             "score_field": score_field or "",
             "timed_rows": timed_rows,
             "group_by": tuple(group_by),
+            "repeats": repeats,
             "query_budget": budget,
             "question_types": tuple(question_types),
         },

@@ -25,8 +25,7 @@ Twice = Mapping[str, tuple[int, int]]
 async def add_conduct(found: Findings, store: RunRows, run: Run, asked_again: Twice) -> None:
     """Add what the systems of a run did, as values and as sentences."""
     twice = {**dict(run.config.get("asked_again", {})), **asked_again}
-    if run.spec.repeats > 1 and run.completed_rows <= _MOST_ROWS:
-        twice = {name: await _repeats(store, run, name) for name in run.ranked}
+    twice |= await compared_repeats(store, run)
     add_twice(found.values, twice)
     meant = [ref.name or ref.builtin for ref in run.spec.systems if ref.builtin in MEANT_TO]
     tested = {
@@ -35,6 +34,13 @@ async def add_conduct(found: Findings, store: RunRows, run: Run, asked_again: Tw
         if not run.is_added(name)
     }
     found.notes += conduct_notes(tested, meant, run.spec.repeats, run.spec.query_budget)
+
+
+async def compared_repeats(store: RunRows, run: Run) -> Twice:
+    """Compare the tries of each system, where it had several."""
+    if run.spec.repeats == 1 or run.completed_rows > _MOST_ROWS:
+        return {}
+    return {name: await _repeats(store, run, name) for name in run.ranked}
 
 
 def add_twice(summary: Summary, twice: Twice) -> None:

@@ -72,6 +72,11 @@ class Job:
     content: Callable[[SpooledExample], str] = lambda entry: entry.digest
     """Names all that an answer to an example depends on, empty where that has no name."""
 
+    @property
+    def rows_each(self) -> int:
+        """How many rows each system gives."""
+        return len(self.examples) * self.spec.repeats
+
     @cached_property
     def prompts(self) -> dict[str, Asking]:
         """What models, and systems that answer, are told, by dataset."""
@@ -141,14 +146,14 @@ class LocalWork:
         """Make the rows of every system, and of what the job adds, in order."""
         job, opened = self._job, self._opened
         workers = WorkerPool()
-        display = open_progress(job.progress, dict.fromkeys(job.systems, len(job.examples)))
+        display = open_progress(job.progress, dict.fromkeys(job.systems, job.rows_each))
         try:
             with display:
                 scoring = Scoring(workers)
                 for name, given in job.systems.items():
                     known = await self._known(name, scoring)
                     display.advance(name, len(known), 0)
-                    if len(known) < len(job.examples):
+                    if len(known) < job.rows_each:
                         await probe(name, given.system)
                 if job.reader is not None:
                     await probe("the reader", job.reader)
@@ -178,14 +183,17 @@ class LocalWork:
                 "cannot be told before. Give an OpenAIProxy without build_messages."
             )
 
-    async def _known(self, name: str, scoring: Scoring) -> dict[int, EvalRow]:
+    async def _known(self, name: str, scoring: Scoring) -> list[EvalRow]:
         """Take the rows of a system whose answers are cached."""
         self._answers[name] = answers = self._answers_of(self._job.systems[name].system)
-        known = await answers.known(self._job.examples, scoring) if answers is not None else {}
-        for row in known.values():
+        job = self._job
+        if answers is None:
+            return []
+        known = await answers.known(job.examples, job.spec.repeats, scoring)
+        for row in known:
             # The same system may have had another name.
             row.system = name
-        self._store.add(known.values())
+        self._store.add(known)
         return known
 
     def _answers_of(self, system: Any) -> SystemCache | None:
@@ -256,6 +264,7 @@ class LocalWork:
             text_fields=job.text_fields,
             row_timeout=spec.row_timeout,
             max_concurrency=job.max_workers,
+            repeats=spec.repeats,
             is_width_fixed=True,
             timed_rows=TIMED_ROWS if spec.timed_rows is None else spec.timed_rows,
             asked_again=rows_asked_again(spec),

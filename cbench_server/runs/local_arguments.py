@@ -74,6 +74,8 @@ def check_numbers(**numbers: float | None) -> None:
             continue
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise InvalidInput(f"{name} must be a number, not {_shown(value)}.")
+        if name != "timeout" and not isinstance(value, int):
+            raise InvalidInput(f"{name} must be a whole number, not {value:g}.")
         if name == "timeout" and not value > 0:
             raise InvalidSpec(f"timeout must be more than zero seconds, not {value:g}")
         least = 0 if name in ("timed_rows", "asked_again") else 1

@@ -53,23 +53,25 @@ class SystemCache:
             )
 
     async def known(
-        self, examples: Sequence[SpooledExample], scoring: Scoring
-    ) -> dict[int, EvalRow]:
-        """Return the rows, by ordinal, whose answers are stored."""
+        self, examples: Sequence[SpooledExample], repeats: int, scoring: Scoring
+    ) -> list[EvalRow]:
+        """Return the rows whose answers are stored; no try stands in for another."""
         permits = asyncio.Semaphore(_SCORED_AT_ONCE)
 
-        async def row_of(entry: SpooledExample) -> EvalRow | None:
+        async def row_of(entry: SpooledExample, repeat: int) -> EvalRow | None:
             async with permits:
-                key = self._key(entry)
+                key = self._key(entry, repeat)
                 kept = self._cache.get(key) if key else None
                 return await self._scored(key, kept, entry, scoring) if kept else None
 
-        rows = await asyncio.gather(*map(row_of, examples)) if self._identity.digest else []
-        return {row.ordinal: row for row in rows if row is not None}
+        if not self._identity.digest:
+            return []
+        asked = [row_of(entry, repeat) for entry in examples for repeat in range(repeats)]
+        return [row for row in await asyncio.gather(*asked) if row is not None]
 
     def keep(self, entry: SpooledExample, row: EvalRow) -> None:
         """Store a new row; one that failed is tried again next time."""
-        key = self._key(entry)
+        key = self._key(entry, row.repeat)
         if key and row.failure is None:
             scored = ScoredRow(row.scores, row.details, row.evaluator_failures)
             self._put(key, KeptAnswer(row), row.dataset, scored)
@@ -88,11 +90,12 @@ class SystemCache:
                 stacklevel=2,
             )
 
-    def _key(self, entry: SpooledExample) -> str:
+    def _key(self, entry: SpooledExample, repeat: int) -> str:
         content = self._content(entry)
         if not content or not self._identity.digest:
             return ""
-        return "\n".join([__version__, content, self._settings, self._identity.digest])
+        tries = [str(repeat)] if repeat else []
+        return "\n".join([__version__, content, self._settings, self._identity.digest, *tries])
 
     async def _scored(
         self, key: str, kept: KeptAnswer, entry: SpooledExample, scoring: Scoring

@@ -14,7 +14,7 @@ from cbench_server.metrics.suites import Suite, suites_from
 from cbench_server.metrics.summary import Summarized, Summarizer
 from cbench_server.results import EvalResult, EvalRow
 from cbench_server.runs.conclusions import Conclusions, conclude
-from cbench_server.runs.conduct import MEANT_TO, add_twice, conduct_notes
+from cbench_server.runs.conduct import MEANT_TO, add_twice, compared_repeats, conduct_notes
 from cbench_server.runs.finished import finished_examples, may_be_partial
 from cbench_server.runs.judge_notes import explain
 from cbench_server.runs.judging import mark_rows
@@ -96,7 +96,8 @@ class _Parts:
         store = LocalStore(done.run, self._job.examples)
         store.add(rows)
         found = self._summarized(rows, present, is_whole=is_whole)
-        add_twice(found.summary, {name: done.twice[name] for name in done.twice if name in present})
+        twice = {**done.twice, **run_in_thread(compared_repeats(store, store.run))}
+        add_twice(found.summary, {name: twice[name] for name in twice if name in present})
         arms, recorded = Conclusions({}, ()), {}
         if present >= set(done.run.systems):
             arms = run_in_thread(conclude(store, store.run, found.summary))
@@ -119,6 +120,7 @@ class _Parts:
             "metrics": [metric.name for metric in self._metrics],
             "max_workers": self._job.max_workers,
             "timed_rows": self._job.spec.timed_rows,
+            "num_repeats": self._job.spec.repeats,
             **self._times,
             "headlines": {name: [*used] for name, used in found.headlines.items()},
             "metric_failures": found.failures,
@@ -156,7 +158,7 @@ class _Parts:
     def _conduct(self, found: Summarized) -> list[RunNote]:
         run = self._done.run
         tested = {name: values for name, values in found.summary.items() if not run.is_added(name)}
-        return conduct_notes(tested, MEANT_TO, budget=run.spec.query_budget)
+        return conduct_notes(tested, MEANT_TO, run.spec.repeats, run.spec.query_budget)
 
 
 def _finished(done: Done, job: Job) -> set[int] | None:

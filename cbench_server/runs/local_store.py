@@ -35,7 +35,9 @@ class LocalStore:
             for name in self._run.systems
             for rows in [self._rows.get(name, {})]
         }
-        return replace(self._run, progress=progress, total_rows=len(self._examples))
+        return replace(
+            self._run, progress=progress, total_rows=self._run.rows_of(len(self._examples))
+        )
 
     async def get_run(self, run_id: str) -> Run:
         return self.run
