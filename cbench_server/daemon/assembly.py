@@ -19,8 +19,8 @@ from cbench_server.errors import StoreError
 from cbench_server.events import StoredEvent
 
 if TYPE_CHECKING:
-    from cbench_server.registry import Registry
     from cbench_server.models.tracing import Tracer
+    from cbench_server.registry import Registry
     from cbench_server.runs.store import Committed
     from cbench_server.telemetry.meters import Meters
 

@@ -52,7 +52,7 @@ class TokenClient(ChatClient):
         while True:
             attempt += 1
             try:
-                return _document(await self._post(encoded, url))
+                return _document(await self._post(encoded, url=url))
             except Trouble as trouble:
                 wait = self._wait(trouble, attempt)
                 if wait is None:
