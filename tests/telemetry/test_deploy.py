@@ -5,7 +5,6 @@ import re
 import shutil
 import subprocess
 import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -62,7 +61,7 @@ def test_every_rule_has_a_test() -> None:
 
 
 @pytest.fixture(scope="module")
-def exposed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, set[str]]]:
+def exposed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
     """The labels of every sample that a daemon exposes once it has done a run."""
     port = held_port()
     home = tmp_path_factory.mktemp("home")
