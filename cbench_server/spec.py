@@ -27,6 +27,10 @@ class PriceRef:
     """None means as much as others."""
 
 
+ANSWER_LIMITS = ("max_tokens", "max_completion_tokens")
+"""Options by which endpoints take the most tokens of an answer."""
+
+
 @dataclass(frozen=True)
 class ModelRef:
     """A model behind an OpenAI-compatible endpoint."""
@@ -40,6 +44,11 @@ class ModelRef:
     max_concurrency: int | None = field(default=None, metadata=_LATER)
     timeout: float | None = field(default=None, metadata=_LATER)
     context_window: int | None = field(default=None, metadata=_LATER)
+
+    @property
+    def own_limit(self) -> str:
+        """The option by which it has a limit of its own for the tokens of an answer, if any."""
+        return next((name for name in ANSWER_LIMITS if name in self.options), "")
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,9 @@ from cbench_server.models.chat import ChatClient, ChatFailed, ModelAway
 from cbench_server.models.chat_answer import OVERFLOW, ChatReply
 from cbench_server.models.messages import Message, opening
 from cbench_server.results import PROMPT_CUT, PROMPT_OVER_WINDOW, Failure
-from cbench_server.spec import PriceRef
+from cbench_server.spec import ANSWER_LIMITS, PriceRef
 
 _CUT = frozenset({"length", "max_tokens", "MAX_TOKENS", "model_length"})
-_LIMITS = ("max_tokens", "max_completion_tokens")
 _REFUSED = frozenset({"HTTP_400", "HTTP_422"})
 
 
@@ -61,7 +60,9 @@ class Model:
     def settings(self, max_tokens: int | None, stop: Sequence[str]) -> dict[str, Any]:
         """Return the keys of a request: repeatable and bounded, unless the run says otherwise."""
         settings: dict[str, Any] = {"temperature": 0}
-        if max_tokens is not None and not any(name in self.client.extra_body for name in _LIMITS):
+        if max_tokens is not None and not any(
+            name in self.client.extra_body for name in ANSWER_LIMITS
+        ):
             settings["max_tokens"] = max_tokens
         if stop:
             settings["stop"] = list(stop)
@@ -70,7 +71,7 @@ class Model:
     def answer_limit(self, settings: Mapping[str, Any]) -> int:
         """Return how many tokens an answer may take; 0 if nobody limits it."""
         sent = {**settings, **self.client.extra_body}
-        return next((sent[name] for name in _LIMITS if isinstance(sent.get(name), int)), 0)
+        return next((sent[name] for name in ANSWER_LIMITS if isinstance(sent.get(name), int)), 0)
 
     def marks_before(self, sent_tokens: int | None, settings: Mapping[str, Any]) -> tuple[str, ...]:
         """Return what is known of a prompt before it is sent."""

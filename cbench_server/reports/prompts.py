@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from cbench_server.spec import Run
+from cbench_server.spec import ModelRef, Run
 
 _ORIGINS = {
     "own": "in our own words",
@@ -18,13 +18,31 @@ def prompt_notes(run: Run) -> list[str]:
     recorded: Mapping[str, Any] = run.config.get("prompts") or {}
     if "prompt" not in recorded.get("told", {}).values():
         return []
+    models = _models(run)
+    own = {name: ref for name, ref in models.items() if ref.own_limit}
     said: dict[str, list[str]] = {}
     for label, prompt in recorded.get("datasets", {}).items():
-        said.setdefault(_described(prompt), []).append(label)
-    return [f"Prompt: {what} ({', '.join(labels)})." for what, labels in said.items()]
+        is_limited = len(own) < len(models) or not models
+        said.setdefault(_described(prompt, is_limited), []).append(label)
+    return [
+        *(f"Prompt: {what} ({', '.join(labels)})." for what, labels in said.items()),
+        *(_own_limit(name, ref) for name, ref in own.items()),
+    ]
 
 
-def _described(prompt: Mapping[str, Any]) -> str:
+def _models(run: Run) -> dict[str, ModelRef]:
+    proxies = {ref.name or "the proxy": ref.proxy for ref in run.spec.systems if ref.proxy}
+    return proxies if run.spec.reader is None else {"The reader": run.spec.reader, **proxies}
+
+
+def _own_limit(name: str, ref: ModelRef) -> str:
+    limit = ref.options[ref.own_limit]
+    if limit is None:
+        return f"{name} may answer at any length: its {ref.own_limit} is left out."
+    return f"{name} answers with at most {limit} tokens, by its own {ref.own_limit}."
+
+
+def _described(prompt: Mapping[str, Any], is_limited: bool) -> str:
     parts = ["the same as the benchmark's"]
     if prompt["status"] != "same":
         parts = [_ORIGINS[prompt["origin"]]]
@@ -32,6 +50,6 @@ def _described(prompt: Mapping[str, Any]) -> str:
         parts.append("with a system prompt")
     if prompt["few_shot"]:
         parts.append(f"{prompt['few_shot']} few-shot examples from {prompt['few_shot_source']}")
-    if prompt["max_tokens"]:
+    if prompt["max_tokens"] and is_limited:
         parts.append(f"at most {prompt['max_tokens']:,} tokens of answer")
     return f"{', '.join(parts)}, digest {prompt['digest'][:_DIGITS]}"

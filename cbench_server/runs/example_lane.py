@@ -132,8 +132,14 @@ class ExampleLane(Lane):
         for spooled in page:
             ordinal = spooled.ordinal
             asking = self._plan.asking(spooled.dataset)
-            withheld = datasets[spooled.dataset].reference_fields
-            work = Process(spooled.example, withheld, asking, asking.prompt.told)
+            dataset = datasets[spooled.dataset]
+            work = Process(
+                spooled.example,
+                dataset.reference_fields,
+                asking,
+                asking.prompt.told,
+                dataset.is_summary and self._plan.reader is None,
+            )
             size = spooled.size or text_size(spooled.example)
             for repeat in repeats:
                 if not done or (ordinal, repeat) not in done:

@@ -14,6 +14,7 @@ from cbench_server.runs.arms import Arms
 from cbench_server.runs.chosen import Chosen
 from cbench_server.runs.connections import Connections
 from cbench_server.runs.controls import COMPARED, compared_with, rows_of_system
+from cbench_server.runs.plan import scores_summaries
 from cbench_server.runs.rows import Item
 from cbench_server.runs.run_rows import RunRows
 from cbench_server.runs.store import RowKey
@@ -24,7 +25,6 @@ from cbench_server.systems.matched import cut_to
 from cbench_server.tokens import Tokenizer
 
 LEAD = "lead-3"
-_SCORERS = frozenset({"summarization-quality", "rouge"})
 _LOOKED_AT = 50
 """Rows that tell how long a system's answers usually are, where one is missing."""
 
@@ -68,8 +68,10 @@ def _summaries(run: Run) -> set[str]:
     return {
         str(each["label"])
         for each in run.config.get("datasets", ())
-        if str(each.get("primary_score", "")).startswith("rouge")
-        or _SCORERS & {str(evaluator.get("name")) for evaluator in each.get("evaluators", ())}
+        if scores_summaries(
+            str(each.get("primary_score", "")),
+            [str(evaluator.get("name")) for evaluator in each.get("evaluators", ())],
+        )
     }
 
 

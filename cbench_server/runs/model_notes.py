@@ -11,7 +11,7 @@ _SAYS = {
     PROMPT_OVER_WINDOW: "{system}: on {count} of {rows} rows prompt and answer do not fit the "
     "model's window together.",
     ANSWER_CUT: "{system}: {count} of {rows} answers ended at the limit of their tokens. Raise it "
-    "with --max-tokens.",
+    "with {flag}.",
 }
 
 
@@ -22,6 +22,19 @@ def model_notes(run: Run, summary: Summary) -> list[RunNote]:
         rows = run.progress[system].completed if system in run.progress else 0
         for mark, key in MARKS.items():
             if count := int(values.get(key) or 0):
-                text = _SAYS[mark].format(system=system, count=f"{count:,}", rows=f"{rows:,}")
+                text = _SAYS[mark].format(
+                    system=system, count=f"{count:,}", rows=f"{rows:,}", flag=_flag(run, system)
+                )
                 notes.append(RunNote(mark, text, system))
     return notes
+
+
+def _flag(run: Run, system: str) -> str:
+    """Name the flag that sets how long a model's answers may be."""
+    proxies = {ref.name: ref.proxy for ref in run.spec.systems if ref.proxy}
+    if (proxy := proxies.get(system)) and proxy.own_limit:
+        return f"--option {system}.{proxy.own_limit}=N"
+    reader = run.spec.reader
+    if system not in proxies and reader is not None and reader.own_limit:
+        return f"--reader-option {reader.own_limit}=N"
+    return "--max-tokens"

@@ -1,6 +1,6 @@
 """The plan of a run: everything it needs, resolved."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 
 ABSTENTION = "abstention"
 """The score that counts on questions that a dataset marks as having no answer."""
+_SUMMARY_SCORERS = frozenset({"summarization-quality", "rouge"})
+
+
+def scores_summaries(primary_score: str, evaluators: Iterable[str]) -> bool:
+    """Whether what is scored so is a summary."""
+    return primary_score.startswith("rouge") or not _SUMMARY_SCORERS.isdisjoint(evaluators)
 
 
 @dataclass(frozen=True)
@@ -62,6 +68,12 @@ class DatasetPlan:
     def worst_of(self, score: str) -> float | None:
         """Return what a row counts whose system made that score impossible."""
         return worst_value(self.scores.get(score))
+
+    @cached_property
+    def is_summary(self) -> bool:
+        """Whether its answers are summaries, by what scores them."""
+        names = {each.name for each in self.evaluators}
+        return scores_summaries(self.primary_score, names)
 
     @cached_property
     def applicability(self) -> Applicability:

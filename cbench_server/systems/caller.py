@@ -52,6 +52,8 @@ class Process:
     """What a model that is asked directly is told with it."""
     instruction: str = ""
     """What a system that answers is told: the task and the form of an answer."""
+    is_summary: bool = False
+    """Whether a part of the text is an answer, as a summary is, and nobody else gives one."""
 
     @property
     def visible(self) -> Example:

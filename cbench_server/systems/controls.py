@@ -1,7 +1,8 @@
 """Control systems: what doing nothing, cutting blindly or dropping at random would score.
 
 They change `context` and nothing else, so that a compressor can be held
-against the crudest thing that saves as much. `ratio` is the share of the
+against the crudest thing that saves as much; where a summary is asked for and
+no reader writes one, what a truncation keeps is its answer, too. `ratio` is the share of the
 context's words to KEEP. A CJK character is a word, an unspaced run of over 64
 characters is several, and a context without any white space is cut by
 characters.
@@ -58,7 +59,7 @@ class TruncateHead:
     """Drops the head of the context and keeps its end."""
 
     name = "truncate-head"
-    version = "1"
+    version = "2"
     description = "Drops the beginning of the context and keeps the last `ratio` of its words."
 
     def __init__(self, *, ratio: float = 0.5) -> None:
@@ -72,7 +73,7 @@ class TruncateTail:
     """Drops the tail of the context and keeps its beginning."""
 
     name = "truncate-tail"
-    version = "1"
+    version = "2"
     description = "Drops the end of the context and keeps the first `ratio` of its words."
 
     def __init__(self, *, ratio: float = 0.5) -> None:

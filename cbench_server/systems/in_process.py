@@ -27,6 +27,7 @@ from cbench_server.systems.caller import (
     SystemDescription,
     texts_carried,
 )
+from cbench_server.systems.controls import TruncateHead, TruncateTail
 from cbench_server.systems.crew import Crew
 from cbench_server.types import Example, System
 
@@ -190,7 +191,8 @@ class InProcessCaller(ObjectCaller):
             started = time.perf_counter()
             with exceptions_as_failures():
                 returned = method(given, **told)
-            return _answer(call, is_talk, returned, time.perf_counter() - started)
+            taken = time.perf_counter() - started
+            return _answer(call, is_talk, self._with_summary(work, returned), taken)
 
         async def arun() -> Answer:
             visible = copy_plain(work.visible)
@@ -201,6 +203,12 @@ class InProcessCaller(ObjectCaller):
             return _answer(call, is_talk, returned, time.perf_counter() - started)
 
         return Attempt(arun if is_async else run, is_async)
+
+    def _with_summary(self, work: Process, returned: Any) -> Any:
+        """Let what a truncation keeps be its answer where that is a summary, as `lead` answers."""
+        if work.is_summary and isinstance(self._system, TruncateHead | TruncateTail):
+            return {**returned, "response": returned["context"]}
+        return returned
 
     async def close(self) -> None:
         """Close the system's connections on this loop too, if it keeps any; it stays usable."""

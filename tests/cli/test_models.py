@@ -185,6 +185,20 @@ def test_what_was_cut_is_marked_counted_and_said(
     assert codes["PROMPT_CUT"] in " ".join(table.split())
 
 
+def test_a_readers_own_limit_is_said_and_named_where_answers_are_cut(
+    cbench: Cbench, server: ModelServer, rows: Path
+) -> None:
+    choice = {"message": {"content": "1"}, "finish_reason": "length"}
+    server.answer(200, json.dumps({"choices": [choice]}))
+    flags = ["--builtin", "identity", "--dataset", rows, "--reader-option", "max_tokens=9"]
+    run = read_run(cbench, server, *flags)
+    (cut,) = [note["text"] for note in run["notes"] if note["code"] == "ANSWER_CUT"]
+    assert cut.endswith("Raise it with --reader-option max_tokens=N.")
+    table = " ".join(cbench("show", run["run_id"]).stdout.split())
+    assert "The reader answers with at most 9 tokens, by its own max_tokens." in table
+    assert "tokens of answer" not in table
+
+
 def test_an_answer_is_reused_only_for_the_same_prompt(
     cbench: Cbench, server: ModelServer, rows: Path
 ) -> None:
