@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from cbench_server.comparison.tables import MARK
+from cbench_server.comparison.tables import MARK as MARK
 from cbench_server.spec import Run
 
 _OF_SEVERAL = ("score", "pass rate")
