@@ -14,7 +14,12 @@ from tests.fixtures import preloaded
 from tests.fixtures.costs import Costs
 
 # How long an example takes is the machine's affair, and machines are shared.
-hypothesis.settings.register_profile("shared-machine", deadline=None)
+hypothesis.settings.register_profile(
+    "shared-machine",
+    deadline=None,
+    # How long a draw takes on a machine with other work says nothing about the test.
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
 hypothesis.settings.load_profile("shared-machine")
 
 ROOT = Path(__file__).resolve().parent.parent

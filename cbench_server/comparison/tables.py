@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     )
 
 FLIPS_SHOWN = 10
+MARK = "†"
+"""Stands behind every figure of a judge that did not pass its controls."""
 
 _AXES: dict["Axis", tuple[str, Callable[[float | None], str]]] = {
     "context_tokens": ("Context tokens", numbers.count),
@@ -52,7 +54,7 @@ def tables_of(comparison: "Comparison", flips: int = FLIPS_SHOWN) -> Iterator[Gr
     yield _pairs_table(comparison.pairs)
     yield from _group_tables(comparison.groups)
     for front in comparison.fronts:
-        yield _front_table(front)
+        yield _front_table(front, _mark(comparison.pairs))
     yield from _flip_tables(comparison.pairs, flips)
 
 
@@ -73,7 +75,17 @@ def _pairs_table(pairs: tuple["PairedDifference", ...]) -> Grid:
         axis for axis in _AXES if any(cost.axis == axis for pair in pairs for cost in pair.costs)
     ]
     p_title = "p (Holm)" if len(pairs) > 1 else "p"
-    header = ("A", "B", "A - B", "95% CI", p_title, "Wins", "Losses", "Ties", "Detectable")
+    header = (
+        "A",
+        "B",
+        f"A - B{_mark(pairs)}",
+        "95% CI",
+        p_title,
+        "Wins",
+        "Losses",
+        "Ties",
+        "Detectable",
+    )
     rows = []
     for pair in pairs:
         changes = {cost.axis: cost.change.value for cost in pair.costs}
@@ -110,11 +122,17 @@ def _group_tables(groups: tuple["GroupDifference", ...]) -> Iterator[Grid]:
             for each in own
         )
         p_title = "p (Holm)" if len(own) > 1 else "p"
-        header = (field, "A", "B", "A - B", "95% CI", p_title, "Examples")
+        mark = _mark(tuple(each.pair for each in own))
+        header = (field, "A", "B", f"A - B{mark}", "95% CI", p_title, "Examples")
         yield Grid(header, lines, frozenset({1, 2}), f"Difference by {field}")
 
 
-def _front_table(front: "Front") -> Grid:
+def _mark(pairs: tuple["PairedDifference", ...]) -> str:
+    """Return the mark of a judge that did not pass, where the score's name carries it."""
+    return next((MARK for pair in pairs if pair.score.endswith(MARK)), "")
+
+
+def _front_table(front: "Front", mark: str) -> Grid:
     title, show = _AXES[front.axis]
     rows = tuple(
         (
@@ -128,7 +146,7 @@ def _front_table(front: "Front") -> Grid:
         )
         for point in sorted(front.points, key=lambda point: (point.layer, point.system))
     )
-    header = ("System", "Score", "95% CI", title, "95% CI", "Front", "On it")
+    header = ("System", f"Score{mark}", "95% CI", title, "95% CI", "Front", "On it")
     return Grid(header, rows, title=f"Quality against {title.lower()}")
 
 

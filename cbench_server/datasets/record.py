@@ -39,6 +39,7 @@ DEFAULT_REFERENCE_FIELDS = (
     "label",
     "patch",
     "possible_answers",
+    "previous_answer",
     "question_decomposition",
     "reasoning",
     "reference",

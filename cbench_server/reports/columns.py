@@ -189,6 +189,15 @@ def dataset_keys(summary: Summary) -> list[str]:
 
 def type_keys(summary: Summary, score_field: str) -> list[str]:
     """Return the keys of the breakdown by type of question, for a memory run."""
-    prefix = f"{score_field or 'score'}_"
+    prefix = type_prefix(summary, score_field)
     others = {*_BUILTIN_KEYS, f"{prefix}mean"}
     return [key for key in main_keys(summary) if key.startswith(prefix) and key not in others]
+
+
+def type_prefix(summary: Summary, score_field: str) -> str:
+    """Return what the keys of that breakdown begin with.
+
+    The score's name, where the metric was told to take it; else each row's own score counts.
+    """
+    own = f"{score_field}_"
+    return own if any(f"{own}mean" in values for values in summary.values()) else "score_"

@@ -6,7 +6,7 @@ from cbench_server.comparison.gate import Check, check
 from cbench_server.comparison.quantities import Measures
 from cbench_server.comparison.raters import twins_of
 from cbench_server.metrics.stats.estimate import Estimate
-from cbench_server.reports.judges import MARK, figure_notes, marked_scores
+from cbench_server.reports.judges import MARK, figure_notes, is_marked
 from cbench_server.spec import Run
 
 _LABELLED = "labelled_rate"
@@ -24,13 +24,14 @@ def labelled_rates(run: Run, system: str) -> dict[str, Estimate]:
     return found
 
 
-def judged_check(made: Check, measures: Measures, run: Run) -> Check:
-    """Return a check with what must be said of its judge.
+def judged_check(made: Check, measures: Measures, run: Run, baseline: Run | None = None) -> Check:
+    """Return a check with what must be said of its judge, and of that of the baseline's run.
 
     What is better by one judge and worse by another is not better.
     """
     score = _score_of(made, run)
-    notes = figure_notes(run, [score])
+    runs = [run, baseline] if baseline is not None and made.policy.needs_baseline else [run]
+    notes = dict.fromkeys(note for each in runs for note in figure_notes(each, [score]))
     text = made.explanation
     if made.passed and made.policy.kind == "better":
         for twin in twins_of(score, list(run.config.get("judges") or [])):
@@ -38,7 +39,7 @@ def judged_check(made: Check, measures: Measures, run: Run) -> Check:
             if (other.measured.value or 0.0) * (made.measured.value or 0.0) < 0:
                 text += f" But by {twin} it is the other way: {other.explanation}"
                 made = replace(made, verdict="failed")
-    if score in marked_scores(run):
+    if any(is_marked(score, each) for each in runs):
         text = f"{MARK} {text}"
     return replace(made, explanation=" ".join([text, *notes]))
 

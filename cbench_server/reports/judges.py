@@ -3,10 +3,11 @@
 from collections.abc import Iterable
 from typing import Any
 
+from cbench_server.comparison.tables import MARK as MARK
 from cbench_server.spec import Run
 
-MARK = "†"
-"""Stands behind every figure of a judge that did not pass its controls."""
+_OF_SEVERAL = ("score", "pass rate")
+"""What figures are called whose score each dataset decides."""
 # Sentences that belong to each single figure, wherever one is shown.
 _OF_FIGURES = ("JUDGE_UNQUALIFIED", "SELF_GRADED", "JUDGES_DISAGREE")
 
@@ -26,14 +27,27 @@ def judged_scores(run: Run) -> frozenset[str]:
     return frozenset(score for record in _records(run) for score in _scores(record))
 
 
-def with_mark(score: str, run: Run) -> str:
-    """Return a score's name, marked if its judge did not pass."""
-    return score + MARK if score in marked_scores(run) else score
+def with_mark(score: str, *runs: Run) -> str:
+    """Return a score's name, marked if its judge did not pass in one of these runs."""
+    return score + MARK if any(is_marked(score, run) for run in runs) else score
+
+
+def is_marked(score: str, run: Run) -> bool:
+    """Whether a figure is, or is made of, what a judge said that did not pass."""
+    return not marked_scores(run).isdisjoint(_behind(score, run))
+
+
+def _behind(score: str, run: Run) -> set[str]:
+    """Return the scores that a figure is made of: several, where datasets count different ones."""
+    if score not in _OF_SEVERAL:
+        return {score}
+    return {name for names in (run.config.get("headlines") or {}).values() for name in names}
 
 
 def figure_notes(run: Run, scores: Iterable[str]) -> list[str]:
     """Say what must be said beside single figures of these scores."""
-    if judged_scores(run).isdisjoint(scores):
+    behind = {name for score in scores for name in _behind(score, run)}
+    if judged_scores(run).isdisjoint(behind):
         return []
     return list(dict.fromkeys(note.text for note in run.notes if note.code in _OF_FIGURES))
 

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 
+from cbench_server.reports.judges import MARK
 from cbench_server.results import EvalRow
 from cbench_server.texts.junit_xml import DECLARATION, Case, Outcome, suite
 
@@ -41,11 +42,13 @@ def _case(row: EvalRow, threshold: float) -> Case:
     elif row.score is not None:
         kind = row.score_name
         message = f"{row.score_name} {row.score:.4g} is below {threshold:g}"
+    unproven = row.score is not None and "JUDGE_UNQUALIFIED" in row.marks
     return Case(
         classname=f"{row.system}.{row.dataset}",
         name=str(row.example_id) + (f" #{row.repeat + 1}" if row.repeat else ""),
         outcome=outcome(row, threshold),
         message=message,
         kind=kind,
+        text=f"{MARK} A judge of this row did not pass its controls." if unproven else "",
         seconds=row.latency,
     )

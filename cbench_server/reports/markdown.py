@@ -1,11 +1,12 @@
 """Results as Markdown, for a pull request or a notebook."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from cbench_server.metrics.per_group import PREFIX as GROUP
 from cbench_server.metrics.per_group import ROWS as GROUP_ROWS
 from cbench_server.reports.columns import UNKNOWN, main_keys
 from cbench_server.reports.groups import group_tables
+from cbench_server.reports.judges import MARK, is_marked
 from cbench_server.reports.table import RowFacts, reading_notes
 from cbench_server.results import Summary
 from cbench_server.spec import Run
@@ -20,13 +21,28 @@ _SPECIAL = str.maketrans({character: f"\\{character}" for character in "\\|<>`*[
 def run_to_markdown(run: Run) -> str:
     """Render a stored run, with what a reader of its figures must know."""
     per_system = [progress.completed for progress in run.progress.values()]
-    text = to_markdown(run.summary, run.timing, max(per_system, default=0) // run.spec.repeats)
+    examples = max(per_system, default=0) // run.spec.repeats
+    text = to_markdown(run.summary, run.timing, examples, lambda key: _is_marked(key, run))
     notes = [f"- {escape(line)}" for line in reading_notes(run, RowFacts())]
     return "\n".join([text, "## Notes", "", *notes, ""]) if notes else text
 
 
-def to_markdown(summary: Summary, timing: Mapping[str, float], examples: int) -> str:
-    """Render every metric of every system, the time each took, and the number of examples."""
+def _is_marked(key: str, run: Run) -> bool:
+    """Whether a metric is made of what a judge said that did not pass its controls."""
+    is_headline = key.startswith(("mean_score", "pass_rate"))
+    return is_marked("score" if is_headline else key.rpartition(":")[2], run)
+
+
+def to_markdown(
+    summary: Summary,
+    timing: Mapping[str, float],
+    examples: int,
+    is_unproven: Callable[[str], bool] = lambda key: False,
+) -> str:
+    """Render every metric of every system, the time each took, and the number of examples.
+
+    Metrics of a judge that did not pass are marked.
+    """
     parts = ["# Evaluation Results"]
     # Groups are many, so each field has a table of its own.
     keys = [key for key in main_keys(summary) if not key.startswith((GROUP, GROUP_ROWS))]
@@ -35,7 +51,7 @@ def to_markdown(summary: Summary, timing: Mapping[str, float], examples: int) ->
     elif not keys:
         parts.append("There are no metrics.")
     else:
-        parts.append(_table(summary, keys))
+        parts.append(_table(summary, {key: MARK if is_unproven(key) else "" for key in keys}))
     for grid in group_tables([*summary], summary):
         parts.append(f"## {escape(grid.title)}\n\n{grid_to_markdown(grid)}")
     if timing:
@@ -57,9 +73,9 @@ def grid_to_markdown(grid: Grid) -> str:
     return "\n".join(map(_line, cells))
 
 
-def _table(summary: Summary, keys: list[str]) -> str:
+def _table(summary: Summary, keys: Mapping[str, str]) -> str:
     lines = [
-        _line(["System", *map(escape, keys)]),
+        _line(["System", *(escape(key + mark) for key, mark in keys.items())]),
         _line(["---", *("---:" for _ in keys)]),
     ]
     for system, values in summary.items():

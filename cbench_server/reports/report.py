@@ -48,7 +48,7 @@ def report_of(result: EvalResult, examples: Sequence[Original] = ()) -> Report:
 
     def compared() -> "Comparison | None":
         return compared_sides(
-            {name: [row for row, _ in of_system(name)] for name in run.systems}, run
+            {name: [row for row, _ in of_system(name)] for name in run.systems}, [run]
         )
 
     run = _run_of(result)
@@ -56,13 +56,20 @@ def report_of(result: EvalResult, examples: Sequence[Original] = ()) -> Report:
 
 
 def compared_sides(
-    sides: Mapping[str, Iterable[EvalRow]], run: Run, *, must: bool = False, **settings: Any
+    sides: Mapping[str, Iterable[EvalRow]],
+    runs: Sequence[Run],
+    *,
+    must: bool = False,
+    **settings: Any,
 ) -> "Comparison | None":
-    """Compare systems as their run does; None, or an error if it `must` be, if nothing compares."""
+    """Compare systems as the first of their runs does.
+
+    Where nothing compares, return None, or raise an error if it `must` be compared.
+    """
     if len(sides) < 2:
         return None
     try:
-        return compared_by_judges(sides, run, **settings)
+        return compared_by_judges(sides, runs, **settings)
     except InvalidInput:
         if must:
             raise
@@ -70,12 +77,15 @@ def compared_sides(
 
 
 def compared_by_judges(
-    sides: Mapping[str, Iterable[EvalRow]], run: Run, **settings: Any
+    sides: Mapping[str, Iterable[EvalRow]], runs: Sequence[Run], **settings: Any
 ) -> "Comparison":
-    """Compare systems, and call none better of which the run's judges think differently."""
-    from cbench_server.comparison import compare, score_infos
-    from cbench_server.comparison.raters import twins_of, with_disputes
+    """Compare systems, and call none better of which the first run's judges think differently.
 
+    What a judge said that did not pass its controls is marked, whichever run it is of.
+    """
+    from cbench_server.comparison import compare, score_infos
+
+    run = runs[0]
     judges = list(run.config.get("judges") or [])
     settings = {
         "threshold": run.spec.threshold,
@@ -84,23 +94,40 @@ def compared_by_judges(
         "suites": suites_in_all([run]),
         **settings,
     }
-    if not judges:
-        return compare(sides, **settings)
-    # With several judges the rows are read more than once.
-    kept = {name: list(rows) for name, rows in sides.items()}
-    found = compare(kept, **settings)
-    twins = {twin for pair in found.pairs for twin in twins_of(pair.score, judges)}
-    others = [compare(kept, **{**settings, "score_field": twin}) for twin in sorted(twins)]
+    if judges:
+        # With several judges the rows are read more than once.
+        sides = {name: list(rows) for name, rows in sides.items()}
+    found = compare(sides, **settings)
     scores = {pair.score for pair in found.pairs}
-    found = with_disputes(found, others)
-    pairs = tuple(_with_mark(pair, run) for pair in found.pairs)
-    return replace(found, pairs=pairs, notes=(*found.notes, *figure_notes(run, scores)))
+    if judges:
+        found = _without_disputed(found, sides, judges, settings)
+    notes = (note for each in runs for note in figure_notes(each, scores))
+    return replace(
+        found,
+        pairs=tuple(_with_mark(pair, runs) for pair in found.pairs),
+        groups=tuple(replace(each, pair=_with_mark(each.pair, runs)) for each in found.groups),
+        notes=tuple(dict.fromkeys((*found.notes, *notes))),
+    )
 
 
-def _with_mark(pair: "PairedDifference", run: Run) -> "PairedDifference":
+def _without_disputed(
+    found: "Comparison",
+    sides: Mapping[str, Iterable[EvalRow]],
+    judges: Sequence[Mapping[str, Any]],
+    settings: Mapping[str, Any],
+) -> "Comparison":
+    from cbench_server.comparison import compare
+    from cbench_server.comparison.raters import twins_of, with_disputes
+
+    twins = {twin for pair in found.pairs for twin in twins_of(pair.score, judges)}
+    others = [compare(sides, **{**settings, "score_field": twin}) for twin in sorted(twins)]
+    return with_disputes(found, others)
+
+
+def _with_mark(pair: "PairedDifference", runs: Sequence[Run]) -> "PairedDifference":
     from cbench_server.comparison.sentences import sentence
 
-    score = with_mark(pair.score, run)
+    score = with_mark(pair.score, *runs)
     if score == pair.score:
         return pair
     marked = replace(pair, score=score)

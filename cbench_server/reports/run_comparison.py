@@ -51,7 +51,7 @@ def compare_runs(source: Source, run: Run, other: Run | None, choice: Choice) ->
     read = {each.run_id: rows_reader(source, each, choice.group_by) for each in runs}
     found = compared_by_judges(
         {name: read[run_id](system) for (run_id, system), name in shown.items()},
-        run,
+        runs,
         suites=suites_in_all(runs),
         group_by=choice.group_by,
         pairs=[(shown[a], shown[b]) for a, b in pairs],

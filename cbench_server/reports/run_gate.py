@@ -54,7 +54,8 @@ def gate_run(
     checks, unsuited = [], set()
     for place, policy in enumerate(policies):
         try:
-            checks.append(judged_check(check(policy, measures), measures, run))
+            made = check(policy, measures)
+            checks.append(judged_check(made, measures, run, against[0] if against else None))
         except InvalidInput as error:
             # The others' verdicts are wanted all the same, by CI above all.
             unsuited.add(place)

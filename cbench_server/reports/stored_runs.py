@@ -131,7 +131,7 @@ def _comparison(
             name = system if system not in sides else f"{system} ({run.run_id})"
             sides[name] = read(system)
     settings: dict[str, Any] = {"suites": suites_in_all(runs), "group_by": group_by}
-    found = compared_sides(sides, runs[0], must=len(runs) > 1, **settings)
+    found = compared_sides(sides, runs, must=len(runs) > 1, **settings)
     notes = [note for other in runs[1:] for note in run_differences(runs[0], other)]
     return replace(found, notes=(*dict.fromkeys(notes), *found.notes)) if found else None
 

@@ -14,6 +14,7 @@ from cbench_server.reports.columns import (
     dataset_keys,
     headline_columns,
     type_keys,
+    type_prefix,
 )
 from cbench_server.reports.failure_groups import FailureGroup
 from cbench_server.reports.groups import by_part, few_note, group_tables
@@ -140,7 +141,7 @@ def dataset_table(run: Run) -> Grid | None:
 
 def by_type(run: Run) -> Grid | None:
     """Build the breakdown by type of question, if there is one."""
-    prefix = f"{run.spec.score_field or 'score'}_"
+    prefix = type_prefix(run.summary, run.spec.score_field)
     return _breakdown(run, _type_keys(run), prefix, "Mean score by type of question")
 
 
@@ -170,19 +171,21 @@ def to_table(run: Run, facts: RowFacts, draw: Callable[[Grid], str] = to_text) -
     parts = []
     if run.completed_rows:
         parts.append(draw(_without(headline(run, facts), _type_keys(run))))
-        breakdowns = filter(
-            None,
-            (
-                suite_table(run),
-                added_scores(run),
-                dataset_table(run),
-                by_type(run),
-                sweep_grid(run),
-                anchors_grid(run),
-            ),
-        )
-        tables = [*breakdowns, *group_tables(listed(run), run.summary, run.spec.group_by)]
-        parts += [f"{grid.title}\n{draw(grid)}" for grid in tables]
+        others = added_scores(run)
+        tables = [
+            suite_table(run),
+            others,
+            dataset_table(run),
+            by_type(run),
+            sweep_grid(run),
+            anchors_grid(run),
+            *group_tables(listed(run), run.summary, run.spec.group_by),
+        ]
+        mark = MARK if _used_scores(run, facts) & marked_scores(run) else ""
+        for grid in filter(None, tables):
+            # Other scores are marked one by one.
+            title = grid.title if grid is others else grid.title + mark
+            parts.append(f"{title}\n{draw(grid)}")
     parts.append("\n".join(map(printable, notes(run, facts))))
     return "\n\n".join(parts) + "\n"
 

@@ -23,6 +23,8 @@ from cbench_server.spec import Run, RunNote, RunState, SystemProgress
 _STATES: dict[RunState, Any] = {
     state: bench_pb2.RunState.Value(f"RUN_STATE_{state.name}") for state in RunState
 }
+_OF_JUDGES = ("evaluator", "dataset", "scores", "qualified")
+"""What a listing says of a judge, so that no figure of one that did not pass goes unmarked."""
 _STATE_NAMES = {number: state for state, number in _STATES.items()}
 
 
@@ -37,7 +39,10 @@ def state_from_proto(number: int) -> RunState:
 
 
 def run_to_proto(run: Run, *, with_config: bool = True) -> bench_pb2.Run:
-    """Encode a run; without its config there is still which scores count, and for whom."""
+    """Encode a run; without its config there is still which scores count, and for whom.
+
+    So is which of them a judge gave that did not pass its controls.
+    """
     message = bench_pb2.Run(
         run_id=run.run_id,
         spec=spec_to_proto(run.spec),
@@ -58,6 +63,8 @@ def run_to_proto(run: Run, *, with_config: bool = True) -> bench_pb2.Run:
     config = run.config
     if not with_config:
         config = {key: config[key] for key in ("headlines", "roles", "suites") if key in config}
+        if judges := run.config.get("judges"):
+            config["judges"] = [{key: each.get(key) for key in _OF_JUDGES} for each in judges]
     wire.fields_to_proto(config, message.config)
     for note in run.notes:
         message.notes.add(code=note.code, text=note.text, system=note.system, dataset=note.dataset)

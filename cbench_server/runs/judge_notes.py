@@ -231,9 +231,11 @@ def _ranges(found: Findings, judges: Sequence[Verdicts]) -> None:
         record = verdicts.record
         key = (record["dataset"], record["model"], record["evaluator"].partition(":")[0])
         groups.setdefault(key, []).append(verdicts)
-    for (dataset, _, _), group in groups.items():
+    raters = {(model, evaluator) for _, model, evaluator in groups}
+    for (dataset, model, _), group in groups.items():
         if len(group) < 2:
             continue
+        who = f" by {model}" if len(raters) > 1 else ""
         for system in _systems(group):
             means = {
                 verdicts.record["pack"]: mean
@@ -243,9 +245,10 @@ def _ranges(found: Findings, judges: Sequence[Verdicts]) -> None:
             if len(means) < 2:
                 continue
             low, high = min(means.values()), max(means.values())
-            found.facts.setdefault("ranges", {})[system] = {"low": low, "high": high, "by": means}
+            known = found.facts.setdefault("ranges", {}).setdefault(system, {})
+            known[f"{dataset}@{model}"] = {"low": low, "high": high, "by": means}
             by = ", ".join(f"{pack} {mean:.2f}" for pack, mean in means.items())
-            text = f"{system}: {low:.2f}-{high:.2f} by what the judge is asked ({by})."
+            text = f"{system}: {low:.2f}-{high:.2f}{who} by what the judge is asked ({by})."
             found.note("JUDGE_RANGE", text, dataset, system)
 
 

@@ -289,6 +289,33 @@ def test_questions_over_documents_come_from_a_mirror(
             assert any(answer in example["context"] for answer in example["answers"])
 
 
+@pytest.mark.parametrize("name", ["niah:", "ruler:niah_multikey_1,"])
+def test_needles_are_hidden_in_a_text_of_the_users(name: str, tmp_path: Path) -> None:
+    (tmp_path / "haystacks").mkdir()
+    told = [f"Chapter {n} tells of the weather in town {n}." for n in range(400)]
+    (tmp_path / "haystacks" / "novel.txt").write_text("\n".join(told))
+    config = f"{name}length=2000,depth=50,count=2,haystack=novel"
+    made = [*load_dataset(config, data_dir=str(tmp_path))]
+    assert made == [*load_dataset(config, data_dir=str(tmp_path))]
+    assert len(made) == 2
+    for example in made:
+        assert 1900 <= count_tokens(example["context"]) <= 2000
+        assert example["evidence"][0] in example["context"]
+        assert "tells of the weather" in example["context"]
+    for wrong, said in (
+        (f"{name}haystack=none", "none.txt cannot be read: No such file"),
+        (f"{name}haystack=.novel", "the name of a file, without its folder"),
+        ("ruler:vt,haystack=novel", "vt hides nothing in running text"),
+        ("kv-retrieval:haystack=novel", "takes no haystack"),
+    ):
+        with pytest.raises((BadDataset, NotFound), match=said):
+            [*load_dataset(wrong, data_dir=str(tmp_path))]
+    with pytest.raises(BadDataset, match="say --data-dir DIR"):
+        [*load_dataset(f"{name}haystack=novel")]
+    with pytest.raises(NotFound, match="the name of a file, without its folder"):
+        [*_GENERATED["niah"].examples("haystack=../novel", data_dir=str(tmp_path))]
+
+
 def test_draws_are_known_numbers() -> None:
     draws = Draws(1, "test")
     assert [draws.below(100) for _ in range(5)] == [99, 32, 46, 61, 70]

@@ -30,7 +30,7 @@ def test_it_is_long_and_goes_forward_in_time(conversations: list[dict[str, Any]]
 def test_it_is_the_same_every_time(conversations: list[dict[str, Any]]) -> None:
     assert [*LONG_MEMORY.examples()] == conversations
     digest = canonical_digest({"all": conversations})
-    assert digest == "ca1c70e06bb69d452c90c74fcffb9380002e7831ce816eebfad5b160f18b8cfe"
+    assert digest == "558241b8d188787ca7c026878b2d859f20037160bc8546dbccac87bc66065389"
 
 
 def test_questions_are_of_five_types_and_their_answers_are_said_last(

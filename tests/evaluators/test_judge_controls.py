@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
+from cbench_server.datasets.conversations import questions
 from cbench_server.errors import EvaluatorBroken
 from cbench_server.evaluators import LLMJudge, MemoryJudge
 from cbench_server.evaluators.judge.control_answers import is_apart, other_form, shifted, type_of
 from cbench_server.evaluators.judge.controls import make_controls
 from cbench_server.evaluators.judge.qualification import auc
+from cbench_server.registry import registry
 from cbench_server.texts.answers import normalize_answer
 from tests.fixtures import scripted_judges as scripted
 from tests.fixtures.model_server import ModelServer
@@ -153,6 +155,50 @@ def test_what_is_wrong_is_never_accepted_and_what_is_vague_holds_no_answer() -> 
             assert normalize_answer(control.response) not in map(normalize_answer, accepted)
         if control.kind == "vague":
             assert not any(set(normalize_answer(text).split()) <= words for text in accepted)
+
+
+def test_a_changed_detail_does_not_leave_an_accepted_answer_standing() -> None:
+    accepted = ["an anchor of four tonnes", "an anchor"]
+    examples = [{"id": 1, "question": "What was found?", "answers": accepted}, *EXAMPLES]
+    recipe = "Take 2 eggs and stir them into the flour until the dough is smooth and even."
+    examples += [{"id": n, "question": f"How, {n}?", "answer": f"{recipe} {n}."} for n in (2, 3)]
+    for seed in range(5):
+        for control in make_controls(examples, 1000, seed):
+            if control.kind == "specific-wrong":
+                assert is_apart(control.response, control.original["answers"]), control
+
+
+@pytest.mark.parametrize("rows", [1, 2, 9, 13, 25, 49, 100])
+@pytest.mark.parametrize("kind", ["number", "unanswerable"])
+def test_who_looks_for_the_reference_finds_it_in_nine_of_ten_right_answers(
+    rows: int, kind: str
+) -> None:
+    examples = [
+        {"id": n, "question": f"How many, {n}?", "answer": f"{n % 20} cats"}
+        if kind == "number"
+        else {"id": n, "question": f"Who, {n}?", "answer": "It is not said.", "is_abstention": True}
+        for n in range(rows)
+    ]
+    right = [each for each in make_controls(examples, rows) if each.kind == "right"]
+    found = sum(
+        normalize_answer(each.original["answers"][0]) in normalize_answer(each.response)
+        for each in right
+    )
+    assert found >= 0.9 * rows
+
+
+@pytest.mark.parametrize("name", ["mini-memory", "long-memory"])
+async def test_a_judge_that_compares_passes_on_conversations(
+    server: ModelServer, name: str
+) -> None:
+    asked = list(questions(iter(registry.dataset(name).examples("")), label=name))
+    scripted.script(server, scripted.exact)
+    judge = MemoryJudge(server.url, "m", "", 20.0)
+    record = await judge.qualify(asked, len(asked), 0)
+    await judge.close_connections()
+    assert record["qualified"] is True, record
+    # Only the long conversations say what was true before.
+    assert record["kinds"].get("stale", {"asked": 0})["asked"] == (20 if "long" in name else 0)
 
 
 def test_an_older_value_is_a_control_where_the_data_has_one() -> None:

@@ -21,7 +21,13 @@ CBENCH = str(Path(sys.executable).parent / "cbench")
 WORDS = ["harbour", "lantern", "mountain", "violin", "orchard"]
 WORDS += ["glacier", "carpet", "thunder", "pepper", "saddle"]
 EXAMPLES = [
-    {"id": f"q{n}", "context": "-", "question": f"Which word is number {n}00?", "answer": word}
+    {
+        "id": f"q{n}",
+        "context": "-",
+        "question": f"Which word is number {n}00?",
+        "answer": word,
+        "group": "odd" if n % 2 else "even",
+    }
     for n, word in enumerate(WORDS * 2, 1)
 ]
 # The first system gets three in four right.
@@ -86,6 +92,40 @@ def test_every_figure_of_an_unqualified_judge_is_marked_everywhere(
     page = tmp_path / "page.html"
     cbench("report", "last", "-o", str(page), judged=False)
     assert "judge_score†" in page.read_text() or "judge_score\\u2020" in page.read_text()
+
+
+def test_the_mark_follows_a_figure_into_lists_groups_exports_and_comparisons(
+    cbench: Cbench, server: ModelServer
+) -> None:
+    models = {"generous": scripted.always("YES")}
+    scripted.script(server, scripted.exact, models=models, answers=ANSWERS)
+    usual = ["--score-field", "judge_score", "--pack", "strict", "--group-by", "group"]
+    good = cbench("--judge-url", server.url, "--judge-model", "judge", *usual)
+    assert good.returncode == 0, good.stderr
+    generous = ["--judge-url", server.url, "--judge-model", "generous", "--judge-unqualified"]
+    bad = cbench("rescore", "last", *generous, "--pack", "strict", judged=False)
+    assert "Score by group†" in bad.stdout, bad.stdout + bad.stderr
+    listed = json.loads(cbench("runs", "--output", "json", judged=False).stdout)
+    ids = [each["run_id"] for each in listed]
+    assert [sorted(each["marks"]) for each in listed] == [["judge_agreement", "judge_score"], []]
+    lines = cbench("runs", judged=False).stdout.splitlines()
+    assert ["judge_score†" in line for line in lines[2:4]] == [True, False]
+    # Whichever of the two is named first.
+    for order in (ids, ids[::-1]):
+        compared = cbench("compare", *order, "--group-by", "group", judged=False).stdout
+        assert "on judge_score†" in compared
+        assert compared.count("A - B†") == 2
+        assert "Score†" in compared
+        assert "did not pass its controls" in compared
+    policy = ["--policy", "score not worse than baseline"]
+    gate = cbench("gate", ids[1], "--baseline", ids[0], *policy, judged=False)
+    assert "† " in gate.stdout
+    gate = cbench("gate", ids[1], "--policy", "score at least 0.1", judged=False)
+    assert "†" not in gate.stdout
+    exported = cbench("export", ids[0], "--format", "markdown", judged=False).stdout
+    assert "| mean_score† |" in exported
+    exported = cbench("export", ids[0], "--format", "junit", judged=False).stdout
+    assert exported.count("† A judge of this row did not pass its controls.") == len(EXAMPLES)
 
 
 def test_a_judge_that_passes_is_not_marked_and_its_controls_are_cached(

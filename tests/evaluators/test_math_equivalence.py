@@ -316,3 +316,40 @@ def test_it_is_a_registered_evaluator_that_describes_its_scores() -> None:
     assert isinstance(evaluator, Evaluator)
     announced = [info.name for info in evaluator.score_infos]
     assert announced == [*evaluator.score({"answer": "1"}, {"response": "1"})]
+
+
+@pytest.mark.parametrize(
+    ("gold", "given"),
+    [
+        ("5\\text{ cm}", "5\\text{ m}"),
+        ("5 s", "5 h"),
+        ("5\\text{ L}", "5\\text{ mL}"),
+        ("5\\text{ cm}^2", "5\\text{ m}^2"),
+        ("5 square feet", "5 square meters"),
+        ("5\\text{ km/h}", "5\\text{ m/s}"),
+        ("90^\\circ", "90\\%"),
+        ("\\$50", "50\\%"),
+        ("5 xy", "5"),
+    ],
+)
+def test_what_differs_in_its_unit_is_not_equal_either_way(gold: str, given: str) -> None:
+    evaluator = MathEquivalence()
+    for one, other in ((gold, given), (given, gold)):
+        boxed = {"response": f"\\boxed{{{other}}}"}
+        assert evaluator.score({"answer": one}, boxed) == {"math_equiv": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("gold", "given"),
+    [
+        ("5 m", "5 meters"),
+        ("5", "5 s"),
+        ("5 square feet", "5\\text{ ft}^2"),
+        ("5 km/h", "5 kilometers per hour"),
+        ("12\\text{ cm}^3", "12\\text{ cubic centimeters}"),
+        ("3\\sqrt{2}", "3\\sqrt{2}\\text{ in}"),
+    ],
+)
+def test_the_same_unit_may_be_written_otherwise_or_left_out(gold: str, given: str) -> None:
+    boxed = {"response": f"\\boxed{{{given}}}"}
+    assert MathEquivalence().score({"answer": gold}, boxed) == {"math_equiv": 1.0}

@@ -72,6 +72,8 @@ class _Fact:
     kind: str
     question: str
     answer: str
+    previous: str = ""
+    """What was true before, where it changed."""
     is_abstention: bool = False
 
     def asked(self) -> Example:
@@ -81,6 +83,7 @@ class _Fact:
             "answer": self.answer,
             "type": self.kind,
             "is_abstention": self.is_abstention,
+            **({"previous_answer": self.previous} if self.previous else {}),
         }
 
 
@@ -137,6 +140,7 @@ def _changed_facts(who: str, draws: Draws) -> list[_Fact]:
             "knowledge_update",
             f"On which day does the choir of {who} meet now?",
             days[2],
+            days[1],
         ),
         _Fact(
             (
@@ -146,6 +150,7 @@ def _changed_facts(who: str, draws: Draws) -> list[_Fact]:
             "knowledge_update",
             f"Where does {who} work now?",
             work[1],
+            work[0],
         ),
         _Fact(
             (
@@ -155,6 +160,7 @@ def _changed_facts(who: str, draws: Draws) -> list[_Fact]:
             "knowledge_update",
             f"How much rent does the landlord of {who} want a month now?",
             rents[1],
+            rents[0],
         ),
         _Fact(
             (
@@ -164,6 +170,7 @@ def _changed_facts(who: str, draws: Draws) -> list[_Fact]:
             "knowledge_update",
             f"What is the kitten of {who} called now?",
             cats[1],
+            cats[0],
         ),
     ]
 

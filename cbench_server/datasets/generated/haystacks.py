@@ -3,10 +3,13 @@
 import re
 from bisect import bisect_left
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from itertools import accumulate
+from pathlib import Path
 
 from cbench_server.datasets.embedded.sets import LONG_NOTES
+from cbench_server.datasets.hub.mirror import mirror_folder
+from cbench_server.errors import BadDataset
 
 # Written for this; it says nothing, and the same thing again.
 NOISE = (
@@ -16,13 +19,47 @@ NOISE = (
     "The rain has stopped for now.",
     "Someone closes a door upstairs.",
 )
+_MOST_BYTES = 20_000_000
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9])|\n+")
 
 
 @cache
 def essay() -> tuple[str, ...]:
     """Return the sentences of the embedded dataset long-notes, written for this package."""
-    texts = (str(example["context"]) for example in LONG_NOTES.examples())
+    return _sentences([str(example["context"]) for example in LONG_NOTES.examples()])
+
+
+def given_essay(name: str, data_dir: str) -> tuple[str, ...]:
+    """Return the sentences of `haystacks/NAME.txt` in the user's mirror; raise BadDataset."""
+    folder = mirror_folder(data_dir)
+    if folder is None:
+        raise BadDataset(
+            f'the haystack "{name}" is read from a folder of yours: put it at '
+            f"DIR/haystacks/{name}.txt and say --data-dir DIR"
+        )
+    file = folder / "haystacks" / f"{name}.txt"
+    try:
+        size = file.stat().st_size
+        changed = file.stat().st_mtime_ns
+    except OSError as error:
+        raise BadDataset(f"the haystack {file} cannot be read: {error.strerror}") from None
+    if size > _MOST_BYTES:
+        raise BadDataset(f"the haystack {file} has {size:,} bytes; {_MOST_BYTES:,} are the most")
+    return _of_file(file, changed)
+
+
+@lru_cache(maxsize=4)
+def _of_file(file: Path, changed: int) -> tuple[str, ...]:
+    try:
+        found = _sentences([file.read_text("utf-8")])
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadDataset(f"the haystack {file} is no text in UTF-8: {error}") from None
+    if not found:
+        raise BadDataset(f"the haystack {file} is empty")
+    return found
+
+
+def _sentences(texts: Sequence[str]) -> tuple[str, ...]:
     return tuple(
         sentence.strip() for text in texts for sentence in _SENTENCE.split(text) if sentence.strip()
     )

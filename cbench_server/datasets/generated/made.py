@@ -32,6 +32,8 @@ class Wanted:
     draws: Draws
     data_dir: str = ""
     """The mirror, for tasks that read one."""
+    haystack: str = ""
+    """A text of it to hide things in, where one is named."""
 
     def depths(self, count: int) -> list[int]:
         """Return different depths in order, or the one that was asked for as often."""
@@ -52,7 +54,7 @@ def examples(
             for number in range(asked.count):
                 place = "" if depth is None else f"-d{depth}"
                 draws = Draws(asked.seed, dataset, task, length, place, number)
-                made = make(Wanted(length, depth, draws, data_dir))
+                made = make(Wanted(length, depth, draws, data_dir, asked.haystack))
                 yield _example(f"{task}-{length}{place}-{number}", task, length, made)
 
 

@@ -5,7 +5,13 @@ from dataclasses import dataclass
 
 from cbench_server.datasets.generated.draws import Draws
 from cbench_server.datasets.generated.fitting import fitted
-from cbench_server.datasets.generated.haystacks import NOISE, essay, sentences, with_needles
+from cbench_server.datasets.generated.haystacks import (
+    NOISE,
+    essay,
+    given_essay,
+    sentences,
+    with_needles,
+)
 from cbench_server.datasets.generated.made import Made, Wanted
 from cbench_server.datasets.generated.words import PAIRS
 
@@ -40,7 +46,7 @@ class NeedleTask:
         asked, right = keys[: self.queries], values[: self.queries * self.values]
         order = draws.shuffled(needles)
         depths = wanted.depths(len(needles))
-        build = self._builder(draws, order, depths, set(keys))
+        build = self._builder(wanted, order, depths, set(keys))
         evidence = needles[: len(right)]
         depth = depths[order.index(evidence[0])] if len(evidence) == 1 else None
         context = fitted(build, wanted.length, least=2)
@@ -63,8 +69,9 @@ class NeedleTask:
         return list(found)
 
     def _builder(
-        self, draws: Draws, needles: list[str], depths: list[int], keys: set[str]
+        self, wanted: Wanted, needles: list[str], depths: list[int], keys: set[str]
     ) -> Callable[[int], str]:
+        draws = wanted.draws
         if self.hay == "needles":
             hay: list[str] = []
             others = self._other_needles(draws, keys)
@@ -78,8 +85,10 @@ class NeedleTask:
         if self.hay == "noise":
             noise = " ".join(NOISE)
             return lambda count: with_needles([noise] * count, needles, depths, "\n")
-        start = draws.below(len(essay()))
-        return lambda count: with_needles(sentences(essay(), count, start), needles, depths, " ")
+        name = wanted.haystack
+        text = given_essay(name, wanted.data_dir) if name else essay()
+        start = draws.below(len(text))
+        return lambda count: with_needles(sentences(text, count, start), needles, depths, " ")
 
     def _other_needles(self, draws: Draws, keys: set[str]) -> Callable[[], str]:
         def other() -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from cbench_server.errors import NotFound
 
 _NUMBER = re.compile(r"(\d{1,9})(k?)", re.IGNORECASE)
+_FILE = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
 _LEAST_LENGTH = 500
 _MOST_LENGTH = 2_000_000
 _MOST_COUNT = 10_000
@@ -23,13 +24,16 @@ class Parameters:
     count: int = 20
     """Examples for each length, and for each depth where those are given."""
     seed: int = 0
+    haystack: str = ""
+    """A text of the user's mirror, `haystacks/NAME.txt`, in place of the one that ships."""
 
     def __str__(self) -> str:
         parts = [self.task] if self.task else []
         parts.append(f"length={'+'.join(map(str, self.lengths))}")
         if self.depths:
             parts.append(f"depth={'+'.join(map(str, self.depths))}")
-        return ",".join([*parts, f"count={self.count}", f"seed={self.seed}"])
+        parts += [f"count={self.count}", f"seed={self.seed}"]
+        return ",".join([*parts, *([f"haystack={self.haystack}"] if self.haystack else [])])
 
 
 def read_parameters(
@@ -37,7 +41,7 @@ def read_parameters(
 ) -> Parameters:
     """Read a config, or raise NotFound with what it may say."""
     task, lengths, depths = default.task, default.lengths, default.depths
-    count, seed = default.count, default.seed
+    count, seed, haystack = default.count, default.seed, default.haystack
     for part in filter(None, (each.strip() for each in config.split(","))):
         key, sign, value = part.partition("=")
         if not sign:
@@ -50,11 +54,25 @@ def read_parameters(
             (count,) = _numbers(value, part, dataset, 1, _MOST_COUNT)[:1]
         elif key == "seed":
             (seed,) = _numbers(value, part, dataset, 0, 10**9)[:1]
+        elif key == "haystack":
+            haystack = _file(value, dataset)
         else:
             raise NotFound(
-                f'dataset "{dataset}" has no parameter "{key}"; it has: length, depth, count, seed'
+                f'dataset "{dataset}" has no parameter "{key}"; it has: length, depth, count, '
+                "seed, haystack"
             )
-    return Parameters(task, lengths, depths, count, seed)
+    return Parameters(task, lengths, depths, count, seed, haystack)
+
+
+def _file(value: str, dataset: str) -> str:
+    """Read the name of a file, which leads nowhere but into the folder of haystacks."""
+    name = value.strip().removesuffix(".txt")
+    if not _FILE.fullmatch(name):
+        raise NotFound(
+            f'dataset "{dataset}": haystack is "{value}"; it is the name of a file, without its '
+            "folder: haystack=novel reads haystacks/novel.txt below --data-dir"
+        )
+    return name
 
 
 def _task(asked: str, dataset: str, tasks: Mapping[str, object]) -> str:

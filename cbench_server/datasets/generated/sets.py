@@ -21,6 +21,7 @@ from cbench_server.datasets.protocol import (
     uses,
 )
 from cbench_server.datasets.record import DatasetRecord, described_by
+from cbench_server.errors import NotFound
 from cbench_server.spec import EvaluatorRef
 from cbench_server.types import Example
 
@@ -76,6 +77,10 @@ _INFINITEBENCH = _Rule(
 )
 
 
+_TEXT_TASKS = [name for name, task in NEEDLE_TASKS.items() if task.hay == "essay"]
+_IN_TEXT = [NEEDLE_TASKS[name].make for name in _TEXT_TASKS]
+
+
 def _generated(
     name: str,
     tasks: Mapping[str, Maker],
@@ -86,15 +91,25 @@ def _generated(
     *,
     reads_mirror: bool = False,
 ) -> DatasetRecord:
+    def read(config: str) -> Parameters:
+        asked = read_parameters(config, name, tasks, default)
+        if asked.haystack and tasks[asked.task] not in _IN_TEXT:
+            others = ", ".join(f"ruler:{each}" for each in _TEXT_TASKS)
+            raise NotFound(
+                f'dataset "{name}": {asked.task or "it"} hides nothing in running text, so it '
+                f"takes no haystack; these do: niah, {others}"
+            )
+        return asked
+
     def check(config: str) -> str:
-        return str(read_parameters(config, name, tasks, default))
+        return str(read(config))
 
     def load(config: str, data_dir: str = "") -> Iterator[Example]:
-        asked = read_parameters(config, name, tasks, default)
+        asked = read(config)
         return examples(name, asked.task or name, tasks[asked.task], asked, data_dir)
 
     def protocol(config: str) -> DatasetProtocol:
-        return rule.protocol(read_parameters(config, name, tasks, default).task)
+        return rule.protocol(read(config).task)
 
     return DatasetRecord(
         name=name,
@@ -137,6 +152,7 @@ NIAH = _generated(
     _RULER,
     "One needle in a haystack, for each depth and each length.",
     "Kamradt 2023, github.com/gkamradt/LLMTest_NeedleInAHaystack",
+    reads_mirror=True,
 )
 
 KV_RETRIEVAL = _generated(

@@ -4,6 +4,7 @@ import random
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from math import ceil
 
 from cbench_server.evaluators.inputs import references
@@ -24,12 +25,13 @@ MOST = 100
 MOST_OF_OTHERS = 20
 MOST_EXAMPLES = 400
 """The examples that controls are made from, at most: the first ones of a run."""
-VERSION = "1"
+VERSION = "2"
 """Changes whenever equal examples may give other controls."""
 
 _KEPT = ("id", "question_type", "is_abstention")
 _STALE_FIELDS = ("stale_answer", "previous_answer", "old_answer")
-# Few: a judge that compares word by word is a poor judge, but not a wrong one.
+# Few, and never above the tenth that a pack may reject: a judge that compares word by word is a
+# poor judge, but not a wrong one.
 _OTHER_FORM_EVERY = 12
 _VAGUE = (
     "That came up in connection with {}, and there is more than one way to look at it.",
@@ -84,12 +86,14 @@ def make_controls(examples: Sequence[Example], rows: int, seed: int = 0) -> list
         found.append(Control(WRONG, item.original, wrong))
         if not item.is_unanswerable:
             found.append(Control(VAGUE, item.original, _vague(item, place)))
-    for place, item in enumerate(items[:few]):
+    for item in items[:few]:
         wrong = _wrong(item, answers, draw)
         found += [
             Control(kind, item.original, response)
-            for kind, response in _others(item, answers, wrong, draw, place)
+            for kind, response in _others(item, answers, wrong, draw)
         ]
+    older = ((item, text) for item in items if (text := _older(item)))
+    found += [Control("stale", item.original, text) for item, text in islice(older, few)]
     draw.shuffle(found)
     return found
 
@@ -116,9 +120,10 @@ def _item(example: Example) -> _Item | None:
 
 def _right(item: _Item, place: int) -> str:
     answer = item.accepted[0]
+    is_other = place % _OTHER_FORM_EVERY == _OTHER_FORM_EVERY - 1
     if item.is_unanswerable:
-        return answer if place % 2 else _UNSAID
-    if place % _OTHER_FORM_EVERY == 0 and (other := other_form(answer)) is not None:
+        return _UNSAID if is_other else answer
+    if is_other and (other := other_form(answer)) is not None:
         return other
     if place % 2 and len(answer.split()) <= 12:
         return f"The answer is {answer.rstrip('.')}."
@@ -134,7 +139,7 @@ def _wrong(item: _Item, answers: Sequence[tuple[str, str]], draw: random.Random)
         return opposite(item.accepted[0])
     elif kind in ("number", "date") and draw.random() < 0.5:
         changed = shifted(item.accepted[0], draw)
-        if changed is not None and is_apart_enough(changed, item.accepted):
+        if changed is not None and is_apart(changed, item.accepted):
             return changed
     alike = [text for other, text in answers if other == kind and is_apart(text, item.accepted)]
     rest = [text for _, text in answers if is_apart(text, item.accepted)]
@@ -143,21 +148,11 @@ def _wrong(item: _Item, answers: Sequence[tuple[str, str]], draw: random.Random)
     return shifted(item.accepted[0], draw) or opposite(item.accepted[0])
 
 
-def is_apart_enough(changed: str, accepted: Sequence[str]) -> bool:
-    """Whether a changed number or date equals none that is accepted; other words may be shared."""
-    return all(changed.lower() != text.lower() for text in accepted)
-
-
 def _others(
-    item: _Item, answers: Sequence[tuple[str, str]], wrong: str, draw: random.Random, place: int
+    item: _Item, answers: Sequence[tuple[str, str]], wrong: str, draw: random.Random
 ) -> Iterator[tuple[str, str]]:
     if not item.is_unanswerable:
         yield "opposite", opposite(item.accepted[0])
-    for name in _STALE_FIELDS:
-        older = str(item.original.get(name) or "")
-        if older.strip() and is_apart(older, item.accepted):
-            yield "stale", older
-            break
     pile = [text for _, text in draw.sample(list(answers), min(10, len(answers)))]
     pile += [item.accepted[0], _topic(item)]
     draw.shuffle(pile)
@@ -165,6 +160,12 @@ def _others(
     yield "empty", ""
     yield "refusal", _REFUSAL
     yield "instructs the judge", _ORDER.format(wrong)
+
+
+def _older(item: _Item) -> str:
+    """Return what was right before, where the data has it and it is right no more."""
+    values = (str(item.original.get(name) or "") for name in _STALE_FIELDS)
+    return next((text for text in values if text.strip() and is_apart(text, item.accepted)), "")
 
 
 def _vague(item: _Item, place: int) -> str:

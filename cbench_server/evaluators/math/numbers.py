@@ -57,7 +57,7 @@ def read_number(text: str) -> Number | None:
     found = _NUMBER.fullmatch(text)
     if found is None:
         return None
-    unit = canonical_unit(found["unit"], after_percent=bool(found["percent"]))
+    unit = canonical_unit(_with_gap(found), after_percent=bool(found["percent"]))
     if unit is None:
         return None
     try:
@@ -70,6 +70,15 @@ def read_number(text: str) -> Number | None:
         value = -value
     currency = found["currency"] or found["currency_after"]
     return Number(value, bool(found["percent"]), decimals, unit or _CURRENCIES.get(currency, ""))
+
+
+def _with_gap(found: re.Match[str]) -> str:
+    """Return what follows a number, with the space before it if it is a unit of one letter."""
+    start = found.start("unit")
+    is_letter = re.match(r"[^\W\d_](?![^\W\d_])", found["unit"])
+    return (
+        f" {found['unit']}" if is_letter and found.string[:start][-1:].isspace() else found["unit"]
+    )
 
 
 _CURRENCIES = {"$": "dollar", "€": "euro", "£": "sterling", "¥": "yen", "₹": "rupee"}
@@ -108,6 +117,8 @@ def same_number(gold: Number, given: Number) -> bool:
     Two known units have to be the same.
     """
     if gold.unit and given.unit and gold.unit != given.unit:
+        return False
+    if gold.is_percent != given.is_percent and (gold.unit or given.unit):
         return False
     if gold.is_percent == given.is_percent:
         return close(gold, given)

@@ -12,9 +12,9 @@ _KNOWN = {
     "foot": "feet|ft",
     "yard": "yards|yd|yds",
     "mile": "miles|mi",
-    "second": "seconds|sec|secs",
+    "second": "seconds|sec|secs|s",
     "minute": "minutes|min|mins",
-    "hour": "hours|hr|hrs",
+    "hour": "hours|hr|hrs|h",
     "day": "days",
     "week": "weeks",
     "month": "months",
@@ -22,7 +22,7 @@ _KNOWN = {
     "gram": "grams|g",
     "kg": "kilogram|kilograms|kgs",
     "ounce": "ounces|oz",
-    "liter": "liters|litre|litres",
+    "liter": "liters|litre|litres|l",
     "ml": "milliliter|milliliters|millilitre|millilitres",
     "cent": "cents|¢",
     "dollar": "dollars|usd",
@@ -42,6 +42,12 @@ _TRAILING = re.compile(
     r"(?<=[\d})\]A-Za-z])\s+([^\W\d_]{2,}(?:\s+[^\W\d_]{2,})*)\s*(?:\^\s*\{?[23]\}?)?$"
 )
 _LETTER_UNITS = frozenset("mgshlL")
+_SHORT = frozenset({"lb", "in", "mg", "hz", "am", "pm", "sq", "cu", "of", "rs", "nm"})
+_POWERS = {"square": "2", "sq": "2", "cubic": "3", "cu": "3"}
+_PART = re.compile(
+    r"(?:(square|sq|cubic|cu)\.?\s+)?([^\W\d_]+)(?:\s*\^\s*\{?\s*([23])\s*\}?)?", re.IGNORECASE
+)
+_PER = re.compile(r"\s*/\s*|\s+per\s+", re.IGNORECASE)
 _WORD = re.compile(r"[^\W\d_]+")
 _SHAPE = re.compile(r"(?:[^\W\d_]|[\s./'’-]|\^\s*\{?\s*-?[123]\s*\}?|[()])*")
 
@@ -63,24 +69,46 @@ def canonical_unit(text: str, *, after_percent: bool = False) -> str | None:
     stripped = re.sub(r"\^\s*\{?\s*\\circ\s*\}?", " degrees ", stripped).strip()
     if not _SHAPE.fullmatch(stripped) or stripped[0] in "/.-'’(^":
         return None
-    words = _WORD.findall(stripped)
+    words = list(_WORD.finditer(stripped))
     separated = text[:1].isspace() or text[:1] == "^"
-    for word in words:
+    for found in words:
+        word = found[0]
         if _NOT_UNITS.fullmatch(word.lower()):
             return None
-        if len(word) == 1 and word.isascii() and not (separated and word in _LETTER_UNITS):
+        is_apart = separated or stripped[: found.start()].endswith("/")
+        if len(word) == 1 and word.isascii() and not (is_apart and word in _LETTER_UNITS):
             return None
         # Two letters next to a number are as likely two variables.
         if len(word) == 2 and word.isascii() and not separated and word.lower() not in _CANONICAL:
             return None
-    if after_percent or "/" in stripped or "^" in stripped or len(words) > 1:
-        return ""
-    return _CANONICAL.get(words[0].lower(), "") if words else None
+    if not words:
+        return None
+    return "" if after_percent else _canonical(stripped)
+
+
+def _canonical(text: str) -> str:
+    """Name a unit with its power, or one per another; empty where a part is not known."""
+    parts = [_PART.fullmatch(part) for part in _PER.split(text)]
+    names = []
+    for part in parts:
+        known = _CANONICAL.get(part[2].lower()) if part else None
+        if part is None or known is None:
+            return ""
+        power = part[3] or _POWERS.get((part[1] or "").lower(), "")
+        names.append(f"{known}^{power}" if power else known)
+    return "/".join(names)
 
 
 def without_unit(text: str) -> str:
     """Leave out words at the end of an expression: `3\\sqrt{2} square units` is `3\\sqrt{2}`."""
     found = _TRAILING.search(text)
-    if found is None or any(_NOT_UNITS.fullmatch(word.lower()) for word in found[1].split()):
+    if found is None or not all(map(_may_be_unit, found[1].lower().split())):
         return text
     return text[: found.start()]
+
+
+def _may_be_unit(word: str) -> bool:
+    """Whether a word may be left out; two letters are variables unless they are known."""
+    if _NOT_UNITS.fullmatch(word):
+        return False
+    return len(word) > 2 or not word.isascii() or word in _CANONICAL or word in _SHORT
