@@ -123,7 +123,7 @@ def test_a_failed_row_stays_failed_when_it_is_scored_anew(client: BenchClient) -
 
 
 def test_a_run_in_progress_cannot_be_scored_anew(client: BenchClient, tmp_path: Path) -> None:
-    with start_held(tmp_path / "gate") as system:
+    with start_held(tmp_path / "gate", 80) as system:
         digest, _ = client.upload(examples(400))
         spec = {
             "systems": [{"target": system.address}],
@@ -138,7 +138,7 @@ def test_a_run_in_progress_cannot_be_scored_anew(client: BenchClient, tmp_path: 
 def test_a_part_of_a_run_is_scored_anew_as_far_as_it_went(
     client: BenchClient, tmp_path: Path
 ) -> None:
-    with start_held(tmp_path / "gate") as system:
+    with start_held(tmp_path / "gate", 80) as system:
         digest, _ = client.upload(examples(400))
         spec = {
             "systems": [{"target": system.address}],

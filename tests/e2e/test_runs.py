@@ -181,7 +181,7 @@ def test_a_cancelled_run_keeps_its_rows_and_resumes_where_it_stopped(
     client: BenchClient, tmp_path: Path
 ) -> None:
     log, gate = tmp_path / "calls", tmp_path / "gate"
-    with start_held(gate, 40, log=str(log)) as system:
+    with start_held(gate, 80, log=str(log)) as system:
         digest, _ = client.upload(examples(300))
         spec = {
             "systems": [{"target": system.address}],

@@ -25,7 +25,7 @@ def test_a_killed_and_a_cancelled_run_have_the_figure_when_they_are_complete(
     flags = ("--data-dir", str(mirror))
     daemon = DaemonProcess(home, *flags, port=port)
     with (
-        start_system("echo", "", "0.02", "5", str(tmp_path / "gate")) as system,
+        start_system("echo", "", "0.02", "12", str(tmp_path / "gate")) as system,
         BenchClient(daemon.address) as client,
     ):
         try:
