@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import secrets
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -35,6 +34,7 @@ from cbench_server.runs.prices import check_budget, check_prices, with_known_pri
 from cbench_server.runs.recovery import given_up, next_life
 from cbench_server.runs.rescore import describe_rescoring, kept_notes, rescored_spec
 from cbench_server.runs.resolution import check_spec, resolve_metrics
+from cbench_server.runs.run_ids import new_run_id
 from cbench_server.runs.run_money import raised_budget
 from cbench_server.runs.run_owner import RunOwner
 from cbench_server.runs.run_turns import Limits, RunTurns
@@ -246,10 +246,15 @@ class Orchestrator:
             claim = await self.store.owners.acquire(run_id)
             if claim is None:
                 await self.store.request_cancel(run_id)
-            else:
+                return await self.store.get_run(run_id)
+            try:
                 failpoints.hit("cancel.claimed")
+                # It may have ended before it was claimed.
                 run = await self.store.get_run(run_id)
-                await RunOwner(self._services, run, claim).end(RunState.CANCELLED)
+                if reply_to("cancel", run.state, Owner.NOBODY) is Reply.DONE:
+                    await RunOwner(self._services, run, claim).end(RunState.CANCELLED)
+            finally:
+                await self.store.owners.release(claim)
             return await self.store.get_run(run_id)
 
     async def resume(self, run_id: str, budget_usd: float | None = None) -> Run:
@@ -410,9 +415,3 @@ class Orchestrator:
     def _forget(self, run: Run) -> None:
         del self._live[run.run_id]
         self.turns.forget(run.created_by)
-
-
-def new_run_id(now: float) -> str:
-    """Make an id that sorts by time of creation and can be read aloud."""
-    stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime(now))
-    return f"{stamp}-{int(now % 1 * 1000):03d}{secrets.token_hex(3)}"

@@ -18,15 +18,15 @@ _FINAL = frozenset(str(state) for state in RunState if state.is_final)
 def expired(connection: sqlite3.Connection, rule: RetentionRule, now: float) -> list[PrunedRun]:
     """Return the runs that a rule lets go, oldest first.
 
-    Runs that are not over, pinned or damaged are never among them. A run counts from its
-    end. What counts in bytes is the whole file without its free pages.
+    Runs that are not over, are pinned, or whose record is damaged are never among them. A run
+    counts from its end. What counts in bytes is the whole file without its free pages.
     """
     with snapshot(connection):
         finished = sorted(_finished(connection), key=lambda head: (_end(head), head.run_id))
         chosen: dict[str, PrunedRun] = {}
 
         def choose(head: RunHead, why: str) -> None:
-            if head.run_id not in chosen:
+            if head.run_id not in chosen and _record(connection, head) is not None:
                 size = size_of(connection, head.id)
                 chosen[head.run_id] = PrunedRun(head.run_id, _end(head), size, why)
 
@@ -44,7 +44,7 @@ def expired(connection: sqlite3.Connection, rule: RetentionRule, now: float) -> 
                     break
                 if head.run_id not in chosen:
                     choose(head, "bytes")
-                    used -= chosen[head.run_id].size
+                    used -= chosen[head.run_id].size if head.run_id in chosen else 0
     return sorted(chosen.values(), key=lambda each: (each.end_time, each.run_id))
 
 
@@ -78,6 +78,13 @@ def _finished(connection: sqlite3.Connection) -> Iterator[RunHead]:
             yield head
 
 
+def _record(connection: sqlite3.Connection, head: RunHead) -> bytes | None:
+    """Return the record of a run; None if it is damaged."""
+    (record,) = connection.execute(sql.READ_RECORD, {"run": head.id}).fetchone()
+    is_sound = sums.record_sum(head.run_id, record) == head.record_sum
+    return record if is_sound else None
+
+
 def _end(head: RunHead) -> float:
     return head.create_time if head.end_time is None else head.end_time
 
@@ -93,10 +100,8 @@ def uploads_in_use(connection: sqlite3.Connection) -> set[str] | None:
     used: set[str] = set()
     with snapshot(connection):
         for head in heads(connection):
-            if not isinstance(head, RunHead):
-                return None
-            (record,) = connection.execute(sql.READ_RECORD, {"run": head.id}).fetchone()
-            if sums.record_sum(head.run_id, record) != head.record_sum:
+            record = _record(connection, head) if isinstance(head, RunHead) else None
+            if record is None:
                 return None
             used |= {digest.decode() for digest in _DIGEST.findall(record)}
     return used

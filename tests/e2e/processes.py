@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
+from cbench_client import BenchClient
 from tests.fixtures import preloaded
 from tests.fixtures.waiting import wait_until as wait_until
 
@@ -82,12 +83,19 @@ def start_system(behaviour: str, *arguments: str, port: int = 0) -> Process:
     return Process([sys.executable, str(SYSTEMS), behaviour, str(port), *arguments])
 
 
-def start_held(gate: Path, answers: int = 20) -> Process:
+def rows_stored(daemon: DaemonProcess) -> int:
+    """Count the rows of the only run, by a client that knows nothing of an earlier daemon there."""
+    with BenchClient(daemon.address) as client:
+        (run,) = client.list()
+    return int(run.progress.completed_rows)
+
+
+def start_held(gate: Path, answers: int = 20, *, log: str = "", port: int = 0) -> Process:
     """Start an echo that answers so many calls and keeps the others until the gate is touched.
 
     So a run is under way for as long as a test wants, however slow the machine or the test is.
     """
-    return start_system("echo", "", "0", str(answers), str(gate))
+    return start_system("echo", log, "0", str(answers), str(gate), port=port)
 
 
 def examples(count: int, context: str = "The capital of France is Paris.") -> list[dict[str, Any]]:

@@ -3,7 +3,6 @@
 import random
 import signal
 import threading
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -18,6 +17,8 @@ from .processes import (
     DaemonProcess,
     Process,
     examples,
+    rows_stored,
+    start_held,
     start_system,
     wait_until,
 )
@@ -55,8 +56,9 @@ def test_a_daemon_killed_at_random_moments_loses_and_repeats_no_row(
         watcher.start()
         try:
             for _ in range(kills):
-                before = len(seen.rows)
-                goal = before + chance.randrange(20, 120)
+                wait_until(lambda: seen.rows)
+                # A life in which nothing was stored would count against the run.
+                goal = rows_stored(daemon) + chance.randrange(20, 120)
                 wait_until(lambda goal=goal: len(seen.rows) >= goal or seen.finished)
                 daemon.kill()
                 daemon = DaemonProcess(tmp_path / "home", port=port)
@@ -97,7 +99,7 @@ def test_a_run_whose_system_is_gone_waits_says_why_and_goes_on(
     client: BenchClient, tmp_path: Path
 ) -> None:
     port = held_port()
-    with start_system("echo", "", "0.01", port=port) as system:
+    with start_held(tmp_path / "gate", 60, port=port) as system:
         run_id = client.start(_spec(client, system, 300))
         wait_until(lambda: client.get(run_id).progress.completed_rows >= 50)
     waiting = wait_until(lambda: (run := client.get(run_id)).state == 6 and run)
@@ -127,9 +129,11 @@ def test_a_row_that_takes_its_system_down_twice_is_failed_and_no_other(
     assert failed.failure.attempts == 2
 
 
-def test_a_system_that_stays_away_fails_the_run_which_can_be_resumed(client: BenchClient) -> None:
+def test_a_system_that_stays_away_fails_the_run_which_can_be_resumed(
+    client: BenchClient, tmp_path: Path
+) -> None:
     port = held_port()
-    with start_system("echo", "", "0.01", port=port) as system:
+    with start_held(tmp_path / "gate", 60, port=port) as system:
         spec = {**_spec(client, system, 300), "wait_timeout": 2.0}
         run_id = client.start(spec)
         wait_until(lambda: client.get(run_id).progress.completed_rows >= 50)
@@ -148,7 +152,7 @@ def test_a_system_that_stays_away_while_no_row_is_in_flight_fails_the_run_with_w
     """Its only call has failed for good, so that nothing waits for it but the run itself."""
     port, told = held_port(), "poison ended with exit code 9. Its last lines: no more"
     with start_system("poison", port=port) as first:
-        run_id = client.start({**_spec(client, first, 40), "wait_timeout": 5.0})
+        run_id = client.start({**_spec(client, first, 40), "wait_timeout": 12.0})
         first.process.wait(30)
     wait_until(lambda: client.get(run_id).state == 6)
     with start_system("poison", port=port) as second:
@@ -180,9 +184,7 @@ def test_sigterm_hands_the_run_back_and_a_new_daemon_takes_it_up(tmp_path: Path)
             client = BenchClient(daemon.address)
             run_id = client.start(_spec(client, system, 300))
             wait_until(lambda: client.get(run_id).progress.completed_rows >= 50)
-            started = time.monotonic()
             assert daemon.terminate() == 0
-            assert time.monotonic() - started < 30
         with DaemonProcess(tmp_path / "home", port=port):
             seen = follow(client.watch(run_id))
     assert sorted(seen.keys) == [("echo", ordinal, 0) for ordinal in range(300)]
@@ -198,7 +200,7 @@ def test_a_second_signal_ends_the_daemon_at_once(tmp_path: Path) -> None:
         wait_until(lambda: client.get(run_id).progress.completed_rows >= 7)
         daemon.process.send_signal(signal.SIGTERM)
         wait_until(lambda: any("draining" in line for line in daemon.errors))
-        assert daemon.terminate(10) == 128 + signal.SIGTERM
+        assert daemon.terminate() == 128 + signal.SIGTERM
 
 
 def test_an_embedded_run_and_a_daemon_share_a_store_without_touching_each_other(
@@ -218,9 +220,9 @@ def test_an_embedded_run_and_a_daemon_share_a_store_without_touching_each_other(
 
 
 def test_a_run_in_another_process_can_be_watched_and_cancelled(
-    daemon: DaemonProcess, client: BenchClient
+    daemon: DaemonProcess, client: BenchClient, tmp_path: Path
 ) -> None:
-    with start_system("echo", "", "0.05") as system:
+    with start_held(tmp_path / "gate", 40) as system:
         run_id = client.start(_spec(client, system, 2000))
         with embedded(home=str(daemon.home)) as target, BenchClient(target) as inside:
             wait_until(lambda: inside.get(run_id).progress.completed_rows >= 20)

@@ -7,13 +7,13 @@ import pytest
 from cbench_client import BenchClient, Refused
 
 from .following import follow
-from .processes import DaemonProcess, examples, start_system, wait_until
+from .processes import DaemonProcess, examples, start_held, start_system, wait_until
 
 
 def test_runs_beyond_the_limit_are_queued_and_then_refused(tmp_path: Path) -> None:
-    flags = ["--max-runs", "1", "--max-queued", "1"]
+    flags, gate = ["--max-runs", "1", "--max-queued", "1"], tmp_path / "gate"
     with (
-        start_system("echo", "", "0.02") as system,
+        start_held(gate) as system,
         DaemonProcess(tmp_path / "home", *flags) as daemon,
         BenchClient(daemon.address) as client,
     ):
@@ -30,6 +30,7 @@ def test_runs_beyond_the_limit_are_queued_and_then_refused(tmp_path: Path) -> No
         assert refused.value.code == "RESOURCE_EXHAUSTED"
         client.cancel(first)
         wait_until(lambda: client.get(second).state == 2)
+        gate.touch()
         assert len(follow(client.watch(second)).rows) == 300
 
 

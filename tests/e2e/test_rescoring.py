@@ -8,7 +8,7 @@ import pytest
 from cbench_client import BenchClient, Refused, row_to_dict
 
 from .following import Followed, follow, run
-from .processes import DaemonProcess, examples, start_system, wait_until
+from .processes import DaemonProcess, examples, start_held, start_system, wait_until
 
 
 def _calls(log: Path) -> int:
@@ -122,8 +122,8 @@ def test_a_failed_row_stays_failed_when_it_is_scored_anew(client: BenchClient) -
     assert len(again.rows) == 17
 
 
-def test_a_run_in_progress_cannot_be_scored_anew(client: BenchClient) -> None:
-    with start_system("echo", "", "0.2") as system:
+def test_a_run_in_progress_cannot_be_scored_anew(client: BenchClient, tmp_path: Path) -> None:
+    with start_held(tmp_path / "gate", 80) as system:
         digest, _ = client.upload(examples(400))
         spec = {
             "systems": [{"target": system.address}],
@@ -135,8 +135,10 @@ def test_a_run_in_progress_cannot_be_scored_anew(client: BenchClient) -> None:
         client.cancel(run_id)
 
 
-def test_a_part_of_a_run_is_scored_anew_as_far_as_it_went(client: BenchClient) -> None:
-    with start_system("echo", "", "0.02") as system:
+def test_a_part_of_a_run_is_scored_anew_as_far_as_it_went(
+    client: BenchClient, tmp_path: Path
+) -> None:
+    with start_held(tmp_path / "gate", 80) as system:
         digest, _ = client.upload(examples(400))
         spec = {
             "systems": [{"target": system.address}],

@@ -25,7 +25,7 @@ def test_a_killed_and_a_cancelled_run_have_the_figure_when_they_are_complete(
     flags = ("--data-dir", str(mirror))
     daemon = DaemonProcess(home, *flags, port=port)
     with (
-        start_system("echo", str(tmp_path / "calls"), "0.02") as system,
+        start_system("echo", "", "0.02", "12", str(tmp_path / "gate")) as system,
         BenchClient(daemon.address) as client,
     ):
         try:
@@ -44,6 +44,7 @@ def test_a_killed_and_a_cancelled_run_have_the_figure_when_they_are_complete(
             (text,) = [note.text for note in cancelled.notes if note.code == "SUITE_INCOMPLETE"]
             assert text.startswith("bbh:all has no figure: the run was cancelled before all rows")
 
+            (tmp_path / "gate").touch()
             client.resume(run_id)
             wait_until(lambda: client.get(run_id).progress.completed_rows >= 10)
             daemon.kill()

@@ -226,3 +226,15 @@ def test_ids_that_look_alike_are_refused_before_any_call(
     assert seen.state == "FAILED"
     assert seen.finished.failure.reason == "BAD_DATASET"
     assert log.read_text() == ""
+
+
+@pytest.mark.faults
+def test_ids_that_are_the_same_far_apart_end_the_run(client: BenchClient) -> None:
+    data = examples(6000)
+    data[-1]["id"] = "e0"
+    with start_system("echo") as system:
+        spec = {"systems": [{"target": system.address}], "timed_rows": 0, "asked_again": 0}
+        seen = run(client, spec, data)
+    assert (seen.state, seen.finished.failure.reason) == ("FAILED", "BAD_DATASET")
+    assert '"e0"' in seen.finished.failure.message
+    assert len(set(seen.keys)) == len(seen.keys)

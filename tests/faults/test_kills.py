@@ -15,7 +15,14 @@ import pytest
 
 from cbench_client import BenchClient
 from tests.e2e.following import Followed, follow
-from tests.e2e.processes import DaemonProcess, Process, examples, start_system, wait_until
+from tests.e2e.processes import (
+    DaemonProcess,
+    Process,
+    examples,
+    rows_stored,
+    start_system,
+    wait_until,
+)
 from tests.fixtures import preloaded
 from tests.fixtures.ports import held_port
 
@@ -30,7 +37,6 @@ class Follower:
 
     def __init__(self, client: BenchClient, spec: dict[str, Any]) -> None:
         self.seen = Followed()
-        self._client = client
         self._events = client.evaluate(spec, request_id="one")
         self._thread = threading.Thread(target=self._take, daemon=True)
         self._thread.start()
@@ -39,11 +45,10 @@ class Follower:
         for event in self._events:
             self.seen.take(event)
 
-    def wait_for_rows(self, more: int) -> bool:
+    def wait_for_rows(self, daemon: DaemonProcess, more: int) -> bool:
         """Wait for so many rows beyond those that are stored; False if there are no more."""
         wait_until(lambda: self.seen.rows, 60)
-        (run,) = self._client.list()
-        goal = run.progress.completed_rows + more
+        goal = rows_stored(daemon) + more
         wait_until(lambda: len(self.seen.rows) >= goal or self.seen.finished, 60)
         return not self.seen.finished
 
@@ -77,7 +82,9 @@ def test_a_daemon_killed_at_random_moments_loses_and_repeats_no_row(
     with start_system("echo", str(log), "0.02") as system, BenchClient(daemon.address) as client:
         follower = Follower(client, spec_of(client, system, rows, asked_again=0))
         try:
-            while done < kills and follower.wait_for_rows(chance.randint(10, rows // kills)):
+            while done < kills and follower.wait_for_rows(
+                daemon, chance.randint(10, rows // kills)
+            ):
                 daemon.kill()
                 done += 1
                 daemon = DaemonProcess(tmp_path / "home", port=port)
@@ -98,14 +105,14 @@ def test_a_daemon_killed_at_random_moments_loses_and_repeats_no_row(
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("how", ["kill", "stop"])
 def test_a_system_killed_or_stopped_twenty_times_costs_no_row(
-    client: BenchClient, tmp_path: Path, chance: random.Random, how: str
+    daemon: DaemonProcess, client: BenchClient, tmp_path: Path, chance: random.Random, how: str
 ) -> None:
     rows, port, log = 4000, held_port(), tmp_path / "calls"
     system = start_system("echo", str(log), "0.005", port=port)
     try:
         follower = Follower(client, spec_of(client, system, rows, asked_again=0))
         for _ in range(20):
-            assert follower.wait_for_rows(chance.randint(20, 150))
+            assert follower.wait_for_rows(daemon, chance.randint(20, 150))
             if how == "kill":
                 system.kill()
                 system = start_system("echo", str(log), "0.005", port=port)
@@ -154,7 +161,7 @@ def test_daemons_that_are_ended_under_load_repeat_no_call(
         follower = Follower(client, spec_of(client, system, rows, asked_again=0))
         try:
             for _ in range(6):
-                assert follower.wait_for_rows(chance.randint(20, 150))
+                assert follower.wait_for_rows(daemon, chance.randint(20, 150))
                 assert daemon.terminate() == 0
                 daemon = DaemonProcess(tmp_path / "home", port=port)
             seen = follower.join()
@@ -192,7 +199,7 @@ def test_a_run_of_two_systems_and_repeats_survives_kills(
         follower = Follower(client, spec)
         try:
             for _ in range(8):
-                assert follower.wait_for_rows(chance.randint(10, 60))
+                assert follower.wait_for_rows(daemon, chance.randint(10, 60))
                 daemon.kill()
                 daemon = DaemonProcess(tmp_path / "home", port=port)
             seen = follower.join()

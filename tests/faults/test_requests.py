@@ -13,6 +13,10 @@ import pytest
 
 from cbench_client import BenchClient, Refused
 from cbench_client._gen.cbench.v1 import bench_pb2, bench_pb2_grpc
+from cbench_server.events import RunFinished
+from cbench_server.runs.ownership import Claim
+from cbench_server.spec import Run, RunSpec, RunState
+from cbench_server.storage.sqlite import SqliteStore
 from tests.e2e.following import follow
 from tests.e2e.processes import (
     DaemonProcess,
@@ -22,6 +26,8 @@ from tests.e2e.processes import (
     start_system,
     wait_until,
 )
+
+from .test_life import Daemon
 
 BUILTIN = {"systems": [{"builtin": "truncate-tail"}], "datasets": [{"name": "mini-qa"}]}
 
@@ -74,6 +80,46 @@ def test_a_cancel_at_the_end_leaves_one_end_which_is_the_stored_one(client: Benc
         assert ends == [client.get(run_id).state]
         stored = [event for event in events if event.sequence]
         assert stored[-1].HasField("finished")
+
+
+def test_a_cancel_at_the_end_by_another_process_leaves_one_end(tmp_path: Path) -> None:
+    with (
+        DaemonProcess(tmp_path / "home") as first,
+        DaemonProcess(tmp_path / "home") as second,
+        BenchClient(first.address) as client,
+        BenchClient(second.address) as other,
+    ):
+        for step in range(12):
+            run_id = client.start(BUILTIN)
+            wait_until(
+                lambda run_id=run_id, step=step: (
+                    other.get(run_id).progress.completed_rows >= 4 * step
+                )
+            )
+            other.cancel(run_id)
+            seen = follow(client.watch(run_id))
+            assert seen.state in ("SUCCEEDED", "CANCELLED")
+            wait_until(lambda: not list((tmp_path / "home" / "locks").glob("2*")))
+            assert other.cancel(run_id).state == client.get(run_id).state
+
+
+def test_a_cancel_that_claims_a_run_which_has_just_ended_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, owner = Daemon(tmp_path, lambda: 1.0), SqliteStore.open(tmp_path)
+    run = Run("r1", RunSpec((), ()), RunState.RUNNING, 1.0, systems=("a",))
+    asked.run(owner.create_run(run))
+    acquire = asked.store.owners.acquire
+
+    async def acquire_late(run_id: str) -> Claim | None:
+        await owner.append(run_id, [RunFinished(run)], update={"state": RunState.SUCCEEDED})
+        return await acquire(run_id)
+
+    monkeypatch.setattr(asked.store.owners, "acquire", acquire_late)
+    assert asked.run(asked.orchestrator.cancel("r1")).state is RunState.SUCCEEDED
+    assert not asked.store.owners.is_mine("r1")
+    asked.run(owner.close())
+    asked.end()
 
 
 def test_resumes_at_once_all_find_the_run_in_progress(client: BenchClient, tmp_path: Path) -> None:

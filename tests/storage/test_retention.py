@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sqlite3
 import sys
 import time
 from collections.abc import Callable
@@ -71,6 +72,19 @@ async def test_a_rule_lets_the_oldest_finished_runs_go(
     assert await runs.prune(rule) == told
     assert {run.run_id for run in await runs.list_runs()} == before - set(gone)
     assert all(each.size > 200_000 for each in told)
+    await runs.close()
+
+
+@pytest.mark.parametrize(
+    "damage", ["record = substr(record, 1, 40)", "state = 'failed'"], ids=["record", "head"]
+)
+async def test_a_run_whose_record_is_damaged_is_spared(
+    runs: SqliteStore, home: Path, damage: str
+) -> None:
+    with sqlite3.connect(home / "cbench.db") as store:
+        store.execute(f"UPDATE runs SET {damage} WHERE run_id = 'r2'")
+    store.close()
+    assert ids(await runs.prune(RetentionRule(keep=0, max_bytes=1))) == ["r1", "r3", "r4", "r5"]
     await runs.close()
 
 
