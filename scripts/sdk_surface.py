@@ -38,7 +38,7 @@ def _python_name(name: str) -> str:
         bases = [base.__name__ for base in value.__bases__ if base is not object]
         lines.append(_fenced(f"class {name}{_signature(value)}" + _of(bases)))
         lines.append(f"{inspect.cleandoc(value.__doc__ or '')}\n")
-        for member, each in vars(value).items():
+        for member, each in _members(value).items():
             if not member.startswith("_") and inspect.isfunction(each):
                 told = inspect.cleandoc(each.__doc__ or "").partition("\n\n")[0]
                 lines.append(f"- `{member}{_signature(each)}`: {' '.join(told.split())}")
@@ -51,6 +51,16 @@ def _python_name(name: str) -> str:
         lines.append(_fenced(f"def {name}{_signature(value)}"))
         lines.append(f"{inspect.cleandoc(value.__doc__ or '')}\n")
     return "\n".join(lines) + "\n"
+
+
+def _members(value: type) -> dict[str, Any]:
+    """Return the members of a class, with those of classes behind it that have no page."""
+    found: dict[str, Any] = {}
+    for each in value.__mro__:
+        is_own = each.__module__.startswith("cbench_client.")
+        if each is value or (is_own and each.__name__ not in cbench_client.__all__):
+            found |= {name: member for name, member in vars(each).items() if name not in found}
+    return found
 
 
 def _signature(value: Any) -> str:

@@ -218,6 +218,9 @@ def info_facts(info: Any) -> Facts:
         facts["scores"] = {
             score.name: [score.description, score.higher_is_better] for score in info.scores
         }
+        facts["worst"] = {
+            score.name: score.worst for score in info.scores if score.HasField("worst")
+        }
     else:
         facts["capabilities"] = sorted(
             system_pb2.Capability.Name(each).removeprefix("CAPABILITY_").lower()

@@ -34,8 +34,9 @@ def compare_runs(source: Source, run: Run, other: Run | None, choice: Choice) ->
     """Compare systems of one run, or those of two; raise InvalidInput where nothing compares."""
     if other and choice.baseline:
         raise InvalidInput(
-            "--baseline names a system of one run; with two runs use --systems A,B.",
+            "a baseline is a system of one run; with two runs name two systems.",
             field="baseline",
+            flags="With two runs use --systems A,B instead of --baseline.",
         )
     if choice.effect <= 0:
         raise InvalidInput(f"an effect must be above 0; {choice.effect:g} is not.", field="effect")
@@ -73,7 +74,9 @@ def _pairs_in(run: Run, systems: Sequence[str], baseline: str) -> list[tuple[Sid
     if not pairs:
         raise InvalidInput(
             f"run {run.run_id} has one system to compare, {', '.join(chosen)}. Name a second run, "
-            "or another of its systems with --systems."
+            "or another of its systems.",
+            field="systems",
+            flags="Systems are named with --systems.",
         )
     return [((run.run_id, a), (run.run_id, b)) for a, b in pairs]
 
@@ -82,14 +85,17 @@ def _pairs_across(a: Run, b: Run, systems: Sequence[str]) -> list[tuple[Side, Si
     """Pair systems of two runs: those named, those of the same name, or the only ones."""
     if a.run_id == b.run_id:
         raise InvalidInput(
-            f"both runs are {a.run_id}. Name it once to compare its systems with each other."
+            f"both runs are {a.run_id}. Name it once to compare its systems with each other.",
+            field="other_run_id",
         )
     if len(systems) == 2 and systems[0] in a.ranked and systems[1] in b.ranked:
         return [((a.run_id, systems[0]), (b.run_id, systems[1]))]
     if len(systems) > 1:
         raise InvalidInput(
-            f"with two runs --systems takes one of each: one of {', '.join(a.ranked)} of "
-            f"{a.run_id}, and one of {', '.join(b.ranked)} of {b.run_id}."
+            f"with two runs name one system of each: one of {', '.join(a.ranked)} of "
+            f"{a.run_id}, and one of {', '.join(b.ranked)} of {b.run_id}.",
+            field="systems",
+            flags="They are named with --systems A,B.",
         )
     if systems:
         return [((a.run_id, check_ranked(a, systems[0])), (b.run_id, check_ranked(b, systems[0])))]
@@ -99,7 +105,9 @@ def _pairs_across(a: Run, b: Run, systems: Sequence[str]) -> list[tuple[Side, Si
     if not shared:
         raise InvalidInput(
             f"runs {a.run_id} ({', '.join(a.ranked)}) and {b.run_id} ({', '.join(b.ranked)}) "
-            "share no system. Say which two to compare with --systems A,B."
+            "share no system. Say which two to compare.",
+            field="systems",
+            flags="They are named with --systems A,B.",
         )
     return [((a.run_id, name), (b.run_id, name)) for name in shared]
 

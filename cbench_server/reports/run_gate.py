@@ -69,8 +69,9 @@ def _only_system(run: Run, wanted: str, flag: str, field: str) -> str:
     if len(run.ranked) != 1:
         raise InvalidInput(
             f"run {run.run_id} has {len(run.ranked)} systems ({', '.join(run.ranked)}). "
-            f"Say which one with {flag}.",
+            "Say which one.",
             field=field,
+            flags=f"It is named with {flag}.",
         )
     return run.ranked[0]
 
@@ -88,8 +89,9 @@ def _baseline(
     chosen = _only_system(other, wanted, "--baseline-system", "baseline_system")
     if (other.run_id, chosen) == (run.run_id, system):
         raise InvalidInput(
-            f'the baseline is the run itself: "{chosen}" of {run.run_id}. Name another run with '
-            "--baseline, or another of its systems with --baseline-system.",
+            f'the baseline is the run itself: "{chosen}" of {run.run_id}. Name another run, '
+            "or another of its systems.",
             field="baseline_system",
+            flags="They are named with --baseline and --baseline-system.",
         )
     return other, chosen

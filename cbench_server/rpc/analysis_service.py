@@ -128,7 +128,7 @@ class AnalysisMethods:
             ]
             if any(other.run_id == run.run_id for other in others):
                 raise InvalidInput(
-                    f"--compare {run.run_id} is the run itself; its systems are compared anyway.",
+                    f"{run.run_id} is the run itself; its systems are compared anyway.",
                     field="compare_run_ids",
                 )
             report = report_from(source, run, others=others, group_by=tuple(request.group_by))

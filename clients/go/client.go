@@ -101,8 +101,13 @@ func (c *Client) Get(ctx context.Context, runID string) (*pb.Run, error) {
 // List lists runs, newest first, without their configuration. Labels and states
 // narrow the list; nil means any.
 func (c *Client) List(ctx context.Context, labels map[string]string, states ...pb.RunState) iter.Seq2[*pb.Run, error] {
+	return c.Runs(ctx, &pb.ListRunsRequest{Labels: labels, States: states})
+}
+
+// Runs lists runs as [Client.List] does, by all that a request can say, such as Mine.
+func (c *Client) Runs(ctx context.Context, asked *pb.ListRunsRequest) iter.Seq2[*pb.Run, error] {
 	return func(yield func(*pb.Run, error) bool) {
-		asked := &pb.ListRunsRequest{Labels: labels, States: states}
+		asked := proto.CloneOf(asked)
 		for {
 			page, err := request(ctx, c, c.bench.ListRuns, asked)
 			if err != nil {

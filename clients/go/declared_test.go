@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
@@ -254,6 +256,20 @@ func (*archive) Gate(_ context.Context, request *pb.GateRequest) (*pb.GateRespon
 	return &pb.GateResponse{RunId: request.GetRunId(), Passed: true}, nil
 }
 
+func (*archive) PinRun(_ context.Context, asked *pb.PinRunRequest) (*pb.PinRunResponse, error) {
+	return &pb.PinRunResponse{RunId: fmt.Sprint(asked.GetRunId(), asked.GetUnpin())}, nil
+}
+
+func (*archive) PruneRuns(_ context.Context, asked *pb.PruneRunsRequest) (*pb.PruneRunsResponse, error) {
+	if asked.GetKeep() < 0 {
+		field := &errdetails.BadRequest_FieldViolation{Field: "keep", Description: "negative"}
+		told := status.New(codes.InvalidArgument, "keep must not be negative")
+		detailed, _ := told.WithDetails(&errdetails.BadRequest{FieldViolations: []*errdetails.BadRequest_FieldViolation{field}})
+		return nil, detailed.Err()
+	}
+	return &pb.PruneRunsResponse{Runs: []*pb.PrunedRun{{RunId: "old", Why: "count"}}}, nil
+}
+
 func (*archive) ExplainWait(_ context.Context, request *pb.ExplainWaitRequest) (*pb.ExplainWaitResponse, error) {
 	return &pb.ExplainWaitResponse{Run: &pb.Run{RunId: request.GetRunId() + request.GetReason()}}, nil
 }
@@ -289,6 +305,20 @@ func TestAClientHasWhatTheCommandLineHas(t *testing.T) {
 	}
 	if gate, err := client.Gate(within(t), &pb.GateRequest{RunId: "r"}); err != nil || !gate.GetPassed() {
 		t.Errorf("got %v, %v", gate, err)
+	}
+	if id, err := client.Pin(within(t), "r"); err != nil || id != "rfalse" {
+		t.Error(id, err)
+	}
+	if id, err := client.Unpin(within(t), "r"); err != nil || id != "rtrue" {
+		t.Error(id, err)
+	}
+	if pruned, err := client.Prune(within(t), &pb.PruneRunsRequest{}); err != nil || pruned.GetRuns()[0].GetWhy() != "count" {
+		t.Error(pruned, err)
+	}
+	_, err = client.Prune(within(t), &pb.PruneRunsRequest{Keep: proto.Int64(-1)})
+	var refused *RefusedError
+	if !errors.As(err, &refused) || !slices.Equal(refused.Violations, []FieldViolation{{"keep", "negative"}}) {
+		t.Errorf("%#v", err)
 	}
 	if run, err := client.ExplainWait(within(t), "r", "!"); err != nil || run.GetRunId() != "r!" {
 		t.Errorf("got %v, %v", run, err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
@@ -19,12 +20,36 @@ type RefusedError struct {
 	Reason string
 	// Message is for a person.
 	Message string
+	// Violations are the fields of the request that are to blame; empty where the daemon does
+	// not say.
+	Violations []FieldViolation
+}
+
+// FieldViolation is a field of a request that is to blame.
+type FieldViolation struct {
+	// Field is its path, such as `spec.systems[1].options["ratio"]`.
+	Field string
+	// Description says why, for a person.
+	Description string
 }
 
 func (e *RefusedError) Error() string { return e.Message }
 
 // GRPCStatus is what [status.FromError] and [status.Code] find.
 func (e *RefusedError) GRPCStatus() *status.Status { return status.New(e.Code, e.Message) }
+
+// violationsIn reads what a status says of fields, as google.rpc.BadRequest.
+func violationsIn(told *status.Status) []FieldViolation {
+	var found []FieldViolation
+	for _, detail := range told.Details() {
+		if request, ok := detail.(*errdetails.BadRequest); ok {
+			for _, each := range request.GetFieldViolations() {
+				found = append(found, FieldViolation{each.GetField(), each.GetDescription()})
+			}
+		}
+	}
+	return found
+}
 
 // NotServableError says what a component lacks to be served.
 type NotServableError struct {
@@ -149,7 +174,7 @@ func (c *Client) explained(err error, trailer metadata.MD) error {
 			message = c.target + " refused the token it was given. Check the token."
 		}
 	}
-	return &RefusedError{Code: told.Code(), Reason: reason, Message: message}
+	return &RefusedError{Code: told.Code(), Reason: reason, Message: message, Violations: violationsIn(told)}
 }
 
 // isLost reports whether the connection broke, rather than the daemon declining.

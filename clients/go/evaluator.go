@@ -59,6 +59,9 @@ type ScoreInfo struct {
 	Description string
 	// LowerIsBetter says that a smaller value is better.
 	LowerIsBetter bool
+	// Worst is what a row counts whose system failed. Nil means 0 where larger is better and all
+	// values lie between 0 and 1; any other score then has no mean over rows of which some failed.
+	Worst *float64
 }
 
 // Assessment is what an evaluator has to say about one pair.
@@ -92,6 +95,7 @@ func (e Evaluator) addTo(host *host) error {
 		}
 		info.Scores = append(info.Scores, &pb.ScoreInfo{
 			Name: score.Name, Description: score.Description, HigherIsBetter: !score.LowerIsBetter, Direction: direction,
+			Worst: score.Worst,
 		})
 	}
 	if e.Options == nil && !e.TakesOptions {

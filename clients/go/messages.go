@@ -36,6 +36,12 @@ type Usage struct {
 	CompletionTokens *int64
 	// TotalTokens counts all tokens, where that is not the sum of the two.
 	TotalTokens *int64
+	// CachedPromptTokens are those of PromptTokens that the model had in its cache.
+	CachedPromptTokens *int64
+	// Requests were made to a model, further attempts included.
+	Requests *int64
+	// AbandonedRequests are those of Requests that were given up before an answer came.
+	AbandonedRequests *int64
 	// CostUSD is money spent, in US dollars.
 	CostUSD *float64
 	// ComputeTime is what the system itself took, without network or queueing.
@@ -56,6 +62,7 @@ func (u Usage) fields() map[string]any {
 	fields := map[string]any{}
 	for name, count := range map[string]*int64{
 		"prompt_tokens": u.PromptTokens, "completion_tokens": u.CompletionTokens, "total_tokens": u.TotalTokens,
+		"cached_prompt_tokens": u.CachedPromptTokens, "requests": u.Requests, "abandoned_requests": u.AbandonedRequests,
 	} {
 		if count != nil {
 			fields[name] = *count
@@ -76,7 +83,8 @@ func (u *Usage) message() *pb.Usage {
 	}
 	message := &pb.Usage{
 		PromptTokens: u.PromptTokens, CompletionTokens: u.CompletionTokens,
-		TotalTokens: u.TotalTokens, CostUsd: u.CostUSD,
+		TotalTokens: u.TotalTokens, CostUsd: u.CostUSD, CachedPromptTokens: u.CachedPromptTokens,
+		Requests: u.Requests, AbandonedRequests: u.AbandonedRequests,
 	}
 	if u.ComputeTime != 0 {
 		message.ComputeTime = durationpb.New(u.ComputeTime)
@@ -92,7 +100,8 @@ func usageOf(value any) *Usage {
 	}
 	usage := &Usage{
 		PromptTokens: count(fields["prompt_tokens"]), CompletionTokens: count(fields["completion_tokens"]),
-		TotalTokens: count(fields["total_tokens"]),
+		TotalTokens: count(fields["total_tokens"]), CachedPromptTokens: count(fields["cached_prompt_tokens"]),
+		Requests: count(fields["requests"]), AbandonedRequests: count(fields["abandoned_requests"]),
 	}
 	if cost, ok := number(fields["cost_usd"]); ok {
 		usage.CostUSD = &cost

@@ -115,8 +115,9 @@ def test_a_run_maps_what_was_uploaded_and_records_how(client: BenchClient) -> No
 def test_conversations_are_refused_unless_they_are_asked_for_as_transcripts(
     client: BenchClient,
 ) -> None:
-    with pytest.raises(Refused, match=r"cbench memory run --dataset locomo.*--as-transcript"):
+    with pytest.raises(Refused, match="or set as_transcript") as refused:
         _run(client, {"name": "locomo"})
+    assert "cbench memory run --dataset locomo" in refused.value.metadata["flags"]
     run, _ = _run(client, {"name": "mini-memory", "as_transcript": True, "max_examples": 3})
     rows = [*client.rows(run.run_id)]
     assert len(rows) == 3

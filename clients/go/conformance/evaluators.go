@@ -8,12 +8,13 @@ import (
 )
 
 func evaluators(p *probe) []cbench.Evaluator {
+	furthest := 100.0
 	return []cbench.Evaluator{
 		{
 			Name: "conformance-score", Description: "Scores as it is told.", MaxConcurrency: 16, TakesOptions: true,
 			Scores: []cbench.ScoreInfo{
 				{Name: "exact", Description: "Whether the response is the answer."},
-				{Name: "distance", Description: "How far it is.", LowerIsBetter: true},
+				{Name: "distance", Description: "How far it is.", LowerIsBetter: true, Worst: &furthest},
 			},
 			RequiredFields: []string{"answer"},
 			Score:          p.score,

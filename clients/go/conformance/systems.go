@@ -122,8 +122,9 @@ func large(example cbench.Example) (map[string]any, error) {
 func usage(context.Context, cbench.Example) (cbench.Example, error) {
 	used := cbench.NewExample(map[string]any{"response": "used"})
 	return used.WithUsage(cbench.Usage{
-		PromptTokens: cbench.Tokens(9007199254740993), CompletionTokens: cbench.Tokens(0),
-		CostUSD: cbench.Dollars(0.25), ComputeTime: 1500 * time.Millisecond,
+		PromptTokens: cbench.Tokens(9007199254740993), CachedPromptTokens: cbench.Tokens(7), Requests: cbench.Tokens(3), AbandonedRequests: cbench.Tokens(1),
+		CompletionTokens: cbench.Tokens(0),
+		CostUSD:          cbench.Dollars(0.25), ComputeTime: 1500 * time.Millisecond,
 	}), nil
 }
 

@@ -21,6 +21,7 @@ export const evaluators = [
     maxConcurrency: 16,
     scores: { exact: "Whether the response is the answer.", distance: "How far it is." },
     lowerIsBetter: ["distance"],
+    worst: { distance: 100 },
     requiredFields: ["answer"],
     async score(original, processed, call) {
       const { command, reason, message, key } = processed;

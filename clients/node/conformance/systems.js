@@ -96,6 +96,9 @@ export const systems = [
     process: () => ({
       response: "used",
       api_usage: {
+        cached_prompt_tokens: 7,
+        requests: 3,
+        abandoned_requests: 1,
         prompt_tokens: 9007199254740993n,
         completion_tokens: 0,
         cost_usd: 0.25,

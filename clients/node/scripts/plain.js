@@ -5,7 +5,7 @@ import { fromBinary } from "@bufbuild/protobuf";
 import { FieldDescriptorProto_Label as Label, FieldDescriptorProto_Type as Type, FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 
 // What users call them, where that is not the name in the contract.
-const NAMES = { EvalRow: "Row", GateResponse: "Gated", SystemSummary: "Summary", ListComponentsResponse: "Components" };
+const NAMES = { EvalRow: "Row", GateResponse: "Gated", PruneRunsResponse: "Pruned", SystemSummary: "Summary", ListComponentsResponse: "Components" };
 // Messages with a class or a type of their own, by what the runtime calls their kind.
 const OTHERS = {
   "google.protobuf.Duration": ["span", "number"],
@@ -27,14 +27,14 @@ const ALWAYS = new Set([
   "Run.progress", "PairedDifference.difference", "CostChange.change", "FrontPoint.quality", "FrontPoint.cost", "GroupDifference.pair",
 ]);
 // Written by users: every field may be left out, but these.
-const WRITTEN = new Set(["RunSpec", "CompareRequest", "GateRequest", "ReportRequest", "ExportRequest"]);
+const WRITTEN = new Set(["RunSpec", "CompareRequest", "GateRequest", "ReportRequest", "ExportRequest", "PruneRunsRequest"]);
 const NEEDED = new Set([
   "RunSpec.systems", "RunSpec.datasets", "DatasetRef.name", "EvaluatorRef.name", "MetricRef.name", "ModelRef.baseUrl",
   "CompareRequest.runId", "GateRequest.runId", "GateRequest.policies", "ReportRequest.runId", "ExportRequest.runId", "ExportRequest.format",
 ]);
 // Choices that must be made.
 const CHOSEN = new Set(["SystemRef.location"]);
-const READ = ["Run", "EvalRow", "ListComponentsResponse", "Comparison", "GateResponse"];
+const READ = ["Run", "EvalRow", "ListComponentsResponse", "Comparison", "GateResponse", "PruneRunsResponse"];
 
 /** Return the text of src/gen/plain.ts, given a FileDescriptorSet with comments. */
 export function plainModule(binary) {

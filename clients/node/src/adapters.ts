@@ -61,6 +61,8 @@ export interface Evaluator extends About {
   readonly scores?: Readonly<Record<string, string>>;
   /** Those of its scores of which less is better. */
   readonly lowerIsBetter?: readonly string[];
+  /** What a row counts whose system failed, by score. */
+  readonly worst?: Readonly<Record<string, number>>;
   /** The fields it reads from the original example. */
   readonly requiredFields?: readonly string[];
   /** Compare a pair. Options are refused unless they are declared, or the method names its third parameter. */
@@ -154,6 +156,7 @@ export class EvaluatorAdapter implements Adapter {
       direction: lower.includes(name)
         ? ScoreDirection.SCORE_DIRECTION_LOWER_IS_BETTER
         : ScoreDirection.SCORE_DIRECTION_HIGHER_IS_BETTER,
+      worst: evaluator.worst?.[name],
     }));
     const requiredFields = [...(evaluator.requiredFields ?? [])];
     const about = aboutOf(evaluator);

@@ -34,6 +34,10 @@ import {
   ListRowsResponse,
   ListRunsRequest,
   ListRunsResponse,
+  PinRunRequest,
+  PinRunResponse,
+  PruneRunsRequest,
+  PruneRunsResponse,
   ReportRequest,
   ReportResponse,
   RescoreRequest,
@@ -56,6 +60,8 @@ import {
   exportRequestShape,
   gateRequestShape,
   gateResponseShape,
+  pruneRunsRequestShape,
+  pruneRunsResponseShape,
   reportRequestShape,
   type CompareRequest as PlainCompare,
   type Comparison,
@@ -64,6 +70,8 @@ import {
   type ExportRequest as PlainExport,
   type Gated,
   type GateRequest as PlainGate,
+  type Pruned,
+  type PruneRunsRequest as PlainPrune,
   type ReportRequest as PlainReport,
   type RunSpec,
   type RunState,
@@ -139,15 +147,15 @@ export class BenchClient {
     return runOf(await this.#call("GetRun", GetRunRequest, { runId }, GetRunResponse, options));
   }
 
-  /** List runs, newest first, without their configuration. */
+  /** List runs, newest first, without their configuration; `mine` are those started with this client's token. */
   async *list(
-    options: RequestOptions & { states?: readonly RunState[]; labels?: Record<string, string> } = {},
+    options: RequestOptions & { states?: readonly RunState[]; labels?: Record<string, string>; mine?: boolean } = {},
   ): AsyncGenerator<Run> {
     const states = (options.states ?? []).map(encodeState);
     const labels = new Map(Object.entries(options.labels ?? {}));
     let pageToken = "";
     do {
-      const request = { pageSize: 0, pageToken, states, labels };
+      const request = { pageSize: 0, pageToken, states, labels, mine: options.mine ?? false };
       const page = await this.#call("ListRuns", ListRunsRequest, request, ListRunsResponse, options);
       yield* page.runs.map(decodeRun);
       pageToken = page.nextPageToken;
@@ -188,6 +196,26 @@ export class BenchClient {
   /** Delete a finished run with its rows. */
   async delete(runId: string, options: RequestOptions = {}): Promise<void> {
     await this.#call("DeleteRun", DeleteRunRequest, { runId }, DeleteRunResponse, options);
+  }
+
+  /** Keep a run from being pruned, and return its id; `last` and prefixes name it, too. */
+  async pin(runId: string, options: RequestOptions = {}): Promise<string> {
+    const response = await this.#call("PinRun", PinRunRequest, { runId, unpin: false }, PinRunResponse, options);
+    return response.runId;
+  }
+
+  /** Let a run be pruned again, and return its id. */
+  async unpin(runId: string, options: RequestOptions = {}): Promise<string> {
+    const response = await this.#call("PinRun", PinRunRequest, { runId, unpin: true }, PinRunResponse, options);
+    return response.runId;
+  }
+
+  /** Delete finished runs that are old, many or large; pinned ones stay. */
+  async prune(options: RequestOptions & PlainPrune): Promise<Pruned> {
+    const { signal, ...asked } = options;
+    const request = encodePlain(pruneRunsRequestShape, asked) as PruneRunsRequest;
+    const response = await this.#call("PruneRuns", PruneRunsRequest, request, PruneRunsResponse, { signal });
+    return decodePlain(pruneRunsResponseShape, response) as unknown as Pruned;
   }
 
   /** Rescore a finished run as a new run. */

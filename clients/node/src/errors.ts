@@ -66,13 +66,24 @@ export class InsecureToken extends ClientError {
   }
 }
 
+/** A field of a request that is to blame. */
+export interface FieldViolation {
+  /** Its path, such as `spec.systems[1].options["ratio"]`. */
+  readonly field: string;
+  /** Why, for a person. */
+  readonly description: string;
+}
+
 /** The other side declined a request; `code` is the name of the gRPC status. */
 export class Refused extends ClientError {
   readonly code: string;
+  /** The fields of the request that are to blame; empty where the daemon does not say. */
+  readonly violations: readonly FieldViolation[];
 
-  constructor(message: string, code: string, reason = "") {
+  constructor(message: string, code: string, reason = "", violations: readonly FieldViolation[] = []) {
     super(message, reason || code);
     this.code = code;
+    this.violations = violations;
   }
 }
 

@@ -26,6 +26,7 @@ export {
   Unencodable,
   Unreachable,
   type FailureDetails,
+  type FieldViolation,
   type Origin,
 } from "./errors.js";
 export { Example } from "./example.js";
@@ -50,6 +51,8 @@ export type {
   PolicyCheck,
   Progress,
   Prompt,
+  Pruned,
+  PrunedRun,
   RunNote,
   RunSpec,
   RunState,

@@ -70,6 +70,12 @@ export interface Usage {
   prompt_tokens?: number | bigint;
   completion_tokens?: number | bigint;
   total_tokens?: number | bigint;
+  /** Those of `prompt_tokens` that the model had in its cache. */
+  cached_prompt_tokens?: number | bigint;
+  /** Requests made to a model, further attempts included. */
+  requests?: number | bigint;
+  /** Those of `requests` that were given up before an answer came. */
+  abandoned_requests?: number | bigint;
   cost_usd?: number;
   compute_seconds?: number;
 }
@@ -89,6 +95,9 @@ export function encodeUsage(usage: unknown): UsageMessage | undefined {
     promptTokens: count("prompt_tokens"),
     completionTokens: count("completion_tokens"),
     totalTokens: count("total_tokens"),
+    cachedPromptTokens: count("cached_prompt_tokens"),
+    requests: count("requests"),
+    abandonedRequests: count("abandoned_requests"),
     costUsd: asNumber(known.get("cost_usd")),
     computeTime: seconds === undefined ? undefined : durationOf(seconds * 1e3),
   };
@@ -107,6 +116,9 @@ export function decodeUsage(message: UsageMessage): Usage {
     usage.completion_tokens = asInteger(message.completionTokens);
   }
   if (message.totalTokens !== undefined) usage.total_tokens = asInteger(message.totalTokens);
+  if (message.cachedPromptTokens !== undefined) usage.cached_prompt_tokens = asInteger(message.cachedPromptTokens);
+  if (message.requests !== undefined) usage.requests = asInteger(message.requests);
+  if (message.abandonedRequests !== undefined) usage.abandoned_requests = asInteger(message.abandonedRequests);
   if (message.costUsd !== undefined) usage.cost_usd = message.costUsd;
   if (message.computeTime) usage.compute_seconds = millisecondsOf(message.computeTime) / 1e3;
   return usage;

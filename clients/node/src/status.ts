@@ -6,6 +6,7 @@ import { Refused, Unreachable, type ClientError, type RemoteFailure } from "./er
 import { Failure } from "./gen/cbench/v1/failure.js";
 import { asBytes } from "./channel.js";
 import { encodeFailure } from "./messages.js";
+import { violationsIn } from "./violations.js";
 
 // Peers refuse more than 8 kB of metadata, and text may triple on the way.
 const MAX_DETAILS = 500;
@@ -90,6 +91,7 @@ export function errorOf(error: ServiceError, target: string, hasToken: boolean):
     error.details || `${target} declined without a word.`,
     status[error.code],
     typeof reason === "string" ? reason : "",
+    violationsIn(error.metadata),
   );
 }
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Server as GrpcServer, ServerCredentials, status } from "@grpc/grpc-js";
+import { Metadata, Server as GrpcServer, ServerCredentials, status } from "@grpc/grpc-js";
 
 import { BenchClient, float, NotServable, Refused, Server } from "cbench-client";
 
@@ -130,10 +130,16 @@ test("the trace context of a call reaches user code", async (t) => {
   assert.deepEqual(seen, [["00-1-2-01", "a=1"], ["00-3-4-01", "b=2"], [undefined, undefined]]);
 });
 
+// As the daemon encodes them: google.rpc.Status with an ErrorInfo and a BadRequest.
+const DETAILS =
+  "CAMSGWtlZXAgbXVzdCBub3QgYmUgbmVnYXRpdmUaUgoodHlwZS5nb29nbGVhcGlzLmNvbS9nb29nbGUucnBjLkVycm9ySW5mbxImChBJTlZBTElEX0FSR1VN" +
+  "RU5UEgZjYmVuY2gaCgoFZmxhZ3MSAXgaUAopdHlwZS5nb29nbGVhcGlzLmNvbS9nb29nbGUucnBjLkJhZFJlcXVlc3QSIwohCgRrZWVwEhlrZWVwIG11c3Qg" +
+  "bm90IGJlIG5lZ2F0aXZl";
+
 test("a client has what the command line has", async (t) => {
   const server = new GrpcServer();
   const codec = { requestSerialize: bytes, requestDeserialize: bytes, responseSerialize: bytes, responseDeserialize: bytes };
-  const shapes = { Compare: [0, 0], Gate: [0, 0], Report: [0, 1], Export: [0, 1], Import: [1, 0], ExplainWait: [0, 0] };
+  const shapes = { Compare: [0, 0], Gate: [0, 0], Report: [0, 1], Export: [0, 1], Import: [1, 0], ExplainWait: [0, 0], PinRun: [0, 0], PruneRuns: [0, 0] };
   const definition = Object.fromEntries(Object.entries(shapes).map(([name, [sent, received]]) => [
     name, { path: `/cbench.v1.Bench/${name}`, requestStream: Boolean(sent), responseStream: Boolean(received), ...codec },
   ]));
@@ -161,6 +167,21 @@ test("a client has what the command line has", async (t) => {
       stream.on("data", (data) => { sent += pb.ImportRequest.decode(data).content; });
       stream.on("end", () => { reply(null, answer(pb.ImportResponse, { run: run(sent), alreadyStored: true })); });
     },
+    PinRun: ({ request }, reply) => {
+      const { runId, unpin } = pb.PinRunRequest.decode(request);
+      reply(null, answer(pb.PinRunResponse, { runId: `${runId} ${unpin}` }));
+    },
+    PruneRuns: ({ request }, reply) => {
+      const { keep, olderThan } = pb.PruneRunsRequest.decode(request);
+      if (keep === undefined) {
+        const why = `${olderThan.seconds}`;
+        const ended = new Date(1_000);
+        return reply(null, answer(pb.PruneRunsResponse, { runs: [{ ...nothing(pb.PrunedRun), runId: "old", why, endTime: ended }] }));
+      }
+      const metadata = new Metadata();
+      metadata.set("grpc-status-details-bin", Buffer.from(DETAILS, "base64"));
+      return reply({ code: status.INVALID_ARGUMENT, details: "keep must not be negative", metadata });
+    },
     ExplainWait: ({ request }, reply) => {
       reply(null, answer(pb.ExplainWaitResponse, { run: run(pb.ExplainWaitRequest.decode(request).reason) }));
     },
@@ -186,4 +207,11 @@ test("a client has what the command line has", async (t) => {
   const { run: stored, alreadyStored } = await client.import([Buffer.from("ne"), Buffer.from("w")]);
   assert.deepEqual([stored.runId, alreadyStored], ["new", true]);
   assert.equal((await client.explainWait("r", "it fell")).runId, "it fell");
+  assert.deepEqual([await client.pin("r"), await client.unpin("r")], ["r false", "r true"]);
+  const { runs: [pruned] } = await client.prune({ olderThanMs: 5_000 });
+  assert.deepEqual([pruned.runId, pruned.why, pruned.endTime], ["old", "5", new Date(1_000)]);
+  await assert.rejects(client.prune({ keep: -1 }), (error) => {
+    assert.deepEqual(error.violations, [{ field: "keep", description: "keep must not be negative" }]);
+    return error instanceof Refused;
+  });
 });

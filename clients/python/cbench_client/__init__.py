@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         SystemRef,
     )
     from cbench_client.bench.client import BenchClient
-    from cbench_client.bench.rows import row_to_dict
+    from cbench_client.bench.rows import Row, row_to_dict
     from cbench_client.errors import (
         CannotServe,
         ClientError,
@@ -64,6 +64,7 @@ __all__ = [
     "RemoteFailure",
     "RemoteMemorySystem",
     "RemoteSystem",
+    "Row",
     "RunSpec",
     "Server",
     "SystemRef",
@@ -95,6 +96,7 @@ _HOMES = {
     "RemoteFailure": "errors",
     "RemoteMemorySystem": "remote.objects",
     "RemoteSystem": "remote.objects",
+    "Row": "bench.rows",
     "RunSpec": "_gen.specs",
     "Server": "host.server",
     "SystemRef": "_gen.specs",

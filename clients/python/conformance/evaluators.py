@@ -15,6 +15,7 @@ class Score:
     name, version, max_concurrency = "conformance-score", "1.0", 16
     scores = {"exact": "Whether the response is the answer.", "distance": "How far it is."}  # noqa: RUF012 - never changed
     lower_is_better = ("distance",)
+    worst = {"distance": 100.0}  # noqa: RUF012 - never changed
     required_fields = ("answer",)
 
     async def score(self, original: Fields, processed: Fields, options: Fields) -> Fields:

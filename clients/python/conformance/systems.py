@@ -139,6 +139,9 @@ class Usage:
         usage = {
             "prompt_tokens": 9007199254740993,
             "completion_tokens": 0,
+            "cached_prompt_tokens": 7,
+            "requests": 3,
+            "abandoned_requests": 1,
             "cost_usd": 0.25,
             "compute_seconds": 1.5,
         }

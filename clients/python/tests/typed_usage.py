@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from cbench_client import BenchClient, EvaluatorRef, RunSpec, attach, serve
+from cbench_client import BenchClient, EvaluatorRef, Refused, RunSpec, attach, row_to_dict, serve
 
 
 class Same:
@@ -46,3 +46,16 @@ def driving(client: BenchClient) -> None:
     half: RunSpec = {"systems": []}  # type: ignore[typeddict-item]
     for each in (misspelt, of_no_kind, half):
         client.start(each)
+
+
+def reading(client: BenchClient) -> list[str]:
+    """Read rows whose keys are known, and what a daemon blames."""
+    names: list[str] = []
+    try:
+        for row in map(row_to_dict, client.rows("r")):
+            names.append(row["system"])
+            names.append(row["systm"])  # type: ignore[typeddict-item]
+            row["latency"] + 1  # type: ignore[operator]
+    except Refused as error:
+        names += [violation.field for violation in error.violations]
+    return names

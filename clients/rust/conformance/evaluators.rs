@@ -31,6 +31,7 @@ impl Evaluator for Score {
             .max_concurrency(16)
             .score("exact", "Whether the response is the answer.")
             .score_lower_is_better("distance", "How far it is.")
+            .worst(100.0)
             .required_field("answer")
             .accepts_other_options()
     }

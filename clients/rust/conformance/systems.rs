@@ -52,6 +52,9 @@ pub fn offer(offers: Offers) -> Offers {
         }))
         .system(system(info("conformance-usage", "Reports usage."), |_example, _call| {
             let usage = Usage::new()
+                .cached_prompt_tokens(7)
+                .requests(3)
+                .abandoned_requests(1)
                 .prompt_tokens(9_007_199_254_740_993)
                 .completion_tokens(0)
                 .cost_usd(0.25)

@@ -17,6 +17,7 @@ use crate::runtime::{block_on, signalled};
 use crate::server::GRACE;
 use crate::session::Session;
 use crate::tls::Tls;
+use crate::violation::violations_in;
 
 const BACKOFF_MIN: Duration = Duration::from_millis(100);
 const BACKOFF_MAX: Duration = Duration::from_secs(10);
@@ -202,6 +203,7 @@ impl Keeper {
                 message: format!("{server} refused the attachment of {names}: {details}"),
                 code: status.code(),
                 reason: reason_of(status),
+                violations: violations_in(status),
             });
         }
         if matches!(self.failures, 0 | MAX_DOUBLINGS) && !self.stopping.is_cancelled() {

@@ -174,6 +174,27 @@ impl Bench {
         Ok(())
     }
 
+    /// Keeps a run from being pruned; returns its id. `last` and prefixes name it, too.
+    pub async fn pin(&self, run_id: impl Into<String>) -> Result<String> {
+        self.set_pin(pb::PinRunRequest { run_id: run_id.into(), unpin: false }).await
+    }
+
+    /// Lets a run be pruned again; returns its id.
+    pub async fn unpin(&self, run_id: impl Into<String>) -> Result<String> {
+        self.set_pin(pb::PinRunRequest { run_id: run_id.into(), unpin: true }).await
+    }
+
+    async fn set_pin(&self, request: pb::PinRunRequest) -> Result<String> {
+        let mut client = self.client();
+        Ok(self.answer(client.pin_run(request)).await?.run_id)
+    }
+
+    /// Deletes finished runs that are old, many or large; pinned ones stay.
+    pub async fn prune(&self, request: pb::PruneRunsRequest) -> Result<pb::PruneRunsResponse> {
+        let mut client = self.client();
+        self.answer(client.prune_runs(request)).await
+    }
+
     /// Rescores a finished run as a new run. An empty
     /// `request_id` is filled in.
     pub async fn rescore(&self, mut request: pb::RescoreRequest) -> Result<pb::Run> {

@@ -13,6 +13,7 @@ use crate::address::Address;
 use crate::error::{Error, Result};
 use crate::status::REASON;
 use crate::tls::{Tls, TokenSender, check_token};
+use crate::violation::violations_in;
 
 /// The largest message either way.
 pub(crate) const MAX_MESSAGE_BYTES: usize = 128 * 1024 * 1024;
@@ -81,8 +82,12 @@ impl Dial {
         let details = short(status);
         let unreachable =
             |message| Error::Unreachable { message, source: Some(Arc::new(status.clone())) };
-        let refused =
-            |message| Error::Refused { message, code: status.code(), reason: reason_of(status) };
+        let refused = |message| Error::Refused {
+            message,
+            code: status.code(),
+            reason: reason_of(status),
+            violations: violations_in(status),
+        };
         match status.code() {
             Code::Unauthenticated if self.token.is_some() => {
                 refused(format!("{target} refused the token it was given. Check the token."))

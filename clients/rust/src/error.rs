@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use tonic::Code;
 
+use crate::violation::FieldViolation;
+
 /// Why something could not be served, attached or asked for.
 ///
 /// Its text is a sentence for a person. `{:?}` shows the same, so that
@@ -45,6 +47,8 @@ pub enum Error {
         code: Code,
         /// The stable reason, such as `UNKNOWN_DATASET`; branch on this.
         reason: String,
+        /// The fields of the request that are to blame; empty where the daemon does not say.
+        violations: Vec<FieldViolation>,
     },
 }
 
@@ -85,7 +89,9 @@ impl fmt::Debug for Error {
         let mut shown = formatter.debug_struct(self.name());
         shown.field("message", &self.to_string()).field("reason", &self.reason());
         match self {
-            Error::Refused { code, .. } => shown.field("code", code).finish(),
+            Error::Refused { code, violations, .. } => {
+                shown.field("code", code).field("violations", violations).finish()
+            }
             Error::Unreachable { source, .. } => shown.field("source", source).finish(),
             _ => shown.finish(),
         }

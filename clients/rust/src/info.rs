@@ -84,6 +84,17 @@ impl Info {
         self.with_score(name.into(), description.into(), false)
     }
 
+    /// Says what a row counts whose system failed, in the score announced last.
+    ///
+    /// Without it that is 0 where larger is better and all values lie between 0
+    /// and 1; any other score has no mean over rows of which some failed.
+    pub fn worst(mut self, value: f64) -> Self {
+        if let Some(last) = self.scores.last_mut() {
+            last.worst = Some(value);
+        }
+        self
+    }
+
     /// Names a field that an evaluator reads from the original example.
     pub fn required_field(mut self, name: impl Into<String>) -> Self {
         self.required_fields.push(name.into());

@@ -53,6 +53,7 @@ mod trace;
 mod turn;
 mod usage;
 mod value;
+mod violation;
 mod work;
 
 /// The protocol's own messages and stubs, generated from `protos/cbench/v1`.
@@ -88,3 +89,4 @@ pub use tonic::Code;
 pub use turn::Turn;
 pub use usage::Usage;
 pub use value::{Fields, Value};
+pub use violation::FieldViolation;

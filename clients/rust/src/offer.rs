@@ -95,8 +95,7 @@ impl Offer {
         let deadline = timeout.and_then(|span| Instant::now().checked_add(span));
         let gone = caller.child_token();
         let _told = gone.clone().drop_guard();
-        let ticket =
-            Ticket { id: claim.id.clone(), deadline, gone, trace, places: vec![admitted] };
+        let ticket = Ticket { id: claim.id.clone(), deadline, gone, trace, places: vec![admitted] };
         tokio::select! {
             biased;
             () = caller.cancelled() => Err(Failure::new("CANCELLED", "the caller gave up")),

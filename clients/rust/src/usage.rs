@@ -22,6 +22,12 @@ pub struct Usage {
     pub completion_tokens: Option<i64>,
     /// All tokens, where that is not the sum of the two above.
     pub total_tokens: Option<i64>,
+    /// Those of `prompt_tokens` that the model had in its cache.
+    pub cached_prompt_tokens: Option<i64>,
+    /// Requests made to a model, further attempts included.
+    pub requests: Option<i64>,
+    /// Those of `requests` that were given up before an answer came.
+    pub abandoned_requests: Option<i64>,
     /// Money spent, in US dollars.
     pub cost_usd: Option<f64>,
     /// Time the system itself spent, without network or queueing.
@@ -52,6 +58,24 @@ impl Usage {
         self
     }
 
+    /// Reports those of the prompt's tokens that the model had in its cache.
+    pub fn cached_prompt_tokens(mut self, count: i64) -> Self {
+        self.cached_prompt_tokens = Some(count);
+        self
+    }
+
+    /// Reports requests made to a model, further attempts included.
+    pub fn requests(mut self, count: i64) -> Self {
+        self.requests = Some(count);
+        self
+    }
+
+    /// Reports those of the requests that were given up before an answer came.
+    pub fn abandoned_requests(mut self, count: i64) -> Self {
+        self.abandoned_requests = Some(count);
+        self
+    }
+
     /// Reports money spent, in US dollars.
     pub fn cost_usd(mut self, dollars: f64) -> Self {
         self.cost_usd = Some(dollars);
@@ -71,7 +95,9 @@ impl Usage {
             cost_usd: self.cost_usd,
             compute_time: self.compute_time.map(convert::duration_to_proto),
             total_tokens: self.total_tokens,
-            ..Default::default()
+            cached_prompt_tokens: self.cached_prompt_tokens,
+            requests: self.requests,
+            abandoned_requests: self.abandoned_requests,
         }
     }
 
@@ -83,6 +109,9 @@ impl Usage {
             prompt_tokens: count("prompt_tokens"),
             completion_tokens: count("completion_tokens"),
             total_tokens: count("total_tokens"),
+            cached_prompt_tokens: count("cached_prompt_tokens"),
+            requests: count("requests"),
+            abandoned_requests: count("abandoned_requests"),
             cost_usd: number("cost_usd"),
             compute_time: number("compute_seconds")
                 .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
@@ -95,6 +124,9 @@ impl Usage {
             ("prompt_tokens", self.prompt_tokens.map(Value::from)),
             ("completion_tokens", self.completion_tokens.map(Value::from)),
             ("total_tokens", self.total_tokens.map(Value::from)),
+            ("cached_prompt_tokens", self.cached_prompt_tokens.map(Value::from)),
+            ("requests", self.requests.map(Value::from)),
+            ("abandoned_requests", self.abandoned_requests.map(Value::from)),
             ("cost_usd", self.cost_usd.map(Value::from)),
             ("compute_seconds", seconds.map(Value::from)),
         ];

@@ -664,6 +664,32 @@ export const exportRequestShape: Shape = {
   },
 };
 
+/** Which finished runs to delete: those that any of the fields lets go. */
+export interface PruneRunsRequest {
+  /** Those that ended longer ago. Unset means that age does not matter. */
+  readonly olderThanMs?: number | undefined;
+  /** All but the newest. Unset means that their number does not matter. */
+  readonly keep?: number | bigint | undefined;
+  /**
+   * The oldest, until the store takes no more bytes. Unset means that size does
+   * not matter.
+   */
+  readonly maxBytes?: number | bigint | undefined;
+  /** Whether only to say which they are. */
+  readonly dryRun?: boolean | undefined;
+}
+
+/** How a PruneRunsRequest is read and written. */
+export const pruneRunsRequestShape: Shape = {
+  type: bench.PruneRunsRequest,
+  fields: {
+    olderThanMs: { kind: "span", wire: "olderThan" },
+    keep: { kind: "long" },
+    maxBytes: { kind: "long" },
+    dryRun: { kind: "flag" },
+  },
+};
+
 /** One evaluation, past or present. */
 export interface Run {
   /** Assigned by the daemon; sorts by time of creation. */
@@ -1694,5 +1720,45 @@ export const policyCheckShape: Shape = {
     measured: { kind: "message", of: () => estimateShape },
     explanation: { kind: "text" },
     unsuited: { kind: "flag" },
+  },
+};
+
+/** What was deleted. */
+export interface Pruned {
+  /** The runs, oldest first. */
+  readonly runs: readonly PrunedRun[];
+  /** Files of the store's folder that nothing needed any more. */
+  readonly removedFiles: readonly string[];
+}
+
+/** How a Pruned is read and written. */
+export const pruneRunsResponseShape: Shape = {
+  type: bench.PruneRunsResponse,
+  fields: {
+    runs: { kind: "message", many: true, of: () => prunedRunShape },
+    removedFiles: { kind: "text", many: true },
+  },
+};
+
+/** A run that was pruned. */
+export interface PrunedRun {
+  /** Its id. */
+  readonly runId: string;
+  /** When it ended. */
+  readonly endTime: Date | undefined;
+  /** The bytes it took. */
+  readonly sizeBytes: number;
+  /** Which part of the request let it go: `age`, `count` or `bytes`. */
+  readonly why: string;
+}
+
+/** How a PrunedRun is read and written. */
+export const prunedRunShape: Shape = {
+  type: bench.PrunedRun,
+  fields: {
+    runId: { kind: "text" },
+    endTime: { kind: "time" },
+    sizeBytes: { kind: "count" },
+    why: { kind: "text" },
   },
 };

@@ -1,6 +1,6 @@
 """Rows as plain dicts."""
 
-from typing import Any
+from typing import Any, NotRequired, TypedDict, cast
 
 from cbench_client._gen.cbench.v1 import bench_pb2, failure_pb2
 from cbench_client.messages import convert, failures
@@ -35,7 +35,70 @@ _SECONDS = {
 _USAGES = ("usage", "reader_usage")
 
 
-def row_to_dict(row: bench_pb2.EvalRow) -> dict[str, Any]:
+class FailureDict(TypedDict):
+    """Why there is no result."""
+
+    origin: str
+    reason: str
+    message: str
+    retryable: bool
+    retry_delay: float | None
+    stack_trace: str
+    attempts: int
+
+
+class EvaluatorNoteDict(TypedDict):
+    """What an evaluator had to say beyond its scores."""
+
+    evaluator: str
+    details: dict[str, Any]
+    failure: FailureDict | None
+
+
+class Row(TypedDict):
+    """A row as `row_to_dict` gives it; `EvalRow` of the contract says what its fields mean."""
+
+    system: str
+    dataset: str
+    index: int
+    repeat: int
+    ordinal: int
+    group: str
+    groups: dict[str, str]
+    example_id: str | int
+    primary_score: str
+    scores: dict[str, float]
+    not_applicable: list[str]
+    marks: list[str]
+    input_tokens: int
+    output_tokens: int
+    context_tokens_in: int | None
+    context_tokens_out: int | None
+    stored_bytes: int | None
+    attempts: int
+    reused: bool
+    context_only: bool
+    calls_in_flight: int
+    alone: bool
+    finish_reason: str
+    traceparent: str
+    latency: float | None
+    queue_time: float | None
+    scoring_time: float | None
+    reader_time: float | None
+    ingest_time: float | None
+    handler_seconds: float | None
+    usage: dict[str, Any] | None
+    reader_usage: dict[str, Any] | None
+    cost_usd: dict[str, float]
+    failure: FailureDict | None
+    metadata: dict[str, Any]
+    evaluator_notes: list[EvaluatorNoteDict]
+    processed: NotRequired[dict[str, Any]]
+    original: NotRequired[dict[str, Any]]
+
+
+def row_to_dict(row: bench_pb2.EvalRow) -> Row:
     """Give a row plain values: times in seconds, ids with their type, None for what is unset.
 
     `processed` and `original` are there only if the row carries them.
@@ -62,10 +125,10 @@ def row_to_dict(row: bench_pb2.EvalRow) -> dict[str, Any]:
         plain["processed"] = convert.fields_from_proto(row.processed)
     if row.HasField("original"):
         plain["original"] = convert.example_from_proto(row.original)
-    return plain
+    return cast(Row, plain)
 
 
-def failure_to_dict(message: failure_pb2.Failure) -> dict[str, Any]:
+def failure_to_dict(message: failure_pb2.Failure) -> FailureDict:
     """Give a failure plain values."""
     failure = failures.failure_from_proto(message)
     return {
@@ -79,7 +142,7 @@ def failure_to_dict(message: failure_pb2.Failure) -> dict[str, Any]:
     }
 
 
-def _note(note: bench_pb2.EvaluatorNote) -> dict[str, Any]:
+def _note(note: bench_pb2.EvaluatorNote) -> EvaluatorNoteDict:
     return {
         "evaluator": note.evaluator,
         "details": convert.fields_from_proto(note.details),

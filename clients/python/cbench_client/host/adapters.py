@@ -114,6 +114,7 @@ class EvaluatorAdapter:
         self._method = f"{method}()"
         self.limit = stated or (ASYNC_CONCURRENCY if self._score.is_async else SYNC_CONCURRENCY)
         lower = frozenset(getattr(evaluator, "lower_is_better", None) or ())
+        worst = getattr(evaluator, "worst", None) or {}
         named = getattr(evaluator, "scores", None) or ()
         texts = named if isinstance(named, Mapping) else dict.fromkeys(named, "")
         self.info = evaluator_pb2.EvaluatorInfo(
@@ -128,6 +129,7 @@ class EvaluatorAdapter:
                     direction=evaluator_pb2.SCORE_DIRECTION_LOWER_IS_BETTER
                     if name in lower
                     else evaluator_pb2.SCORE_DIRECTION_HIGHER_IS_BETTER,
+                    worst=worst.get(name),
                 )
                 for name, text in texts.items()
             ],

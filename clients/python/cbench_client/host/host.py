@@ -175,6 +175,12 @@ class _Function:
         self.process = function
 
 
+def _shown(item: Any) -> str:
+    """Name the kind of an object, with its article."""
+    kind = type(item).__name__
+    return f"{'an' if kind[0].lower() in 'aeiou' else 'a'} {kind}"
+
+
 def host_for(
     offered: Any,
     memory_systems: Iterable[Any] = (),
@@ -196,7 +202,7 @@ def host_for(
             systems.append(_Function(item))
         else:
             raise NotServable(
-                f"a {type(item).__name__} cannot be served: it has neither process, nor ingest "
-                "and query, nor score."
+                f"{_shown(item)} cannot be served: it has neither process, nor ingest and query, "
+                "nor score."
             )
     return Host(systems, memories, scorers, max_concurrency)

@@ -5,6 +5,7 @@ from typing import Any
 import grpc
 import grpc.aio
 import pytest
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
@@ -34,12 +35,43 @@ async def test_reflection_lists_the_services_served() -> None:
     assert {"cbench.v1.System", "cbench.v1.Evaluator", "grpc.health.v1.Health"} <= names
 
 
+@pytest.mark.parametrize("version", ["v1", "v1alpha"])
+async def test_reflection_finds_services_methods_messages_and_values(version: str) -> None:
+    """What `grpcurl describe` asks for, by either name of the service."""
+    known = {
+        "cbench.v1.System": "cbench/v1/system.proto",
+        "cbench.v1.System.Process": "cbench/v1/system.proto",
+        "cbench.v1.ProcessRequest": "cbench/v1/system.proto",
+        "cbench.v1.CAPABILITY_STREAM": "cbench/v1/system.proto",
+        "cbench.v1.Capability.CAPABILITY_STREAM": "cbench/v1/system.proto",
+        f"grpc.reflection.{version}.ServerReflection": f"{version}/reflection.proto",
+    }
+    path = f"/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo"
+    async with serving(Echo()) as channel:
+        call = channel.stream_stream(
+            path,
+            request_serializer=reflection_pb2.ServerReflectionRequest.SerializeToString,
+            response_deserializer=reflection_pb2.ServerReflectionResponse.FromString,
+        )()
+        for symbol, file in known.items():
+            asked = reflection_pb2.ServerReflectionRequest(file_containing_symbol=symbol)
+            await call.write(asked)
+            found = (await call.read()).file_descriptor_response.file_descriptor_proto
+            names = [FileDescriptorProto.FromString(each).name for each in found]
+            assert [name for name in names if name.endswith(file)], (symbol, names)
+        for unknown in ("cbench.v1.System.Nope", "cbench.v1.Nope", "nope"):
+            asked = reflection_pb2.ServerReflectionRequest(file_containing_symbol=unknown)
+            await call.write(asked)
+            assert (await call.read()).error_response.error_code == 5
+        await call.done_writing()
+
+
 @pytest.mark.parametrize(
     ("objects", "text"),
     [
         ([Echo(), Echo()], 'two systems are called "echo"'),
         ([Echo], "Echo is a class"),
-        ([object()], "cannot be served"),
+        ([object()], "an object cannot be served"),
         ([], "nothing to serve"),
         ([system(lambda example: example, name="a/b")], "a/b"),
         ([system(lambda example: example, name="")], "name"),

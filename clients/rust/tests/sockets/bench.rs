@@ -109,6 +109,10 @@ async fn a_client_has_what_the_command_line_has() {
     assert_eq!(soon(bench.compare(request)).await.unwrap().systems, ["r"]);
     let request = pb::GateRequest { run_id: "r".into(), ..Default::default() };
     assert!(soon(bench.gate(request)).await.unwrap().passed);
+    assert_eq!(soon(bench.pin("r")).await.unwrap(), "r false");
+    assert_eq!(soon(bench.unpin("r")).await.unwrap(), "r true");
+    let rule = pb::PruneRunsRequest { keep: Some(3), ..Default::default() };
+    assert_eq!(soon(bench.prune(rule)).await.unwrap().runs[0].why, "Some(3)");
     assert_eq!(soon(bench.explain_wait("r", "!")).await.unwrap().run_id, "r!");
     let page = soon(bench.report(pb::ReportRequest::default())).await.unwrap();
     assert_eq!(soon(page.bytes()).await.unwrap(), b"<p></p>");

@@ -217,6 +217,23 @@ impl pb::bench_server::Bench for Daemon {
         Ok(Response::new(pb::GateResponse { run_id, passed: true, ..Default::default() }))
     }
 
+    async fn pin_run(
+        &self,
+        request: Request<pb::PinRunRequest>,
+    ) -> Result<Response<pb::PinRunResponse>, Status> {
+        let pb::PinRunRequest { run_id, unpin } = request.into_inner();
+        Ok(Response::new(pb::PinRunResponse { run_id: format!("{run_id} {unpin}"), pinned: !unpin }))
+    }
+
+    async fn prune_runs(
+        &self,
+        request: Request<pb::PruneRunsRequest>,
+    ) -> Result<Response<pb::PruneRunsResponse>, Status> {
+        let why = format!("{:?}", request.into_inner().keep);
+        let runs = vec![pb::PrunedRun { run_id: "old".into(), why, ..Default::default() }];
+        Ok(Response::new(pb::PruneRunsResponse { runs, ..Default::default() }))
+    }
+
     async fn explain_wait(
         &self,
         request: Request<pb::ExplainWaitRequest>,
