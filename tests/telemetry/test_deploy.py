@@ -86,7 +86,7 @@ def exposed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, set[
         for sample in family.samples:
             found.setdefault(sample.name, set()).update(sample.labels)
             labels.update(sample.labels)
-    yield found
+    return found
 
 
 def expressions() -> list[str]:
