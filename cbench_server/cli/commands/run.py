@@ -83,6 +83,11 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         "is deterministic, at most one in ten; they are no rows (default: 5)",
     )
     add_controls_flag(conduct)
+    conduct.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="print the rows, calls, addresses, tokens and dollars of the run, and call nobody",
+    )
     options.add_run_output(parser, "; jsonl prints rows as they are made")
     options.add_server_flags(parser)
 
@@ -98,6 +103,10 @@ def run(args: argparse.Namespace) -> int:
     check_systems(args)
     if not args.datasets:
         raise UsageError("name at least one --dataset. List them with: cbench datasets")
+    if args.dry_run:
+        from cbench_server.cli.dry_run import dry_run
+
+        return dry_run(args)
     tls = system_tls(args)
     with launching_all(args) as launches, connect(args, evaluates=True) as client:
         # Once more, now that --import has registered its reporters.
