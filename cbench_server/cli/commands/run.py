@@ -6,6 +6,7 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cbench_server.cli import options
@@ -141,7 +142,22 @@ def spec_of(
     sent = upload_judge_files(client, args.labels_file, args.errata)
     named = announced_names(args, _dialled(launched))
     predictions = _predictions(client, args)
-    return build_spec(args, launched, predictions, datasets, tls, sent, named)
+    spec = build_spec(args, launched, predictions, datasets, tls, sent, named)
+    _add_sources(spec, args, launched)
+    return spec
+
+
+def _add_sources(
+    spec: dict[str, Any], args: argparse.Namespace, launched: Mapping[int, tuple[str, str]]
+) -> None:
+    """Say of the systems that were launched from which commit their programs are."""
+    from cbench_server.cli.launched_source import source_of
+
+    commands = {log: args.systems[place] for place, (_, log) in launched.items()}
+    for system in spec["systems"]:
+        kind, command = commands.get(system.get("log", ""), ("", ""))
+        if kind in ("launch", "exec"):
+            system["revision"] = source_of(command, Path.cwd())
 
 
 def _evaluate(
