@@ -92,6 +92,8 @@ class SystemRef:
     swept_option: str = field(default="", metadata=_LATER)
     log: str = field(default="", metadata=_RECORD)
     """Where the client that launched it keeps what it prints."""
+    revision: str = field(default="", metadata=_RECORD)
+    """The commit of the program that was launched, with `-dirty` where files differ."""
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,35 @@ if TYPE_CHECKING:
     from cbench_client import BenchClient, Tls
 
 
+def add_connection_flags(parser: Any) -> Any:
+    """Add the flags that say where a daemon is and how to reach it; return their group."""
+    group = parser.add_argument_group("daemon")
+    group.add_argument(
+        "--server",
+        metavar="HOST:PORT",
+        help="the daemon to use, also from CBENCH_SERVER (default: one inside this process, "
+        "on the same store)",
+    )
+    group.add_argument(
+        "--token", help="the token that the daemon asks for; better passed in CBENCH_TOKEN"
+    )
+    group.add_argument("--tls", action="store_true", help="connect to the daemon over TLS")
+    group.add_argument(
+        "--tls-ca",
+        metavar="FILE",
+        help="connect to the daemon over TLS and trust the certificates in this PEM file",
+    )
+    group.add_argument(
+        "--tls-cert",
+        metavar="FILE",
+        help="the client certificate to present to the daemon, as a PEM file, for mutual TLS",
+    )
+    group.add_argument(
+        "--tls-key", metavar="FILE", help="the private key of --tls-cert, as a PEM file"
+    )
+    return group
+
+
 def server_of(args: argparse.Namespace) -> str:
     """Return the daemon's address, empty for one inside this process."""
     return str(args.server or os.environ.get("CBENCH_SERVER", ""))
@@ -44,7 +73,7 @@ def connect(args: argparse.Namespace, *, evaluates: bool = False) -> Iterator["B
                     f"{flag} only works without --server. Start the daemon at {server} with "
                     f"{flag} {value} instead."
                 )
-        with BenchClient(server, tls=_tls(args), token=token_of(args) or None) as client:
+        with BenchClient(server, tls=tls_of(args), token=token_of(args) or None) as client:
             yield client
         return
     for flag in ("tls", "tls_ca", "tls_cert", "tls_key", "token"):
@@ -62,7 +91,8 @@ def connect(args: argparse.Namespace, *, evaluates: bool = False) -> Iterator["B
         yield client
 
 
-def _tls(args: argparse.Namespace) -> "Tls | None":
+def tls_of(args: argparse.Namespace) -> "Tls | None":
+    """Return how to secure the connection to the daemon."""
     from cbench_client import Tls
 
     if bool(args.tls_cert) != bool(args.tls_key):

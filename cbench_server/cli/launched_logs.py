@@ -1,26 +1,16 @@
-"""What systems printed that were launched for a run: found by the record beside their files."""
+"""What systems printed that were launched for a run: found by what the run says of them."""
 
-import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from cbench_server.texts.grid import printable
 
-_SUFFIX = ".logs.json"
+if TYPE_CHECKING:
+    from cbench_server.spec import Run
+
 _LONGEST = 64 * 1024
-
-
-def logs_record(folder: Path, run_id: str) -> Path:
-    """Return the file that says which logs belong to a run."""
-    return folder / f"{run_id}{_SUFFIX}"
-
-
-def write_record(record: Path, logs: Iterable[tuple[str, Path]]) -> None:
-    """Write down which logs there are, with the names of what was launched."""
-    named = [{"label": label, "log": str(path)} for label, path in logs]
-    record.write_text(json.dumps(named))
 
 
 @dataclass
@@ -59,13 +49,18 @@ def _text(raw: bytes) -> str:
     return printable(raw.decode("utf-8", "replace").rstrip())
 
 
-def launched_logs(run_id: str) -> list[LaunchedLog]:
-    """Return the logs of what was launched for a run on this machine, by this user."""
+def launched_logs(run: "Run") -> list[LaunchedLog]:
+    """Return the logs of what was launched for a run on this machine, by this user.
+
+    A run says where they are. What lies elsewhere than such logs do is not opened, since a run
+    of another daemon may say anything.
+    """
     from cbench_server.daemon.settings import data_home, load_settings
 
-    record = logs_record(data_home(load_settings({}).home) / "launched", run_id)
-    try:
-        recorded = json.loads(record.read_bytes())
-        return [LaunchedLog(str(each["label"]), Path(each["log"])) for each in recorded]
-    except (OSError, ValueError, TypeError, KeyError):
-        return []
+    folder = data_home(load_settings({}).home) / "launched"
+    found = {}
+    for system in run.config.get("systems", ()):
+        path = Path(str(system.get("log") or ""))
+        if path.parent == folder and path.suffix == ".log":
+            found[path] = LaunchedLog(str(system.get("name", "")), path)
+    return [*found.values()]

@@ -16,7 +16,6 @@ from pathlib import Path
 from cbench_server.cli.bridges import environment_of
 from cbench_server.cli.exits import CommandFailed
 from cbench_server.cli.launch import PATIENCE_SECONDS, Launched, label_of
-from cbench_server.cli.launched_logs import logs_record, write_record
 from cbench_server.cli.launched_output import Output, Voice
 
 _KEPT_DAYS = 30
@@ -96,10 +95,6 @@ class Launches:
             }
             for each in self._launched
         ]
-        write_record(
-            self._path(logs_record(self._folder, run_id).name),
-            [(each.output.label, each.output.log) for each in self._launched],
-        )
         descriptor = os.open(
             self._record(run_id), os.O_CREAT | os.O_WRONLY | os.O_TRUNC, mode=0o600
         )

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from cbench_server.cli.bridge_flags import add_bridge_flags
+from cbench_server.cli.connect import add_connection_flags
 from cbench_server.cli.exits import EXIT_CODES
 from cbench_server.cli.prices import HELP, METAVAR, add_budget, price
 from cbench_server.cli.values import (
@@ -117,30 +118,7 @@ def add_labels(parser: Flags, help_text: str) -> None:
 
 def add_server_flags(parser: Flags) -> None:
     """Add the flags that say which daemon to talk to."""
-    group = parser.add_argument_group("daemon")
-    group.add_argument(
-        "--server",
-        metavar="HOST:PORT",
-        help="the daemon to use, also from CBENCH_SERVER (default: one inside this process, "
-        "on the same store)",
-    )
-    group.add_argument(
-        "--token", help="the token that the daemon asks for; better passed in CBENCH_TOKEN"
-    )
-    group.add_argument("--tls", action="store_true", help="connect to the daemon over TLS")
-    group.add_argument(
-        "--tls-ca",
-        metavar="FILE",
-        help="connect to the daemon over TLS and trust the certificates in this PEM file",
-    )
-    group.add_argument(
-        "--tls-cert",
-        metavar="FILE",
-        help="the client certificate to present to the daemon, as a PEM file, for mutual TLS",
-    )
-    group.add_argument(
-        "--tls-key", metavar="FILE", help="the private key of --tls-cert, as a PEM file"
-    )
+    group = add_connection_flags(parser)
     group.add_argument(
         "--import",
         metavar="MODULE",

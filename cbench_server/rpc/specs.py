@@ -129,6 +129,7 @@ def _system_ref(message: bench_pb2.SystemRef, place: int) -> SystemRef:
         role=_ROLES.get(message.role, ""),
         swept_option=message.swept_option,
         log=message.log,
+        revision=message.revision,
     )
 
 
@@ -217,6 +218,7 @@ def spec_to_proto(spec: RunSpec) -> bench_pb2.RunSpec:
             role=_ROLE_NUMBERS[ref.role],
             swept_option=ref.swept_option,
             log=ref.log,
+            revision=ref.revision,
         )
         for location in ("target", "attached", "builtin", "predictions"):
             if value := getattr(ref, location):

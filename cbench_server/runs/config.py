@@ -13,10 +13,11 @@ from cbench_server.runs.prompting import axis_of
 from cbench_server.runs.resolution import ResolvedDataset
 from cbench_server.runs.shortfalls import published_examples
 from cbench_server.runs.wiring import missing_references
-from cbench_server.spec import RunNote, RunSpec
+from cbench_server.spec import RunNote, RunSpec, SystemRef
 from cbench_server.systems.caller import Caller
 
 NO_REFERENCES = "NO_REFERENCES"
+_DIRTY = "-dirty"
 
 
 def describe_prompts(prompts: Mapping[str, Asking], told: Mapping[str, Told]) -> dict[str, Any]:
@@ -35,13 +36,17 @@ def describe_config(
     prompts: Mapping[str, Asking],
 ) -> dict[str, Any]:
     """Record everything needed to repeat the run."""
-    logs = {ref.target: {"log": ref.log} for ref in spec.systems if ref.log}
+    launched = {ref.target or ref.name: _launched(ref) for ref in spec.systems}
     return {
         **describe_environment(),
         "tokenizer": spec.tokenizer or "cl100k_base",
         "seed": spec.seed,
         "systems": [
-            {**asdict(caller.description), **logs.get(caller.description.location, {})}
+            {
+                **asdict(caller.description),
+                **(launched.get(caller.description.location) or {}),
+                **(launched.get(caller.description.name) or {}),
+            }
             for caller in callers
         ],
         "datasets": [
@@ -49,6 +54,15 @@ def describe_config(
             for dataset in datasets
         ],
     }
+
+
+def _launched(ref: SystemRef) -> dict[str, Any]:
+    """Record what the client that launched a system says of it."""
+    known: dict[str, Any] = {"log": ref.log} if ref.log else {}
+    if ref.revision:
+        commit = ref.revision.removesuffix(_DIRTY)
+        known["source"] = {"commit": commit, "dirty": commit != ref.revision}
+    return known
 
 
 def notes_before(

@@ -107,3 +107,29 @@ def test_the_doctor_reports_settings_that_cannot_be_meant(cbench: Cbench) -> Non
     finished = cbench("doctor", CBENCH_MAX_RUNS="many")
     assert finished.returncode == 1
     assert "fail  settings:" in finished.stdout
+
+
+def test_the_doctor_checks_a_daemon_elsewhere(
+    cbench: Cbench, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    from tests.e2e.processes import DaemonProcess
+
+    tokens = tmp_path / "tokens"
+    tokens.write_text("a-long-and-secret-token\n")
+    tokens.chmod(0o600)
+    with DaemonProcess(tmp_path / "there", "--token-file", str(tokens)) as daemon:
+        where = ("doctor", "--server", daemon.address)
+        sound = cbench(*where, "--output", "json", CBENCH_TOKEN="a-long-and-secret-token")
+        assert sound.returncode == 0, sound.stdout
+        found = {each["subject"]: each for each in json.loads(sound.stdout)}
+        assert {"address", "version", "answers", "health", "components", "token"} == set(found)
+        assert {each["status"] for each in found.values()} == {"ok"}
+        refused = cbench(*where)
+        assert refused.returncode == 1
+        assert "CBENCH_TOKEN" in refused.stdout
+        assert "a-long-and-secret-token" not in refused.stdout + sound.stdout
+        assert "run it where the daemon is" in cbench(*where, "--deep").stderr
+    gone = cbench(*where)
+    assert gone.returncode == 1
+    assert "nobody takes connections" in gone.stdout
+    assert not (environment["CBENCH_HOME"] and Path(environment["CBENCH_HOME"]).exists())

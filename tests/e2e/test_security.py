@@ -166,6 +166,44 @@ def test_health_and_reflection_answer(daemon: DaemonProcess) -> None:
     assert {"cbench.v1.Bench", "cbench.v1.Evaluator", "cbench.v1.Gateway"} <= set(served)
 
 
+@pytest.mark.parametrize("version", ["v1", "v1alpha"])
+def test_reflection_answers_both_versions_and_resolves_methods(
+    daemon: DaemonProcess, version: str
+) -> None:
+    import grpc
+    from google.protobuf import descriptor_pb2
+    from grpc_reflection.v1alpha import reflection_pb2 as pb
+
+    service = f"grpc.reflection.{version}.ServerReflection"
+    methods = (
+        "cbench.v1.Bench.Evaluate",
+        "cbench.v1.Gateway.Attach",
+        "grpc.health.v1.Health.Check",
+        f"{service}.ServerReflectionInfo",
+    )
+    asked = [pb.ServerReflectionRequest(list_services="*")]
+    asked += [pb.ServerReflectionRequest(file_containing_symbol=each) for each in methods]
+    asked += [pb.ServerReflectionRequest(file_containing_symbol="cbench.v1.Bench.NoSuch")]
+    with grpc.insecure_channel(daemon.address) as channel:
+        ask = channel.stream_stream(
+            f"/{service}/ServerReflectionInfo",
+            request_serializer=pb.ServerReflectionRequest.SerializeToString,
+            response_deserializer=pb.ServerReflectionResponse.FromString,
+        )
+        listed, *found, unknown = list(ask(iter(asked), timeout=30))
+    assert service in {each.name for each in listed.list_services_response.service}
+    for reply, name in zip(found, methods, strict=True):
+        encoded = reply.file_descriptor_response.file_descriptor_proto[0]
+        file = descriptor_pb2.FileDescriptorProto.FromString(encoded)
+        resolved = {
+            f"{file.package}.{each.name}.{method.name}"
+            for each in file.service
+            for method in each.method
+        }
+        assert name in resolved
+    assert unknown.error_response.error_code == grpc.StatusCode.NOT_FOUND.value[0]
+
+
 def test_a_system_token_goes_only_where_the_credential_allows(tmp_path: Path) -> None:
     config = tmp_path / "cbench.toml"
     config.write_text('[credentials.mine]\nenv = "MY_KEY"\nprefix = "http://127.0.0.1:1"\n')

@@ -41,6 +41,7 @@ FULL = RunSpec(
             role="control",
             swept_option="x",
             log="l",
+            revision="0123abc-dirty",
         ),
         SystemRef(attached="b"),
         SystemRef(builtin="identity", role="anchor"),

@@ -15,10 +15,13 @@ from dataclasses import asdict, dataclass
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from cbench_server.cli import options
-from cbench_server.cli.exits import FAILED, OK
+from cbench_server.cli.connect import add_connection_flags, server_of, tls_of, token_of
+from cbench_server.cli.exits import FAILED, OK, UsageError
+from cbench_server.cli.findings import Finding, Status
+from cbench_server.cli.remote_doctor import remote_findings
 from cbench_server.cli.screen import print_json
 from cbench_server.errors import CbenchError
 from cbench_server.lazy_imports import EXTRAS, command_for
@@ -26,8 +29,6 @@ from cbench_server.texts.grid import printable
 
 if TYPE_CHECKING:
     from cbench_server.daemon.settings import Settings
-
-Status = Literal["ok", "warn", "fail"]
 
 _PACKAGES = ("grpcio", "protobuf", "sqlalchemy", "alembic", "tiktoken", "httpx", "numpy", "rich")
 _LOW_DISK = 1 << 30
@@ -48,12 +49,13 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         help="read every page, row and upload of the store, and say what can be saved",
     )
     options.add_output(parser)
+    add_connection_flags(parser)
 
 
 def doctor(args: argparse.Namespace) -> int:
     """Run every check; one that fails makes the exit code 1."""
     findings = []
-    for finding in _findings(args.deep):
+    for finding in _chosen(args):
         findings.append(finding)
         if args.output == "table":
             _print(finding)
@@ -62,7 +64,16 @@ def doctor(args: argparse.Namespace) -> int:
     return FAILED if any(finding.status == "fail" for finding in findings) else OK
 
 
-def _findings(deep: bool) -> Iterator["Finding"]:
+def _chosen(args: argparse.Namespace) -> Iterator[Finding]:
+    server = server_of(args)
+    if not server:
+        return _findings(args.deep)
+    if args.deep:
+        raise UsageError("--deep reads the store of this machine; run it where the daemon is.")
+    return remote_findings(server, tls_of(args), token_of(args))
+
+
+def _findings(deep: bool) -> Iterator[Finding]:
     from cbench_server.daemon.settings import BadSetting, Settings, data_home, load_settings
 
     try:
@@ -76,7 +87,7 @@ def _findings(deep: bool) -> Iterator["Finding"]:
         yield from check(setup)
 
 
-def _print(finding: "Finding") -> None:
+def _print(finding: Finding) -> None:
     status = f"{finding.status:<4}"
     if sys.stdout.isatty():
         status = f"\033[{_COLOURS[finding.status]}m{status}\033[0m"
@@ -92,16 +103,6 @@ class Setup:
     settings: "Settings"
     home: Path
     is_deep: bool = False
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One line: what was checked, what was found, and how to fix it if that is bad."""
-
-    status: Status
-    subject: str
-    message: str
-    fix: str = ""
 
 
 Check = Callable[[Setup], Iterator[Finding]]

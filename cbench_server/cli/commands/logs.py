@@ -36,7 +36,7 @@ def logs(args: argparse.Namespace) -> int:
     with connect(args) as client:
         run = find_run(client, args.run)
         printer = _Printer(run.run_id, is_json=args.json)
-        launched = launched_logs(run.run_id)
+        launched = launched_logs(run)
         is_over = run.state.is_final
         # Rows that did not fail have no line, and need not be sent.
         has_rows = bool(run.failed_rows) or (args.follow and not is_over)

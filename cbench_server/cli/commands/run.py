@@ -6,6 +6,7 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cbench_server.cli import options
@@ -86,6 +87,11 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         "is deterministic, at most one in ten; they are no rows (default: 5)",
     )
     add_controls_flag(conduct)
+    conduct.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="print the rows, calls, addresses, tokens and dollars of the run, and call nobody",
+    )
     options.add_run_output(parser, "; jsonl prints rows as they are made")
     options.add_server_flags(parser)
 
@@ -101,6 +107,10 @@ def run(args: argparse.Namespace) -> int:
     check_systems(args)
     if not args.datasets:
         raise UsageError("name at least one --dataset. List them with: cbench datasets")
+    if args.dry_run:
+        from cbench_server.cli.dry_run import dry_run
+
+        return dry_run(args)
     tls = system_tls(args)
     with (
         local_models(args),
@@ -139,7 +149,22 @@ def spec_of(
     sent = upload_judge_files(client, args.labels_file, args.errata)
     named = announced_names(args, _dialled(launched))
     predictions = _predictions(client, args)
-    return build_spec(args, launched, predictions, datasets, tls, sent, named)
+    spec = build_spec(args, launched, predictions, datasets, tls, sent, named)
+    _add_sources(spec, args, launched)
+    return spec
+
+
+def _add_sources(
+    spec: dict[str, Any], args: argparse.Namespace, launched: Mapping[int, tuple[str, str]]
+) -> None:
+    """Say of the systems that were launched from which commit their programs are."""
+    from cbench_server.cli.launched_source import source_of
+
+    commands = {log: args.systems[place] for place, (_, log) in launched.items()}
+    for system in spec["systems"]:
+        kind, command = commands.get(system.get("log", ""), ("", ""))
+        if kind in ("launch", "exec"):
+            system["revision"] = source_of(command, Path.cwd())
 
 
 def _evaluate(

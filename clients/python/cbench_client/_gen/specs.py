@@ -100,6 +100,10 @@ class SystemRef(TypedDict, total=False):
     """The file in which the client that launched the system keeps what it prints. Recorded with
     the run, and not opened by the daemon.
     """
+    revision: str | None
+    """The commit of the program that the client launched, with `-dirty` behind it where files
+    differ from it. Recorded with the run. Empty means unknown.
+    """
 
 
 class DatasetRef(TypedDict, total=False):

@@ -1,0 +1,120 @@
+"""`cbench run --dry-run` calls nobody; and the commit of what a run launches is on record."""
+
+import json
+import shlex
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import SYSTEM, Cbench, complaint
+from tests.fixtures.waiting import wait_until
+
+
+@contextmanager
+def counted() -> Iterator[tuple[str, list[object]]]:
+    """Listen, and count who connects."""
+    came: list[object] = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def accept() -> None:
+            while True:
+                try:
+                    connection, peer = server.accept()
+                except OSError:
+                    return
+                came.append(peer)
+                connection.close()
+
+        thread = threading.Thread(target=accept, daemon=True)
+        thread.start()
+        yield f"127.0.0.1:{server.getsockname()[1]}", came
+        server.shutdown(socket.SHUT_RDWR)
+    thread.join(30)
+
+
+def test_a_dry_run_calls_launches_and_stores_nothing(
+    cbench: Cbench, tmp_path: Path, home: Path
+) -> None:
+    trace = tmp_path / "was-launched"
+    launch = shlex.join([sys.executable, "-c", f"open({str(trace)!r}, 'w')"])
+    with counted() as (system, a), counted() as (model, b), counted() as (evaluator, c):
+        url = f"http://{model}"
+        made = cbench(
+            *("run", "--dry-run", "--dataset", "mini-qa", "-n", "6", "--repeats", "2"),
+            *("--system", system, "--builtin", "identity", "--launch", launch),
+            *("--proxy", url, "--reader", url, "--model", "m"),
+            *("--reader-price", "1,2", "--proxy-price", "1,2"),
+            *("--judge-url", url, "--judge-model", "j"),
+            *("--evaluator", f"mine@{evaluator}", "--output", "json"),
+        )
+        assert made.returncode == 0, made.stderr
+        assert (a, b, c) == ([], [], [])
+        # The listeners do count.
+        for address in (system, model, evaluator):
+            host, _, port = address.rpartition(":")
+            socket.create_connection((host, int(port))).close()
+        wait_until(lambda: [len(each) for each in (a, b, c)] == [1, 1, 1])
+    assert not trace.exists()
+    assert not (home / "cbench.db").exists()
+    told = json.loads(made.stdout)
+    assert told["rows"] == 6 * 4 * 2
+    assert told["calls"]["systems"] == 48
+    assert told["calls"]["reader"] == 36
+    assert told["calls"]["evaluator mine"] == 48
+    assert told["calls"]["evaluator llm-judge"] == 48
+    assert {system, url, evaluator} <= set(told["addresses"].values())
+    assert told["tokens"]["given to systems"] > 0
+    assert told["usd"] > 0
+
+
+def test_the_rows_and_tokens_are_those_of_the_run(cbench: Cbench) -> None:
+    flags = ("run", "--builtin", "identity", "--builtin", "truncate-head", "--dataset", "mini-qa")
+    told = json.loads(cbench(*flags, "--dry-run", "--output", "json").stdout)
+    rows = json.loads(cbench(*flags, "--output", "json", "--quiet").stdout)["rows"]
+    assert told["rows"] == len(rows)
+    assert told["tokens"]["given to systems"] == sum(row["input_tokens"] for row in rows)
+    assert told["usd"] is None
+
+
+def test_files_are_counted_and_mistakes_found(cbench: Cbench, tmp_path: Path) -> None:
+    own = tmp_path / "own.jsonl"
+    lines = [{"id": str(n), "context": "a", "question": "b", "answer": "c"} for n in range(7)]
+    own.write_text("\n".join(json.dumps(line) for line in lines))
+    flags = ("run", "--dry-run", "--builtin", "identity", "--dataset")
+    assert "rows       7:" in cbench(*flags, own).stdout
+    assert "mini-qaa" in complaint(cbench(*flags, "mini-qaa"))
+    assert "answer-qualiti" in complaint(cbench(*flags, "mini-qa", "--evaluator", "answer-qualiti"))
+
+
+@pytest.mark.parametrize("state", ["clean", "changed", "untracked"])
+def test_the_commit_of_a_launched_program_is_in_the_config(
+    cbench: Cbench, tmp_path: Path, state: str
+) -> None:
+    repository = tmp_path / "theirs"
+    repository.mkdir()
+    program = repository / "system.py"
+    program.write_text(SYSTEM.read_text())
+    other = repository / "other.txt"
+    other.write_text("1")
+
+    def git(*words: str) -> str:
+        named = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+        command = ["git", *named, "-C", str(repository), *words]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+    git("init", "-q")
+    git("add", "other.txt", *(() if state == "untracked" else ("system.py",)))
+    git("commit", "-qm", "first")
+    if state == "changed":
+        other.write_text("2")
+    launch = shlex.join([sys.executable, str(program), "answering"])
+    made = cbench("run", "--launch", launch, "--dataset", "mini-qa", "-n", "2", "--output", "json")
+    assert made.returncode == 0, made.stderr
+    [system] = json.loads(made.stdout)["config"]["systems"]
+    assert system["source"] == {"commit": git("rev-parse", "HEAD"), "dirty": state != "clean"}
