@@ -27,3 +27,6 @@ pin dev "./clients/python
 # The oldest grpcio-tools we support: stubs refuse a runtime older than their generator.
 pin protos "grpcio-tools==1.76.0
 setuptools<81"
+# For examples/python/embedding_selector.py, beside what base.txt has.
+# shellcheck disable=SC2046
+pin embedding "wordllama==0.4.0.post1" -c constraints/base.txt $(sed -n 's/^\([^ #]*\)==.*/--no-emit-package \1/p' constraints/base.txt)
