@@ -18,6 +18,7 @@ import cbench_client
 import cbench_server
 from cbench_client.messages.room import MAX_ANSWER_VALUES
 from cbench_server import errors
+from cbench_server.cli.run_files.schema import TABLES
 from cbench_server.conformance.cases import asked_of, load_cases
 from cbench_server.daemon.settings import Settings
 from cbench_server.datasets import RECORDS
@@ -298,6 +299,39 @@ def _shown(path: str, language: str) -> Callable[[], str]:
     return lambda: f"```{language}\n{(ROOT / path).read_text()}```"
 
 
+def run_file() -> str:
+    """Every table and key of a run file."""
+    parts = []
+    for each in TABLES:
+        name = f"[[{each.name}]]" if each.is_list else f"[{each.name}]"
+        parts.append(f"### {f'`{name}`' if each.name else 'At the top'}\n\n{each.about}\n")
+        parts.append("| Key | Value | Meaning |\n|---|---|---|")
+        for key in each.keys:
+            value = " or ".join(f"`{choice}`" for choice in key.choices) or _VALUES[key.kind]
+            parts.append(f"| `{key.name}` | {value} | {key.about} |")
+        parts.append("")
+    return "\n".join(parts).rstrip()
+
+
+_VALUES = {
+    "text": "text",
+    "path": "file",
+    "flag": "true or false",
+    "count": "1, 2, ...",
+    "natural": "0, 1, ...",
+    "whole": "whole number",
+    "number": "number",
+    "numbers": "list of numbers",
+    "dollars": "number above 0",
+    "seconds": "seconds, or text such as `2m`",
+    "share": "number, or text such as `5%`",
+    "texts": "text, or list of texts",
+    "pairs": "table of texts",
+    "options": "table",
+    "owned": "table of tables",
+    "price": "price",
+    "prices": "price, or list of them",
+}
 PARTS: dict[str, Callable[[], str]] = {
     "api": api,
     "bare-cases": bare_cases,
@@ -314,6 +348,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "settings": settings,
     "statuses": statuses,
     "failure-reasons": failure_reasons,
+    "run-file": run_file,
     "run-states": states_table,
     "run-requests": requests_table,
 }
