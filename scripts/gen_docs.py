@@ -16,6 +16,7 @@ from typing import Any
 
 import cbench_client
 import cbench_server
+from cbench_client.adapters.catalog import ADAPTERS
 from cbench_client.messages.room import MAX_ANSWER_VALUES
 from cbench_server import errors
 from cbench_server.cli.run_files.schema import TABLES
@@ -299,6 +300,15 @@ def _shown(path: str, language: str) -> Callable[[], str]:
     return lambda: f"```{language}\n{(ROOT / path).read_text()}```"
 
 
+def adapters() -> str:
+    """Every adapter."""
+    lines = ["| Adapter | Kind | Library | Made from | What it does |", "|---|---|---|---|---|"]
+    for each in ADAPTERS:
+        package = f"`{each.library}`" if each.library else ""
+        lines.append(f"| `{each.name}` | {each.kind} | {package} | {each.takes} | {each.about} |")
+    return "\n".join(lines)
+
+
 def run_file() -> str:
     """Every table and key of a run file."""
     parts = []
@@ -333,6 +343,13 @@ _VALUES = {
     "prices": "price, or list of them",
 }
 PARTS: dict[str, Callable[[], str]] = {
+    "adapters": adapters,
+    "adapter-embedder": _shown("examples/adapters/embedder.py", "python"),
+    "adapter-langchain": _shown("examples/adapters/langchain_rag.py", "python"),
+    "adapter-llamaindex": _shown("examples/adapters/llamaindex_rag.py", "python"),
+    "adapter-mem0": _shown("examples/adapters/mem0_notes.py", "python"),
+    "adapter-mcp": _shown("examples/adapters/mcp_notes.py", "python"),
+    "adapter-compressors": _shown("examples/adapters/compressors.toml", "toml"),
     "api": api,
     "bare-cases": bare_cases,
     "dataset-axes": dataset_axes,

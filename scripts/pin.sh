@@ -27,3 +27,11 @@ pin dev "./clients/python
 # The oldest grpcio-tools we support: stubs refuse a runtime older than their generator.
 pin protos "grpcio-tools==1.76.0
 setuptools<81"
+# What adapters are tried against; wordllama brings an embedder whose weights are in its wheel.
+pin adapters "./clients/python
+langchain-core
+langchain-classic
+llama-index-core
+mem0ai>=2
+mcp
+wordllama"

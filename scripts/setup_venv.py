@@ -18,7 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD, BASE, DEV = "constraints/build.txt", "constraints/base.txt", "constraints/dev.txt"
-PROTOS = "constraints/protos.txt"
+PROTOS, ADAPTERS = "constraints/protos.txt", "constraints/adapters.txt"
 OURS = ["clients/python", "."]
 INPUTS = [BUILD, BASE, DEV, "pyproject.toml", "clients/python/pyproject.toml"]
 
@@ -28,6 +28,13 @@ KINDS = {
     "base": (".venv", [BASE], OURS, INPUTS, []),
     "dev": (".venv", [BASE, DEV], OURS, INPUTS, ["base"]),
     "protos": (".venv-protos", [PROTOS], [], [PROTOS], []),
+    "adapters": (
+        ".venv-adapters",
+        [ADAPTERS],
+        ["clients/python"],
+        [BUILD, ADAPTERS, "clients/python/pyproject.toml"],
+        [],
+    ),
 }
 
 

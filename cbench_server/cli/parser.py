@@ -29,6 +29,7 @@ COMMANDS = {
     "report": "Write a run as one page to open in a browser",
     "export": "Write a run with its rows for other programs, or all of it for another store",
     "import": "Read a run from a file that `cbench export --format run` wrote",
+    "adapt": "Serve what another library has, such as a LangChain retriever, as a system",
     "config": "Write, check and show run files",
     "datasets": "List datasets",
     "evaluators": "List evaluators",
