@@ -7,7 +7,7 @@ BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help sbom release demo demo-polyglot test faults lint format protos skew statements release-protos conformance report-page golden bench docs sdk-docs clean base dev stubs-tools
+.PHONY: help sbom release demo demo-polyglot test faults lint format protos skew statements release-protos conformance report-page golden bench docs sdk-docs clean base dev stubs-tools adapters
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -68,7 +68,7 @@ sdk-docs: base ## rewrite API.md of every SDK with its language's own tool; want
 	@$(BIN)/python scripts/sdk_surface.py
 
 clean: ## remove everything the targets above have made
-	@rm -rf .venv .venv-protos .venv-release .venv-docs .venv-inspect .demo site node_modules build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@rm -rf .venv .venv-protos .venv-release .venv-docs .venv-inspect .demo site node_modules build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .venv-adapters
 	@find . -name __pycache__ -prune -exec rm -rf {} + -o -name '*.egg-info' -prune -exec rm -rf {} +
 
 release: base ## build every package, check it, and use each from an empty environment
@@ -83,3 +83,6 @@ dev:
 
 stubs-tools:
 	@$(PYTHON) scripts/setup_venv.py protos
+
+adapters: ## the environment with the libraries that docs/adapters.md is tried against
+	@$(PYTHON) scripts/setup_venv.py adapters

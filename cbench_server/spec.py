@@ -13,6 +13,8 @@ Options = dict[str, Any]
 # so that what was stored before is still known by its own.
 _LATER = {"since": 2}
 _UNRANKED = ("anchor", "direct")
+RUN_FILE_LABEL = "cbench.run-file"
+"""The label under which a run that a file started keeps what that file says."""
 # Asks for nothing, so it is never in a digest.
 _RECORD = {"is_record": True}
 

@@ -16,8 +16,10 @@ from typing import Any
 
 import cbench_client
 import cbench_server
+from cbench_client.adapters.catalog import ADAPTERS
 from cbench_client.messages.room import MAX_ANSWER_VALUES
 from cbench_server import errors
+from cbench_server.cli.run_files.schema import TABLES
 from cbench_server.conformance.cases import asked_of, load_cases
 from cbench_server.daemon.settings import Settings
 from cbench_server.datasets import RECORDS
@@ -298,7 +300,56 @@ def _shown(path: str, language: str) -> Callable[[], str]:
     return lambda: f"```{language}\n{(ROOT / path).read_text()}```"
 
 
+def adapters() -> str:
+    """Every adapter."""
+    lines = ["| Adapter | Kind | Library | Made from | What it does |", "|---|---|---|---|---|"]
+    for each in ADAPTERS:
+        package = f"`{each.library}`" if each.library else ""
+        lines.append(f"| `{each.name}` | {each.kind} | {package} | {each.takes} | {each.about} |")
+    return "\n".join(lines)
+
+
+def run_file() -> str:
+    """Every table and key of a run file."""
+    parts = []
+    for each in TABLES:
+        name = f"[[{each.name}]]" if each.is_list else f"[{each.name}]"
+        parts.append(f"### {f'`{name}`' if each.name else 'At the top'}\n\n{each.about}\n")
+        parts.append("| Key | Value | Meaning |\n|---|---|---|")
+        for key in each.keys:
+            value = " or ".join(f"`{choice}`" for choice in key.choices) or _VALUES[key.kind]
+            parts.append(f"| `{key.name}` | {value} | {key.about} |")
+        parts.append("")
+    return "\n".join(parts).rstrip()
+
+
+_VALUES = {
+    "text": "text",
+    "path": "file",
+    "flag": "true or false",
+    "count": "1, 2, ...",
+    "natural": "0, 1, ...",
+    "whole": "whole number",
+    "number": "number",
+    "numbers": "list of numbers",
+    "dollars": "number above 0",
+    "seconds": "seconds, or text such as `2m`",
+    "share": "number, or text such as `5%`",
+    "texts": "text, or list of texts",
+    "pairs": "table of texts",
+    "options": "table",
+    "owned": "table of tables",
+    "price": "price",
+    "prices": "price, or list of them",
+}
 PARTS: dict[str, Callable[[], str]] = {
+    "adapters": adapters,
+    "adapter-embedder": _shown("examples/adapters/embedder.py", "python"),
+    "adapter-langchain": _shown("examples/adapters/langchain_rag.py", "python"),
+    "adapter-llamaindex": _shown("examples/adapters/llamaindex_rag.py", "python"),
+    "adapter-mem0": _shown("examples/adapters/mem0_notes.py", "python"),
+    "adapter-mcp": _shown("examples/adapters/mcp_notes.py", "python"),
+    "adapter-compressors": _shown("examples/adapters/compressors.toml", "toml"),
     "api": api,
     "bare-cases": bare_cases,
     "dataset-axes": dataset_axes,
@@ -314,6 +365,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "settings": settings,
     "statuses": statuses,
     "failure-reasons": failure_reasons,
+    "run-file": run_file,
     "run-states": states_table,
     "run-requests": requests_table,
 }

@@ -37,3 +37,11 @@ pin inspect "inspect-ai>=0.3.100"
 # For examples/python/embedding_selector.py, beside what base.txt has.
 # shellcheck disable=SC2046
 pin embedding "wordllama==0.4.0.post1" -c constraints/base.txt $(sed -n 's/^\([^ #]*\)==.*/--no-emit-package \1/p' constraints/base.txt)
+# What adapters are tried against; wordllama brings an embedder whose weights are in its wheel.
+pin adapters "./clients/python
+langchain-core
+langchain-classic
+llama-index-core
+mem0ai>=2
+mcp
+wordllama"

@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BUILD, BASE, DEV = "constraints/build.txt", "constraints/base.txt", "constraints/dev.txt"
 PROTOS, RELEASE = "constraints/protos.txt", "constraints/release.txt"
 DOCS, INSPECT = "constraints/docs.txt", "constraints/inspect.txt"
+ADAPTERS = "constraints/adapters.txt"
 OURS = ["clients/python", "."]
 INPUTS = [BUILD, BASE, DEV, "pyproject.toml", "setup.py", "clients/python/pyproject.toml"]
 
@@ -32,6 +33,13 @@ KINDS = {
     "release": (".venv-release", [RELEASE], [], [RELEASE], []),
     "docs": (".venv-docs", [DOCS], [], [DOCS], []),
     "inspect": (".venv-inspect", [INSPECT], [], [INSPECT], []),
+    "adapters": (
+        ".venv-adapters",
+        [ADAPTERS],
+        ["clients/python"],
+        [BUILD, ADAPTERS, "clients/python/pyproject.toml"],
+        [],
+    ),
 }
 
 

@@ -41,13 +41,15 @@ def bridge_command(args: argparse.Namespace, kind: str, value: str, name: str) -
 
 def _exec(args: argparse.Namespace, command: str) -> list[str]:
     given = command_words(command)
-    if shutil.which(given[0]) is None:
+    folder: Path = vars(args).get("folder") or Path()
+    program = str(folder / given[0]) if "/" in given[0] else given[0]
+    if shutil.which(program) is None:
         raise UsageError(f"--exec {command}: there is no program {given[0]} to run.")
     limit = args.exec_concurrency
     if args.exec_mode == "once" and limit is None:
         limit = os.cpu_count() or 1
     return [
-        *("--version", _digest(given)),
+        *("--version", _digest(given, folder)),
         *(("--concurrency", str(limit)) if limit else ()),
         *("exec", "--mode", args.exec_mode, "--", *given),
     ]
@@ -91,12 +93,12 @@ def _check_listens(url: str) -> None:
         raise UsageError(f"nobody listens at {url}. Start the server first, or mend the address.")
 
 
-def _digest(words: list[str]) -> str:
+def _digest(words: list[str], folder: Path) -> str:
     """Tell versions of a program apart by its words and the files among them."""
     digest = hashlib.sha256()
     for word in words:
         digest.update(word.encode(errors="surrogateescape") + b"\0")
-        path = Path(word)
+        path = folder / word
         if path.is_file() and path.stat().st_size <= _MAX_DIGESTED:
             digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()[:12]

@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from cbench_client import BenchClient
 from cbench_client._gen.cbench.v1 import bench_pb2
 from cbench_client.errors import ClientError
-from cbench_server.cli.exits import INTERRUPTED
+from cbench_server.cli.exits import INTERRUPTED, OK
 from cbench_server.cli.launches import Launches
 from cbench_server.cli.output import complain_of_failure, exit_code, print_row, print_run
 from cbench_server.cli.signals import leave
@@ -170,10 +170,12 @@ def conclude(
     with_rows: bool = False,
     cancels: bool = True,
     launches: Launches | None = None,
+    at_end: Callable[[BenchClient, Run], int] | None = None,
 ) -> int:
     """Follow a run to its end, print it, and return the exit code.
 
-    Rows are printed as they come (`streams_rows`), or after the end as the format has it.
+    Rows are printed as they come (`streams_rows`), or after the end as the format has it;
+    `at_end` checks a run that did not fail and returns its exit code.
     """
     on_row = print_row if streams_rows else None
     try:
@@ -194,7 +196,8 @@ def conclude(
     if not streams_rows:
         print_run(client, run, args.output, with_rows=with_rows)
     complain_of_failure(run, args.output)
-    return exit_code(run)
+    code = exit_code(run)
+    return at_end(client, run) if at_end is not None and code == OK else code
 
 
 def _end_on_next_interrupt() -> None:

@@ -32,11 +32,11 @@ class Launches:
         self._tell: Callable[[str], None] | None = None
         self._telling = threading.Lock()
 
-    def start(self, command: str, name: str = "") -> None:
+    def start(self, command: str, name: str = "", folder: Path | None = None) -> None:
         """Start a new system; `name` is what to call it."""
         label = name or label_of(command)
         log = self._path(f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-{label}.log")
-        self._add(command, Path.cwd(), label, log)
+        self._add(command, folder or Path.cwd(), label, log)
 
     def start_again(self, run_id: str) -> bool:
         """Start what was launched for a run; False if that was nothing."""

@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Container, Sequence
+from functools import partial
 from importlib import import_module
 from typing import Any, NoReturn
 
@@ -18,6 +19,7 @@ COMMANDS = {
     "show": "Show a run, its rows or one example of it",
     "watch": "Follow a run to its end",
     "logs": "Show the events of a run, and what the systems printed that it launched",
+    "attach": "Follow a run that was left to a daemon, and check the gate of its run file",
     "cancel": "Stop a run and keep its rows",
     "resume": "Continue a cancelled or failed run where it stopped",
     "score": "Score one pair of examples",
@@ -29,6 +31,8 @@ COMMANDS = {
     "report": "Write a run as one page to open in a browser",
     "export": "Write a run with its rows for other programs, or all of it for another store",
     "import": "Read a run from a file that `cbench export --format run` wrote",
+    "adapt": "Serve what another library has, such as a LangChain retriever, as a system",
+    "config": "Write, check and show run files",
     "datasets": "List datasets",
     "evaluators": "List evaluators",
     "metrics": "List metrics",
@@ -94,4 +98,21 @@ def parse(argv: list[str]) -> argparse.Namespace:
     if not args.handler:
         args.parser.print_help(sys.stderr)
         sys.exit(USAGE)
+    args.given = partial(given_flags, argv)
     return args
+
+
+def given_flags(argv: list[str]) -> dict[str, Any]:
+    """Return what a command line says itself, without any defaults."""
+    parser = build_parser(argv)
+    _forget_defaults(parser)
+    return vars(parser.parse_known_args(argv)[0])
+
+
+def _forget_defaults(parser: argparse.ArgumentParser) -> None:
+    parser._defaults.clear()
+    for action in parser._actions:
+        action.default = argparse.SUPPRESS
+        if isinstance(action, argparse._SubParsersAction):
+            for each in action.choices.values():
+                _forget_defaults(each)

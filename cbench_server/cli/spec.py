@@ -10,6 +10,7 @@ from cbench_server.cli.judge import judge_evaluators
 from cbench_server.cli.likelihood import likelihood_evaluators
 from cbench_server.cli.models import prompt_of, reader_of
 from cbench_server.cli.prices import price_at
+from cbench_server.cli.run_files.filed import finished, laid_over
 from cbench_server.cli.served import Announced, chosen
 from cbench_server.cli.sweeps import wants_controls, with_sweep
 
@@ -67,7 +68,7 @@ def build_spec(
         spec["reader"] = reader
     if prompt := prompt_of(args):
         spec["prompt"] = prompt
-    return spec
+    return finished(spec, args)
 
 
 def check_systems(args: argparse.Namespace) -> None:
@@ -76,8 +77,8 @@ def check_systems(args: argparse.Namespace) -> None:
         is_memory = args.kind == "memory"
         proxy, example = ("", "bm25") if is_memory else ("--proxy, ", "truncate-head")
         raise UsageError(
-            f"name at least one system with --system, {proxy}--builtin, --attached or --launch. "
-            f"For example: --builtin {example}"
+            f"name at least one system with --system, {proxy}--builtin, --attached or --launch, or "
+            f"in a run file with --config. For example: --builtin {example}"
         )
     if len(args.name) > len(args.systems):
         raise UsageError(
@@ -127,6 +128,7 @@ def build_systems(
             if kind == "system":
                 system |= {"tls": tls, "credential": args.credential}
         systems.append(system)
+    systems = [laid_over(args, place, system) for place, system in enumerate(systems)]
     values = [value for _, value in args.systems]
     if args.direct:
         systems.append({"name": "direct", "proxy": next(proxies), "role": "SYSTEM_ROLE_DIRECT"})

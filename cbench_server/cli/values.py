@@ -125,4 +125,4 @@ class AppendSystem(argparse.Action):
         option_string: str | None = None,
     ) -> None:
         kind = (option_string or "").lstrip("-")
-        namespace.systems = [*(namespace.systems or []), (kind, values)]
+        namespace.systems = [*(vars(namespace).get("systems") or []), (kind, values)]

@@ -1,6 +1,7 @@
 """`cbench gate`: check a run against policies."""
 
 import argparse
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cbench_server.cli import options
@@ -14,6 +15,7 @@ from cbench_server.errors import InvalidInput
 from cbench_server.texts.grid import printable
 
 if TYPE_CHECKING:
+    from cbench_client import BenchClient
     from cbench_server.comparison.gate import Check
     from cbench_server.spec import Run
 
@@ -68,37 +70,76 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 def gate(args: argparse.Namespace) -> int:
     """Check every policy; the exit code says whether all hold."""
-    from cbench_server.comparison.gate import to_junit
-    from cbench_server.rpc.comparisons import check_from_proto
-
     policies = _policies(args)
     with connect(args) as client:
         run = find_run(client, args.run)
-        found = client.gate(
-            run.run_id,
-            [policy.text for policy in policies],
+        found = checked(
+            client,
+            run,
+            policies,
             system=args.system,
-            baseline_run_id=find_run(client, args.baseline).run_id if args.baseline else "",
+            baseline=args.baseline or "",
             baseline_system=args.baseline_system,
+            junit=args.junit or "",
         )
+    if args.output == "json":
+        print_json([_plain(each) for each in found.checks])
+    else:
+        print(drawn(found, run))
+    return found.exit_code()
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """What became of the policies for one system."""
+
+    system: str
+    checks: list["Check"]
+    passed: bool
+    unsuited: str
+    """Why a policy means nothing for this run; empty if all do."""
+
+    def exit_code(self) -> int:
+        """Return whether all hold, or refuse what could not be asked."""
+        if self.unsuited:
+            raise InvalidInput(self.unsuited)
+        return OK if self.passed else FAILED
+
+
+def checked(
+    client: "BenchClient",
+    run: "Run",
+    policies: list[Policy],
+    *,
+    system: str,
+    baseline: str,
+    baseline_system: str,
+    junit: str,
+) -> Verdicts:
+    """Ask the daemon for the verdicts, and write them to a file where one is named."""
+    from cbench_server.comparison.gate import to_junit
+    from cbench_server.rpc.comparisons import check_from_proto
+
+    found = client.gate(
+        run.run_id,
+        [policy.text for policy in policies],
+        system=system,
+        baseline_run_id=find_run(client, baseline).run_id if baseline else "",
+        baseline_system=baseline_system,
+    )
     checks = [
         check_from_proto(message, policy)
         for message, policy in zip(found.checks, policies, strict=True)
     ]
-    if args.junit:
-        write_file(args.junit, [to_junit(checks, f"{run.run_id}.{found.system}")])
-    if args.output == "json":
-        print_json([_plain(each) for each in checks])
-    else:
-        print(_text(checks, run, found.system))
-    for message in found.checks:
-        if message.unsuited:
-            raise InvalidInput(message.explanation)
-    return OK if found.passed else FAILED
+    if junit:
+        write_file(junit, [to_junit(checks, f"{run.run_id}.{found.system}")])
+    unsuited = [message.explanation for message in found.checks if message.unsuited]
+    return Verdicts(found.system, checks, found.passed, unsuited[0] if unsuited else "")
 
 
-def _text(checks: list["Check"], run: "Run", system: str) -> str:
+def drawn(found: Verdicts, run: "Run") -> str:
     """Render the verdicts, one per line, and the overall verdict."""
+    checks, system = found.checks, found.system
     lines = [
         f"{each.verdict}: {printable(each.policy.text)}\n  {printable(each.explanation)}"
         for each in checks

@@ -9,6 +9,7 @@ from cbench_server.cli.connect import server_of
 from cbench_server.cli.exits import UsageError
 from cbench_server.cli.judge import add_judge_flags
 from cbench_server.cli.models import add_model_flags
+from cbench_server.cli.run_files.arguments import add_file_flags, fill_in
 from cbench_server.cli.sweeps import add_sweep_flag
 from cbench_server.cli.values import names, positive_int
 
@@ -93,11 +94,13 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     add_judge_flags(parser)
     options.add_conduct(parser.add_argument_group("conduct of the run"), "10m")
     options.add_run_output(parser, "; jsonl prints rows as they are made")
+    add_file_flags(parser)
     options.add_server_flags(parser)
 
 
 def memory_run(args: argparse.Namespace) -> int:
     """Do what `cbench run` does, on conversations."""
+    fill_in(args)
     args.datasets = args.datasets or ["locomo"]
     if args.relay:
         args.reader = args.reader or args.relay

@@ -16,6 +16,7 @@ from cbench_server.cli.judge import add_judge_flags
 from cbench_server.cli.likelihood import add_likelihood_flags
 from cbench_server.cli.local_models import local_models
 from cbench_server.cli.models import add_model_flags
+from cbench_server.cli.run_files.arguments import add_file_flags, fill_in
 from cbench_server.cli.sweeps import add_controls_flag, add_direct_flag, add_sweep_flag
 from cbench_server.cli.values import natural_int
 from cbench_server.texts.grid import printable
@@ -93,6 +94,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         help="print the rows, calls, addresses, tokens and dollars of the run, and call nobody",
     )
     options.add_run_output(parser, "; jsonl prints rows as they are made")
+    add_file_flags(parser)
     options.add_server_flags(parser)
 
 
@@ -100,8 +102,13 @@ def run(args: argparse.Namespace) -> int:
     """Start a run, follow it and print it."""
     from cbench_server.cli.follow import conclude
     from cbench_server.cli.output import check_output
+    from cbench_server.cli.run_files.conduct import check_detach, kept, leave_to_daemon
+    from cbench_server.cli.run_files.gates import at_end, check_gate
     from cbench_server.cli.spec import check_systems
 
+    fill_in(args)
+    gate = args.filed.gate if args.filed else {}
+    check_gate(gate)
     if not args.imports:
         check_output(args)
     check_systems(args)
@@ -111,6 +118,7 @@ def run(args: argparse.Namespace) -> int:
         from cbench_server.cli.dry_run import dry_run
 
         return dry_run(args)
+    check_detach(args)
     tls = system_tls(args)
     with (
         local_models(args),
@@ -121,7 +129,9 @@ def run(args: argparse.Namespace) -> int:
         check_output(args)
         spec = spec_of(client, args, launches, tls)
         streams_rows = args.output == "jsonl"
-        events = _evaluate(client, spec, streams_rows, args.wait or 0.0)
+        events = kept(args, _evaluate(client, spec, streams_rows, args.wait or 0.0))
+        if args.detach:
+            return leave_to_daemon(args, events)
         return conclude(
             client,
             events,
@@ -129,6 +139,7 @@ def run(args: argparse.Namespace) -> int:
             streams_rows=streams_rows,
             with_rows=True,
             launches=launches,
+            at_end=at_end(gate, args.output),
         )
 
 
@@ -139,19 +150,21 @@ def spec_of(
     tls: dict[str, Any] | None,
 ) -> dict[str, Any]:
     """Send the files of a command line to the daemon, and build the spec of its run."""
+    from cbench_server.cli.run_files.conduct import labelled
+    from cbench_server.cli.run_files.filed import chosen_names
     from cbench_server.cli.served import announced_names
     from cbench_server.cli.spec import build_spec
     from cbench_server.cli.uploads import upload_judge_files
 
     found = [(each.target, str(each.output.log)) for each in launches.wait()]
     launched = dict(zip(_places(args), found, strict=True))
-    datasets = [_dataset(client, args, text) for text in args.datasets]
+    datasets = [_dataset(client, args, place) for place in range(len(args.datasets))]
     sent = upload_judge_files(client, args.labels_file, args.errata)
-    named = announced_names(args, _dialled(launched))
+    named = chosen_names(args, announced_names(args, _dialled(launched)))
     predictions = _predictions(client, args)
     spec = build_spec(args, launched, predictions, datasets, tls, sent, named)
     _add_sources(spec, args, launched)
-    return spec
+    return labelled(spec, args)
 
 
 def _add_sources(
@@ -205,11 +218,13 @@ def _check_options_known(client: "BenchClient", run: "bench_pb2.Run") -> None:
         )
 
 
-def _dataset(client: "BenchClient", args: argparse.Namespace, text: str) -> dict[str, Any]:
+def _dataset(client: "BenchClient", args: argparse.Namespace, place: int) -> dict[str, Any]:
+    from cbench_server.cli.run_files.filed import dataset_at
     from cbench_server.cli.spec import registered_dataset
     from cbench_server.cli.uploads import upload
     from cbench_server.datasets.readers.files import is_file_name
 
+    text, args, uploaded = dataset_at(args, place)
     selection = {
         "shuffle": args.shuffle,
         "where": dict(args.where),
@@ -219,6 +234,8 @@ def _dataset(client: "BenchClient", args: argparse.Namespace, text: str) -> dict
         "mapping": dict(args.mapping),
         "as_transcript": args.as_transcript,
     }
+    if uploaded:
+        return {**uploaded, **selection, "max_examples": args.max_examples}
     if not is_file_name(text):
         return {**registered_dataset(text, args.max_examples), **selection}
     # The daemon shuffles and filters, so it needs all examples.
@@ -230,10 +247,12 @@ def _dataset(client: "BenchClient", args: argparse.Namespace, text: str) -> dict
 
 def _predictions(client: "BenchClient", args: argparse.Namespace) -> dict[int, dict[str, Any]]:
     """Send the files of --predictions; return what they became, by place."""
+    from cbench_server.cli.run_files.filed import uploaded_at
     from cbench_server.cli.uploads import upload
 
     return {
-        place: upload(client, value, None, skip_bad_lines=args.skip_bad_lines)
+        place: uploaded_at(args, place)
+        or upload(client, value, None, skip_bad_lines=args.skip_bad_lines)
         for place, (kind, value) in enumerate(args.systems)
         if kind == "predictions"
     }
@@ -244,6 +263,7 @@ def launching_all(args: argparse.Namespace) -> Iterator["Launches"]:
     """Start the systems of --launch, and bridges, so that they get ready while a daemon does."""
     from cbench_server.cli.bridges import bridge_command, bridge_label
     from cbench_server.cli.launches import launching
+    from cbench_server.cli.run_files.filed import bridge_at, folder_at
 
     places = _places(args)
     server = server_of(args)
@@ -260,8 +280,8 @@ def launching_all(args: argparse.Namespace) -> Iterator["Launches"]:
             name = args.name[place] if place < len(args.name) else ""
             if kind != "launch":
                 name = name or bridge_label(kind, command)
-                command = bridge_command(args, kind, command, name)
-            launches.start(command, name)
+                command = bridge_command(bridge_at(args, place), kind, command, name)
+            launches.start(command, name, folder_at(args, place))
         yield launches
 
 

@@ -42,6 +42,11 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--scores", action="store_true", help="show the mean of every score of every evaluator"
     )
+    parser.add_argument(
+        "--as-file",
+        action="store_true",
+        help="print a run file that asks for the same, for: cbench run --config FILE",
+    )
     options.add_group_by(parser, "also show the score of each group of rows")
     parser.add_argument("--system", metavar="NAME", default="", help="only rows of this system")
     options.add_output(parser)
@@ -51,10 +56,14 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 def show(args: argparse.Namespace) -> int:
     """Show what was asked for."""
     from cbench_server.cli.output import print_run
+    from cbench_server.cli.run_files.records import as_file
     from cbench_server.reports.stored_runs import check_system
 
     with connect(args) as client:
         run = find_run(client, args.run)
+        if args.as_file:
+            print(as_file(run), end="")
+            return OK
         if args.system:
             check_system(run, args.system)
         if args.example is not None:

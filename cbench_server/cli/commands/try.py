@@ -14,6 +14,7 @@ from cbench_server.cli.commands import run
 from cbench_server.cli.connect import system_tls
 from cbench_server.cli.exits import FAILED, OK, UsageError
 from cbench_server.cli.files import read_text
+from cbench_server.cli.run_files.arguments import fill_in
 from cbench_server.cli.screen import print_json, render_fields
 from cbench_server.texts import numbers
 from cbench_server.texts.grid import printable, printable_lines
@@ -62,6 +63,7 @@ def try_once(args: argparse.Namespace) -> int:
     from cbench_server.cli.stored_runs import full_rows_of
     from cbench_server.daemon.embedded import embedded
 
+    fill_in(args)
     if server_of(args):
         raise UsageError("cbench try works without a daemon. Leave out --server.")
     _refuse_other_output(args)

@@ -19,17 +19,25 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     options.add_server_flags(parser)
 
 
-def watch(args: argparse.Namespace) -> int:
+def watch(args: argparse.Namespace, *, with_gate: bool = False) -> int:
     """Follow a run; leaving it does not stop it."""
     from cbench_server.cli.follow import conclude
+    from cbench_server.cli.run_files.gates import at_end, gate_of
 
     with connect(args) as client:
-        run_id = find_run(client, args.run).run_id
+        run = find_run(client, args.run)
+        run_id, gate = run.run_id, gate_of(run) if with_gate else {}
         streams_rows = args.output == "jsonl"
         events = client.watch(run_id, include_rows=streams_rows)
         try:
             return conclude(
-                client, events, args, run_id=run_id, streams_rows=streams_rows, cancels=False
+                client,
+                events,
+                args,
+                run_id=run_id,
+                streams_rows=streams_rows,
+                cancels=False,
+                at_end=at_end(gate, args.output),
             )
         except KeyboardInterrupt:
             print(f"the run continues; stop it with: cbench cancel {run_id}", file=sys.stderr)

@@ -1,0 +1,140 @@
+"""`cbench config`: write, check and show run files."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from cbench_server.cli import options
+from cbench_server.cli.commands import memory, run
+from cbench_server.cli.exits import OK, USAGE, UsageError, explain
+
+_FILE = "run.toml"
+_EXAMPLES = """\
+examples:
+  cbench config init
+  cbench config check run.toml
+  cbench config show --config run.toml --max-examples 20
+  cbench config schema > run-file.schema.json
+"""
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the actions of `cbench config`."""
+    parser.epilog = _EXAMPLES
+    actions = parser.add_subparsers(metavar="ACTION", dest="action", required=True)
+    init = options.add_action(actions, "init", write, "Write a run file to begin with")
+    init.add_argument("file", metavar="FILE", nargs="?", default=_FILE, help=f"(default: {_FILE})")
+    init.add_argument(
+        "--memory", action="store_true", help="one for cbench memory run instead of cbench run"
+    )
+    check = options.add_action(
+        actions, "check", check_files, "Check run files; every mistake has its line"
+    )
+    check.add_argument("files", metavar="FILE", nargs="*", default=[_FILE])
+    show = options.add_action(
+        actions, "show", show_file, "Print what a run file and flags of cbench run ask for together"
+    )
+    run.add_flags(show)
+    show.usage = "cbench config show --config FILE [flags of cbench run]"
+    show.epilog = None
+    show.set_defaults(handler=show_file)
+    options.add_action(actions, "schema", print_schema, "Print the JSON Schema of run files")
+
+
+def write(args: argparse.Namespace) -> int:
+    """Write a file that works as it is, and none over another."""
+    from cbench_server.cli.run_files.starting import starting_file
+
+    path = Path(args.file)
+    kind = "memory" if args.memory else "process"
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(starting_file(kind, args.file))
+    except FileExistsError:
+        raise UsageError(f"{path} is there already, and is not overwritten.") from None
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}.") from error
+    command = "cbench memory run" if args.memory else "cbench run"
+    print(f"wrote {path}; run it with: {command} --config {path}", file=sys.stderr)
+    return OK
+
+
+def check_files(args: argparse.Namespace) -> int:
+    """Check each file, print each mistake on a line, and return whether there was none."""
+    code = OK
+    for name in args.files:
+        try:
+            check_file(name, type(args.parser))
+        except Exception as error:
+            told = explain(error)
+            if told is None:
+                raise
+            code = USAGE
+            print(told[1], file=sys.stderr)
+        else:
+            print(f"{name}: good")
+    return code
+
+
+def check_file(name: str, parser: type[argparse.ArgumentParser]) -> None:
+    """Refuse a file that no run could be started with."""
+    from cbench_server.cli.run_files.arguments import fill
+    from cbench_server.cli.run_files.gates import check_gate
+    from cbench_server.cli.run_files.reading import read_document
+    from cbench_server.cli.spec import build_spec, check_systems
+
+    document = read_document(name)
+    folder = Path(name).resolve().parent
+    made = parser(prog="cbench")
+    (memory if document.get("kind") == "memory" else run).add_flags(made)
+    plain = made.parse_args([])
+    plain.config = name
+    fill(plain, document, folder)
+    check_systems(plain)
+    if not plain.datasets and plain.kind == "process":
+        raise UsageError(f"{name}: names no datasets. List them with: cbench datasets")
+    check_gate(plain.filed.gate)
+    _check_paths(name, document, folder)
+    places = dict.fromkeys(range(len(plain.systems)), ("localhost:1", ""))
+    uploads: dict[int, dict[str, Any]] = {place: {"upload": "", "name": ""} for place in places}
+    build_spec(plain, places, uploads, [], None)
+
+
+def _check_paths(name: str, document: dict[str, Any], folder: Path) -> None:
+    from cbench_server.cli.run_files.reading import keys_of, written
+
+    for path, key in keys_of(document):
+        if key.kind != "path" or key.name == "junit":
+            continue
+        home: Any = document
+        for part in path:
+            home = home[part]
+        if not (folder / home).exists():
+            raise UsageError(f"{name}: {written(path)}: there is no {home}.")
+
+
+def show_file(args: argparse.Namespace) -> int:
+    """Print the file and the flags together, as a file."""
+    from cbench_server.cli.run_files.arguments import fill_in
+    from cbench_server.cli.run_files.asked import document_asked
+    from cbench_server.cli.run_files.reading import read_document
+    from cbench_server.cli.run_files.writing import to_toml
+
+    if not (args.config or args.repeat_last):
+        raise UsageError("name a run file with --config FILE. Write one with: cbench config init")
+    if args.config:
+        args.kind = read_document(args.config).get("kind", "process")
+    fill_in(args)
+    document, remarks = document_asked(args)
+    print(to_toml(document, remarks), end="")
+    return OK
+
+
+def print_schema(_: argparse.Namespace) -> int:
+    """Print the schema."""
+    from cbench_server.cli.run_files.json_schema import json_schema
+    from cbench_server.cli.screen import print_json
+
+    print_json(json_schema())
+    return OK

@@ -1,0 +1,1 @@
+"""Run files: what flags say, written down; `schema.py` lists all that may stand there."""

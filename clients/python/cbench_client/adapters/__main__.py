@@ -1,0 +1,58 @@
+"""`python -m cbench_client.adapters NAME MODULE:OBJECT`: serve what an adapter makes."""
+
+import sys
+from collections.abc import Sequence
+from difflib import get_close_matches
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from cbench_client import serve
+from cbench_client.adapters.catalog import ADAPTERS, adapter
+from cbench_client.adapters.library import MissingLibrary
+
+_USAGE = "usage: python -m cbench_client.adapters NAME MODULE:OBJECT [HOST:PORT]"
+
+
+class BadAdapter(Exception):
+    """What was asked for cannot be served; the message says why."""
+
+
+def made(name: str, place: str) -> Any:
+    """Return what an adapter makes of an object that a module of the user has."""
+    known = [each.name for each in ADAPTERS if each.place]
+    if name not in known:
+        near = get_close_matches(name, known, 1, 0.5)
+        hint = f'Did you mean "{near[0]}"?' if near else f"There are: {', '.join(known)}."
+        raise BadAdapter(f'there is no adapter "{name}". {hint}')
+    module, colon, attribute = place.partition(":")
+    if not colon or not attribute:
+        raise BadAdapter(
+            f'"{place}" names no object; write it as MODULE:NAME, such as my_rag:build.'
+        )
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        given = vars(import_module(module))[attribute]
+    except ModuleNotFoundError as error:
+        raise BadAdapter(f"{error}. Start this where {module}.py is, or set PYTHONPATH.") from error
+    except KeyError:
+        raise BadAdapter(f"{module} has no {attribute}.") from None
+    return adapter(name).make(given)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Serve until told to end."""
+    if len(arguments) not in (2, 3):
+        print(_USAGE, file=sys.stderr)
+        return 2
+    try:
+        system = made(arguments[0], arguments[1])
+    except (BadAdapter, MissingLibrary) as error:
+        print(error, file=sys.stderr)
+        return 2
+    serve(system, *arguments[2:])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

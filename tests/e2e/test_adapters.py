@@ -1,0 +1,112 @@
+"""Adapters serve what other libraries have: each is tried against the real one."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fixtures import preloaded
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "examples" / "adapters"
+PYTHON = ROOT / ".venv-adapters" / "bin" / "python"
+
+needs_libraries = pytest.mark.skipif(
+    not PYTHON.exists(), reason="the libraries of adapters are not installed; run: make adapters"
+)
+
+
+def run_file(name: str, tmp_path: Path, *command: str) -> dict[str, Any]:
+    """Run an example's file with the Python that has the libraries."""
+    text = (EXAMPLES / name).read_text()
+    folder = json.dumps(str(EXAMPLES))
+    text = text.replace('launch = "python', f'folder = {folder}\nlaunch = "{PYTHON}')
+    (tmp_path / name).write_text(text)
+    done = preloaded.run(
+        [str(preloaded.CBENCH), *command, "-c", name, "--output", "json"],
+        capture_output=True,
+        text=True,
+        timeout=900,
+        cwd=tmp_path,
+        env={**os.environ, "CBENCH_HOME": str(tmp_path / "home"), "TMPDIR": str(tmp_path)},
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    assert found["failed_rows"] == 0, done.stderr
+    return found
+
+
+@needs_libraries
+def test_retrievers_and_compressors_keep_a_part_of_the_context(tmp_path: Path) -> None:
+    found = run_file("compressors.toml", tmp_path, "run", "--controls", "none", "-n", "4")
+    by_system: dict[str, list[dict[str, Any]]] = {}
+    for row in found["rows"]:
+        by_system.setdefault(row["system"], []).append(row)
+    assert len(by_system) == 4
+    for system, rows in by_system.items():
+        kept = sum(row["context_tokens_out"] for row in rows)
+        assert 0 < kept < sum(row["context_tokens_in"] for row in rows), system
+    # Those that look for the answer find it more often than not.
+    for system in ("langchain-retriever", "langchain-compressor", "llamaindex-retriever"):
+        scores = [row["score"] for row in by_system[system]]
+        assert sum(scores) / len(scores) > 0.5, (system, scores)
+
+
+@needs_libraries
+def test_mem0_and_an_mcp_server_are_memories(tmp_path: Path) -> None:
+    found = run_file("memories.toml", tmp_path, "memory", "run")
+    contexts: dict[str, list[str]] = {}
+    for row in found["rows"]:
+        contexts.setdefault(row["system"], []).append(row["processed"]["context"])
+    assert {*contexts} == {"mem0", "mcp-notes"}
+    for system, remembered in contexts.items():
+        assert all(remembered), system
+        assert len(set(remembered)) > 1, f"{system} finds the same for every question"
+
+
+def test_a_missing_library_is_told_with_the_command_that_adds_it(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("build = print\n")
+    done = _adapt(tmp_path, "llamaindex-retriever", "mine:build")
+    assert done.returncode == 2
+    assert "pip install llama-index-core" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["langchain-retreiver", "mine:build"], 'Did you mean "langchain-retriever"?'),
+        (["mem0", "mine"], "write it as MODULE:NAME"),
+        (["mem0", "mine:absent"], "mine has no absent."),
+        (["mem0", "absent:build"], "Start this where absent.py is"),
+        ([], "name an adapter and an object"),
+    ],
+)
+def test_what_cannot_be_adapted_is_told(tmp_path: Path, words: list[str], told: str) -> None:
+    (tmp_path / "mine.py").write_text("build = print\n")
+    done = _adapt(tmp_path, *words)
+    assert done.returncode == 2
+    assert told in done.stderr
+
+
+def test_the_list_has_every_adapter_and_what_it_needs(tmp_path: Path) -> None:
+    done = _adapt(tmp_path, "--list", "--output", "json")
+    listed = {each["name"]: each["library"] for each in json.loads(done.stdout)}
+    assert listed["mcp-memory"] == "mcp"
+    assert listed["openai-proxy"] == ""
+    assert {"langchain-retriever", "llamaindex-postprocessor", "mem0"} <= {*listed}
+    assert "langchain-compressor" in _adapt(tmp_path, "--list").stdout
+
+
+def _adapt(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+    return preloaded.run(
+        [str(preloaded.CBENCH), "adapt", *words],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        cwd=folder,
+        check=False,
+    )
