@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal
 
 from cbench_server.cli import options
 from cbench_server.cli.exits import FAILED, OK
-from cbench_server.cli.screen import print_json
+from cbench_server.cli.screen import is_coloured, print_json
 from cbench_server.errors import CbenchError
 from cbench_server.lazy_imports import EXTRAS, command_for
 from cbench_server.texts.grid import printable
@@ -78,7 +78,7 @@ def _findings(deep: bool) -> Iterator["Finding"]:
 
 def _print(finding: "Finding") -> None:
     status = f"{finding.status:<4}"
-    if sys.stdout.isatty():
+    if is_coloured(sys.stdout):
         status = f"\033[{_COLOURS[finding.status]}m{status}\033[0m"
     print(f"{status}  {finding.subject}: {printable(finding.message)}")
     if finding.fix:
