@@ -1,13 +1,13 @@
 """Lists of components, printed by the commands `datasets`, `evaluators` and so on."""
 
 import argparse
-import sys
 import textwrap
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cbench_server.cli import options
 from cbench_server.cli.connect import connect
+from cbench_server.cli.outcome import inform
 from cbench_server.cli.screen import draw, print_json
 from cbench_server.texts.grid import Grid
 
@@ -58,7 +58,7 @@ def print_components(
     elif rows:
         print(draw(Grid(header, tuple(rows), frozenset(left))))
     else:
-        print("There are none.", file=sys.stderr)
+        inform(args, "There are none.")
 
 
 def message_to_dict(message: Any) -> dict[str, Any]:

@@ -2,12 +2,14 @@
 
 import argparse
 import os
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cbench_server.cli.exits import UsageError
+from cbench_server.cli.outcome import is_quiet
 
 if TYPE_CHECKING:
     from cbench_client import BenchClient, Tls
@@ -58,9 +60,6 @@ def connect(args: argparse.Namespace, *, evaluates: bool = False) -> Iterator["B
 
     `evaluates` says that a run is about to begin.
     """
-    # Imported here, so that --help does not wait for gRPC.
-    from cbench_client import BenchClient
-
     if server := server_of(args):
         theirs = {
             "--import": args.imports[0] if args.imports else None,
@@ -73,22 +72,41 @@ def connect(args: argparse.Namespace, *, evaluates: bool = False) -> Iterator["B
                     f"{flag} only works without --server. Start the daemon at {server} with "
                     f"{flag} {value} instead."
                 )
+        from cbench_client import BenchClient
+
         with BenchClient(server, tls=tls_of(args), token=token_of(args) or None) as client:
             yield client
         return
     for flag in ("tls", "tls_ca", "tls_cert", "tls_key", "token"):
         if getattr(args, flag):
             raise UsageError(f"--{flag.replace('_', '-')} needs --server.")
-    from cbench_server.daemon.embedded import embedded
+    with ExitStack() as stack:
+        with _starting(args):
+            # Imported here, so that --help does not wait for gRPC.
+            from cbench_client import BenchClient
+            from cbench_server.daemon.embedded import embedded
 
-    inside = embedded(
-        imports=args.imports,
-        data_dir=args.data_dir,
-        sandbox=args.sandbox,
-        evaluates=evaluates,
-    )
-    with inside as target, BenchClient(target) as client:
+            inside = embedded(
+                imports=args.imports,
+                data_dir=args.data_dir,
+                sandbox=args.sandbox,
+                evaluates=evaluates,
+            )
+            client = stack.enter_context(BenchClient(stack.enter_context(inside)))
         yield client
+
+
+@contextmanager
+def _starting(args: argparse.Namespace) -> Iterator[None]:
+    """Show a person that something happens while a daemon starts in this process."""
+    if is_quiet(args) or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+        yield
+        return
+    print("starting ...", end="", file=sys.stderr, flush=True)
+    try:
+        yield
+    finally:
+        print("\r\033[K", end="", file=sys.stderr, flush=True)
 
 
 def tls_of(args: argparse.Namespace) -> "Tls | None":

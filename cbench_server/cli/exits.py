@@ -2,6 +2,7 @@
 
 import difflib
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Iterable, Mapping
@@ -21,6 +22,8 @@ EXIT_CODES = {
     "reached or used",
     USAGE: "bad usage or bad input, such as an unknown name or a broken line in a file",
     INTERRUPTED: "interrupted with Ctrl-C; rows are kept",
+    128 + signal.SIGPIPE: "whoever read the output left before its end, as `| head` does",
+    128 + signal.SIGTERM: "ended by SIGTERM; rows are kept",
 }
 
 # gRPC codes that mean the request itself is wrong.

@@ -46,7 +46,6 @@ class Follower:
         self._on_row = on_row
         self._launches = launches
         self._addresses: dict[str, str] | None = None
-        self._state = RunState.RUNNING
         self.run_id = ""
         self.run: Run | None = None
 
@@ -104,11 +103,7 @@ class Follower:
         return counts
 
     def _note(self, state: RunState, reason: str) -> None:
-        if state is RunState.WAITING:
-            self._display.note(f"waiting: {printable(reason)}")
-        elif self._state is RunState.WAITING:
-            self._display.note("continuing")
-        self._state = state
+        self._display.wait(printable(reason) if state is RunState.WAITING else "")
 
 
 def follow(

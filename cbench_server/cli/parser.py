@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 from cbench_server import __version__
 from cbench_server.cli.exits import USAGE, did_you_mean
+from cbench_server.cli.outcome import add_shorthands
 
 # Each is a module in commands/, which adds its flags and its handler.
 COMMANDS = {
@@ -39,6 +40,7 @@ COMMANDS = {
     "systems": "List built-in and attached systems",
     "tokens": "Make, list and revoke the tokens of a daemon",
     "doctor": "Check the setup and say how to fix it",
+    "completion": "Print what bash, zsh or fish needs to complete commands, flags and names",
     "conformance": "Check that a process keeps the contract, in any language",
 }
 
@@ -78,11 +80,13 @@ def build_parser(words: Container[str] = COMMANDS) -> Parser:
     parser.add_argument(
         "--version", action="version", version=f"cbench {__version__}", help="print the version"
     )
+    parser.set_defaults(build=build_parser)  # for completion, which needs all commands
     commands = parser.add_subparsers(metavar="COMMAND", dest="command")
     for name, summary in COMMANDS.items():
         command = commands.add_parser(name, help=summary, description=f"{summary}.")
         if name in words:
             import_module(f"cbench_server.cli.commands.{name}").add_flags(command)
+            add_shorthands(command)
     return parser
 
 

@@ -1,40 +1,47 @@
-"""Text on stdout: drawn by rich on a terminal, plain elsewhere."""
+"""Text on stdout: as wide as the terminal, and as coloured as it may be."""
 
+import os
+import shutil
 import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TextIO
 
+from cbench_server.texts.fitting import fitted
 from cbench_server.texts.grid import Grid, printable, printable_lines, to_text
 
 _SHORT = 80
+_NARROWEST = 40
 _FIRST = ("id", "dataset", "context", "question", "turns", "response")
 
 
 def draw(grid: Grid) -> str:
-    """Draw a table for stdout."""
-    if not sys.stdout.isatty():
+    """Draw a table for stdout, no wider than the terminal: in several parts if need be."""
+    columns = terminal_width()
+    if columns is None:
         return to_text(grid)
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+    parts = [to_text(part) for part in fitted(grid, columns)]
+    if is_coloured(sys.stdout):
+        parts = [_with_bold_head(part) for part in parts]
+    return "\n\n".join(parts)
 
-    table = Table(
-        box=box.SIMPLE_HEAD,
-        header_style="bold",
-        padding=(0, 1, 0, 0),
-        pad_edge=False,
-        show_edge=False,
-    )
-    for column, title in enumerate(grid.header):
-        justify: Any = "left" if grid.is_left(column) else "right"
-        table.add_column(Text(printable(title)), justify=justify, overflow="fold")
-    for row in grid.rows:
-        table.add_row(*(Text(printable(cell)) for cell in row))
-    console = Console(file=sys.stdout)
-    with console.capture() as capture:
-        console.print(table)
-    return capture.get().strip("\n")
+
+def _with_bold_head(table: str) -> str:
+    lines = table.split("\n")
+    # The header may have several lines; the rule is the first that has nothing but dashes.
+    rule = next(place for place, line in enumerate(lines) if not line.strip("- "))
+    return "\n".join([*(f"\033[1m{line}\033[0m" for line in lines[:rule]), *lines[rule:]])
+
+
+def terminal_width() -> int | None:
+    """Return how wide lines on stdout may be; None in a pipe, where programs read whole lines."""
+    if not sys.stdout.isatty():
+        return None
+    return max(_NARROWEST, shutil.get_terminal_size().columns)
+
+
+def is_coloured(stream: TextIO) -> bool:
+    """Whether to colour: on a terminal that can, unless NO_COLOR says no (no-color.org)."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def print_json(document: Any) -> None:

@@ -1,7 +1,6 @@
 """Upkeep of stored runs: what can be saved of them, which are let go, and which are kept."""
 
 import argparse
-import sys
 import time
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ from cbench_server.cli.connect import connect, server_of
 from cbench_server.cli.exits import OK, UsageError
 from cbench_server.cli.files import STDOUT, write_file, write_stdout
 from cbench_server.cli.local_store import in_store, local_home, named_run
+from cbench_server.cli.outcome import add_json, inform, tell
 from cbench_server.cli.stored_runs import find_run
 from cbench_server.cli.values import age, natural_int, size
 
@@ -29,6 +29,7 @@ def add_actions(actions: options.Actions) -> None:
     salvage.add_argument(
         "-o", "--out", metavar="FILE", help="where to write (default: RUN.run; - is stdout)"
     )
+    add_json(salvage)
     prune = options.add_action(
         actions, "prune", prune_runs, "Delete finished runs that are old, many or large"
     )
@@ -53,6 +54,7 @@ def add_actions(actions: options.Actions) -> None:
         pin = options.add_action(actions, name, pin_runs, summary)
         pin.add_argument("runs", metavar="RUN", nargs="+", help=options.RUN_HELP)
         pin.set_defaults(is_pinned=name == "pin")
+        add_json(pin)
 
 
 def salvage_run(args: argparse.Namespace) -> int:
@@ -61,7 +63,6 @@ def salvage_run(args: argparse.Namespace) -> int:
     from cbench_server.errors import StoreError
     from cbench_server.storage.run_files import salvage_run as opened
     from cbench_server.storage.run_format import compressed
-    from cbench_server.texts.grid import printable
 
     home = local_home(args)
     try:
@@ -76,11 +77,13 @@ def salvage_run(args: argparse.Namespace) -> int:
             write_stdout(parts)
         else:
             write_file(out, compressed(parts) if out.endswith(".gz") else parts)
-        print(printable(f"{out}: {survey.sentence}"), file=sys.stderr)
-        for lost in survey.lost:
-            print(printable(f"lost: {lost}"), file=sys.stderr)
-    if out != STDOUT:
-        print(printable(f"Read it back with: cbench import {out} --new-id"), file=sys.stderr)
+        said = [f"{out}: {survey.sentence}", *(f"lost: {lost}" for lost in survey.lost)]
+    if out == STDOUT:
+        for sentence in said:
+            inform(args, sentence)
+        return OK
+    document = {"run_id": run_id, "file": out, "found": survey.sentence, "lost": [*survey.lost]}
+    tell(args, document, *said, f"Read it back with: cbench import {out} --new-id")
     return OK
 
 
@@ -107,7 +110,7 @@ def prune_runs(args: argparse.Namespace) -> int:
         )
         return OK
     for line in _lines(pruned, removed, is_dry=args.dry_run):
-        print(line, file=sys.stderr)
+        inform(args, line)
     return OK
 
 
@@ -160,21 +163,21 @@ def _lines(pruned: "list[PrunedRun]", removed: list[str], *, is_dry: bool) -> "I
 
 def pin_runs(args: argparse.Namespace) -> int:
     """Pin or unpin runs; every name is looked up before the first is changed."""
-    if server_of(args):
-        with connect(args) as client:
-            change = client.pin if args.is_pinned else client.unpin
-            for run_id in [find_run(client, text).run_id for text in args.runs]:
-                _say_pinned(change(run_id), is_pinned=args.is_pinned)
-        return OK
 
-    async def pin(store: "SqliteStore") -> None:
-        for run_id in [await named_run(store, text) for text in args.runs]:
+    async def pin(store: "SqliteStore") -> list[str]:
+        found = [await named_run(store, text) for text in args.runs]
+        for run_id in found:
             await store.pin(run_id, args.is_pinned)
-            _say_pinned(run_id, is_pinned=args.is_pinned)
+        return found
 
-    in_store(args, pin)
+    done = "pinned" if args.is_pinned else "unpinned"
+    run_ids = _pin_there(args) if server_of(args) else in_store(args, pin)
+    tell(args, {done: run_ids}, *(f"{done} {run_id}" for run_id in run_ids))
     return OK
 
 
-def _say_pinned(run_id: str, *, is_pinned: bool) -> None:
-    print(f"{'pinned' if is_pinned else 'unpinned'} {run_id}", file=sys.stderr)
+def _pin_there(args: argparse.Namespace) -> list[str]:
+    with connect(args) as client:
+        change = client.pin if args.is_pinned else client.unpin
+        found = [find_run(client, text).run_id for text in args.runs]
+        return [change(run_id) for run_id in found]

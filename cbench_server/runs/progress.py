@@ -1,12 +1,16 @@
 """Progress of a run, for a person: bars on a terminal, plain lines elsewhere."""
 
+import os
 import sys
+import threading
 import time
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Protocol, Self, TextIO
 
-_LINE_EVERY_S = 5.0
+# In a log the first lines come soon, and later ones seldom: an hour is not worth 700 lines.
+_FIRST_LINE_S = 5.0
+_LINE_EVERY_S = 60.0
 
 
 class ProgressDisplay(Protocol):
@@ -29,6 +33,10 @@ class ProgressDisplay(Protocol):
         """Show where a system stands."""
         ...
 
+    def wait(self, reason: str) -> None:
+        """Show what the run waits for; an empty reason ends that."""
+        ...
+
     def note(self, text: str) -> None:
         """Show a line above the progress."""
         ...
@@ -41,7 +49,7 @@ def open_progress(
     stream = stream or sys.stderr
     if not wanted:
         return _Silent()
-    if stream.isatty():
+    if stream.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("CI"):
         return _Bars(totals, stream)
     return _Lines(totals, stream)
 
@@ -98,54 +106,77 @@ class _Silent:
     def set(self, system: str, completed: int, failed: int, total: int | None) -> None:
         pass
 
+    def wait(self, reason: str) -> None:
+        pass
+
     def note(self, text: str) -> None:
         pass
 
 
 class _Lines:
-    """A line every few seconds, and one at the end."""
+    """A line now and then, whether rows come or not, and one at the end; for logs and pipes."""
 
     def __init__(self, totals: Mapping[str, int | None], stream: TextIO) -> None:
         self._counts = _Counts(totals)
         self._stream = stream
-        self._printed_at = time.monotonic()
         self._printed = ""
+        self._reason = ""
+        self._waiting_since = 0.0
+        self._pause = _FIRST_LINE_S
+        self._speaking = threading.Lock()
+        self._ended = threading.Event()
+        self._clock = threading.Thread(target=self._tick, name="cbench-progress", daemon=True)
 
     def __enter__(self) -> Self:
+        self._clock.start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._clock.join()
         self._print(is_last=True)
 
     def advance(self, system: str, rows: int, failed: int) -> None:
-        self._counts.advance(system, rows, failed)
-        self._print_if_due()
+        with self._speaking:
+            self._counts.advance(system, rows, failed)
 
     def set(self, system: str, completed: int, failed: int, total: int | None) -> None:
-        self._counts.set(system, completed, failed, total)
-        self._print_if_due()
+        with self._speaking:
+            self._counts.set(system, completed, failed, total)
+
+    def wait(self, reason: str) -> None:
+        if reason != self._reason:
+            self.note(f"waiting: {reason}" if reason else "continuing")
+        self._reason, self._waiting_since = reason, time.monotonic()
 
     def note(self, text: str) -> None:
         print(text, file=self._stream, flush=True)
 
-    def _print_if_due(self) -> None:
-        if time.monotonic() - self._printed_at >= _LINE_EVERY_S:
+    def _tick(self) -> None:
+        while not self._ended.wait(self._pause):
+            self._pause = min(_LINE_EVERY_S, self._pause * 2)
             self._print()
 
     def _print(self, *, is_last: bool = False) -> None:
-        self._printed_at = time.monotonic()
-        counts = self._counts
-        line = "  ".join(self._part(system) for system in counts.completed)
-        if not line or line == self._printed:
-            return
-        self._printed = line
-        left = None if is_last else counts.seconds_left()
-        self.note(line + (f"  about {_span(left)} left" if left else ""))
+        with self._speaking:
+            counts = self._counts
+            line = "  ".join(self._part(system, is_last) for system in counts.completed)
+            left = None if is_last or self._reason else counts.seconds_left()
+        if self._reason and not is_last:
+            waited = _span(time.monotonic() - self._waiting_since)
+            line = f"{line}  waiting for {waited}: {self._reason}".lstrip()
+        elif left:
+            line += f"  about {_span(left)} left"
+        if line and line != self._printed:
+            self._printed = line
+            self.note(line)
 
-    def _part(self, system: str) -> str:
+    def _part(self, system: str, is_last: bool) -> str:
         counts = self._counts
         total, failed = counts.totals.get(system), counts.failed.get(system, 0)
         done = f"{system} {counts.completed[system]}/{total if total is not None else '?'}"
+        if not is_last and not self._reason and (rate := counts.rate(system)):
+            done += f" {_pace(rate)}"
         return f"{done} ({failed} failed)" if failed else done
 
 
@@ -174,6 +205,7 @@ class _Bars:
             refresh_per_second=8,
         )
         self._bars: dict[str, Any] = {}
+        self._reason = ""
         for system, total in totals.items():
             self._add(system, total)
 
@@ -201,6 +233,13 @@ class _Bars:
             self._add(system, total)
         self._show(system)
 
+    def wait(self, reason: str) -> None:
+        if reason != self._reason:
+            self.note(f"waiting: {reason}" if reason else "continuing")
+        self._reason = reason
+        for system in self._bars:
+            self._show(system)
+
     def note(self, text: str) -> None:
         self._progress.console.print(text, markup=False, highlight=False)
 
@@ -211,9 +250,16 @@ class _Bars:
             self._bars[system],
             completed=counts.completed[system],
             total=counts.totals.get(system),
-            rate=f"{counts.rate(system):,.0f} rows/s",
+            rate="waiting" if self._reason else _pace(counts.rate(system)),
             failed=f"{failed} failed" if failed else "",
         )
+
+
+def _pace(rate: float) -> str:
+    """Rows per second, or per minute where they come slowly."""
+    if rate >= 10:
+        return f"{rate:,.0f} rows/s"
+    return f"{rate:.1f} rows/s" if rate >= 0.5 else f"{rate * 60:.1f} rows/min"
 
 
 def _span(seconds: float) -> str:

@@ -25,7 +25,7 @@ def test_runs_are_listed_filtered_and_deleted(cbench: Cbench) -> None:
     table = cbench("runs").stdout.splitlines()
     assert [line.split()[0] for line in table[2:]] == [second, first]
     assert table[0].split() == [
-        *("Run", "Started", "State", "Rows", "Failed", "Score", "Datasets", "Labels")
+        *("Run", "Started", "State", "Rows", "Failed", "Score", "Datasets", "By", "Labels")
     ]
     assert table[2].split()[1].count("-") == 2
     assert table[2].split()[3:6] == ["succeeded", "2", "0"]

@@ -1,7 +1,6 @@
 """`cbench datasets`: list them, show one, copy some into a folder, check that folder."""
 
 import argparse
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ from cbench_server.cli.components import (
 )
 from cbench_server.cli.connect import connect
 from cbench_server.cli.exits import OK, CommandFailed, UsageError
+from cbench_server.cli.outcome import add_json, tell
 from cbench_server.cli.screen import print_json, render_fields
 from cbench_server.cli.spec import registered_dataset
 from cbench_server.cli.values import positive_int
@@ -66,6 +66,8 @@ def _add_mirror(actions: options.Actions) -> None:
     checked = options.add_action(
         actions, "check", check_datasets, "Verify the digests of downloaded datasets"
     )
+    add_json(fetched)
+    add_json(checked)
     checked.add_argument(
         "folder", metavar="DIR", nargs="?", help="the folder (default: CBENCH_DATA_DIR)"
     )
@@ -206,15 +208,17 @@ def download_datasets(args: argparse.Namespace) -> int:
     if folder is None:
         raise UsageError(f"name the folder to download to with --to DIR, or set {VARIABLE}.")
     folder.mkdir(parents=True, exist_ok=True)
-    count = 0
+    names: list[str] = []
     for source, config in wanted:
         for path in download(
             source, config, folder, revision=args.revision or "", limit=args.max_examples
         ):
-            count += 1
-            print(path.relative_to(folder), flush=True)
-    files = "1 file" if count == 1 else f"{count} files"
-    print(f"{files} downloaded. Use them with: --data-dir {folder}", file=sys.stderr)
+            names.append(path.relative_to(folder).as_posix())
+            if args.output != "json":
+                print(names[-1], flush=True)
+    files = "1 file" if len(names) == 1 else f"{len(names)} files"
+    done = f"{files} downloaded. Use them with: --data-dir {folder}"
+    tell(args, {"folder": str(folder), "files": names}, done)
     return OK
 
 
@@ -228,7 +232,9 @@ def check_datasets(args: argparse.Namespace) -> int:
         raise UsageError(f"name the mirror's folder, or set {VARIABLE}.")
     found = [*check(folder)]
     wrong = [f"{name}: {trouble}" for name, trouble in found if trouble]
-    for line in wrong:
+    if args.output == "json":
+        print_json([{"file": str(name), "trouble": trouble or None} for name, trouble in found])
+    for line in wrong if args.output != "json" else ():
         print(line)
     if wrong:
         raise CommandFailed(
@@ -236,5 +242,6 @@ def check_datasets(args: argparse.Namespace) -> int:
             "download them again."
         )
     files = "1 file is" if len(found) == 1 else f"{len(found)} files are"
-    print(f"{files} as downloaded.")
+    if args.output != "json":
+        print(f"{files} as downloaded.")
     return OK

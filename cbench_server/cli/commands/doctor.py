@@ -22,7 +22,7 @@ from cbench_server.cli.connect import add_connection_flags, server_of, tls_of, t
 from cbench_server.cli.exits import FAILED, OK, UsageError
 from cbench_server.cli.findings import Finding, Status
 from cbench_server.cli.remote_doctor import remote_findings
-from cbench_server.cli.screen import print_json
+from cbench_server.cli.screen import is_coloured, print_json
 from cbench_server.errors import CbenchError
 from cbench_server.lazy_imports import EXTRAS, command_for
 from cbench_server.texts.grid import printable
@@ -89,7 +89,7 @@ def _findings(deep: bool) -> Iterator[Finding]:
 
 def _print(finding: Finding) -> None:
     status = f"{finding.status:<4}"
-    if sys.stdout.isatty():
+    if is_coloured(sys.stdout):
         status = f"\033[{_COLOURS[finding.status]}m{status}\033[0m"
     print(f"{status}  {finding.subject}: {printable(finding.message)}")
     if finding.fix:

@@ -1,7 +1,6 @@
 """`cbench export`: write a run in a format for other programs."""
 
 import argparse
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,6 +8,7 @@ from cbench_server.cli import options
 from cbench_server.cli.connect import connect
 from cbench_server.cli.exits import OK, UsageError
 from cbench_server.cli.files import STDOUT, write_file, write_stdout
+from cbench_server.cli.outcome import inform
 from cbench_server.cli.stored_runs import find_run, report_from
 
 if TYPE_CHECKING:
@@ -32,6 +32,13 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         help="markdown, json, jsonl, csv, parquet, junit, html, swebench, run (which "
         "`cbench import` reads back) or a registered reporter (default: by FILE's suffix)",
     )
+    parser.add_argument(
+        "--json",
+        dest="format",
+        action="store_const",
+        const="json",
+        help="the same as --format json; docs/json.md",
+    )
     options.add_group_by(parser, "also give the score of each group of rows")
     parser.add_argument(
         "-o", "--out", metavar="FILE", default="-", help="where to write (default: stdout)"
@@ -42,7 +49,6 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 def export(args: argparse.Namespace) -> int:
     """Write the run, to stdout unless a file is named."""
     from cbench_server.cli.output import check_terminal
-    from cbench_server.texts.grid import printable
 
     is_packed = False
     with connect(args) as client:
@@ -57,7 +63,7 @@ def export(args: argparse.Namespace) -> int:
             write_stdout(parts)
             return OK
         size = write_file(args.out, _compressed(parts) if is_packed else parts)
-    print(printable(f"{args.out} ({size})"), file=sys.stderr)
+    inform(args, f"{args.out} ({size})")
     return OK
 
 

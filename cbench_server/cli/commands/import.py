@@ -1,7 +1,6 @@
 """`cbench import`: read a run from a file that `cbench export --format run` wrote."""  # noqa: N999 - the command has this name
 
 import argparse
-import sys
 import time
 from pathlib import Path
 
@@ -9,6 +8,8 @@ from cbench_server.cli import options
 from cbench_server.cli.connect import connect, server_of
 from cbench_server.cli.exits import OK
 from cbench_server.cli.local_store import in_store
+from cbench_server.cli.outcome import add_json, inform
+from cbench_server.cli.screen import print_json
 
 _PART_BYTES = 1024 * 1024
 
@@ -22,6 +23,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--new-id", action="store_true", help="give the run a new id; by default it keeps its own"
     )
+    add_json(parser)
     options.add_server_flags(parser)
 
 
@@ -29,8 +31,11 @@ def import_file(args: argparse.Namespace) -> int:
     """Store the run, and print its id."""
     run_id, is_new = _sent(args) if server_of(args) else _stored(args)
     if not is_new:
-        print(f"{run_id} is stored already", file=sys.stderr)
-    print(run_id)
+        inform(args, f"{run_id} is stored already")
+    if args.output == "json":
+        print_json({"run_id": run_id, "is_new": is_new})
+    else:
+        print(run_id)
     return OK
 
 

@@ -1,12 +1,19 @@
 """`cbench report`: write a run as one page to open in a browser."""
 
 import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cbench_server.cli import options
 from cbench_server.cli.connect import connect
 from cbench_server.cli.exits import OK
-from cbench_server.cli.files import STDOUT, write_stdout
+from cbench_server.cli.files import STDOUT, write_file, write_stdout
+from cbench_server.cli.outcome import add_json
+from cbench_server.cli.screen import print_json
 from cbench_server.cli.stored_runs import find_run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -26,12 +33,13 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="where to write, - for stdout (default: cbench-RUN.html in this folder)",
     )
+    add_json(parser)
     options.add_server_flags(parser)
 
 
 def report(args: argparse.Namespace) -> int:
     """Write the page, and say where it is."""
-    from cbench_server.cli.output import page_name, write_page
+    from cbench_server.cli.output import page_name
 
     with connect(args) as client:
         run, *others = (find_run(client, name) for name in (args.run, *args.compare))
@@ -43,5 +51,15 @@ def report(args: argparse.Namespace) -> int:
         if args.out == STDOUT:
             write_stdout(page)
         else:
-            write_page(page, args.out or page_name(run))
+            _write(args, page, args.out or page_name(run))
     return OK
+
+
+def _write(args: argparse.Namespace, page: "Iterable[bytes]", path: str) -> None:
+    from cbench_server.cli.output import write_page
+
+    if args.output == "json":
+        write_file(path, page)
+        print_json({"file": path, "bytes": Path(path).stat().st_size})
+    else:
+        write_page(page, path)

@@ -1,7 +1,6 @@
 """`cbench rescore`: score the stored answers of a run as a new run."""
 
 import argparse
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ from cbench_server.cli.exits import UsageError
 from cbench_server.cli.judge import add_judge_flags
 from cbench_server.cli.likelihood import add_likelihood_flags
 from cbench_server.cli.local_models import local_models
+from cbench_server.cli.outcome import inform
 from cbench_server.cli.stored_runs import find_run
 
 if TYPE_CHECKING:
@@ -104,6 +104,6 @@ def rescore(args: argparse.Namespace) -> int:
             allow_unqualified_judges=args.judge_unqualified,
             **upload_judge_files(client, args.labels_file, args.errata),
         )
-        print(f"run {child.run_id} rescores {parent.run_id}", file=sys.stderr)
+        inform(args, f"run {child.run_id} rescores {parent.run_id}")
         events = client.watch(child.run_id, include_rows=False)
         return conclude(client, events, args, run_id=child.run_id)

@@ -1,11 +1,11 @@
 """`cbench resume`: continue a cancelled or failed run where it stopped."""
 
 import argparse
-import sys
 
 from cbench_server.cli import options
 from cbench_server.cli.connect import connect, server_of, token_of
 from cbench_server.cli.exits import OK, UsageError
+from cbench_server.cli.outcome import inform
 from cbench_server.cli.prices import dollars
 from cbench_server.cli.stored_runs import find_run
 
@@ -53,7 +53,7 @@ def resume(args: argparse.Namespace) -> int:
             launches.wait()
         client.resume(run_id, budget_usd=args.budget_usd)
         if args.detach:
-            print(f"resumed {run_id}; follow it with: cbench watch {run_id}", file=sys.stderr)
+            inform(args, f"resumed {run_id}; follow it with: cbench watch {run_id}")
             return OK
         # Earlier events end with an earlier finish, which is not the one to wait for.
         events = client.watch(run_id, stopped.last_seq, include_rows=False)

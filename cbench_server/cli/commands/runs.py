@@ -1,7 +1,6 @@
 """`cbench runs`: list stored runs, or delete, prune, pin or salvage some."""
 
 import argparse
-import sys
 import time
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -9,13 +8,27 @@ from typing import TYPE_CHECKING
 from cbench_server.cli import options
 from cbench_server.cli.connect import connect
 from cbench_server.cli.exits import OK, complain
+from cbench_server.cli.outcome import add_json, inform, tell
 from cbench_server.cli.stored_runs import find_run, run_of
 from cbench_server.cli.upkeep import add_actions
 from cbench_server.cli.values import positive_int
 
 if TYPE_CHECKING:
     from cbench_server.spec import Run
+    from cbench_server.texts.grid import Grid
 
+# The columns of the listing, and whether each is text.
+_COLUMNS = (
+    ("Run", True),
+    ("Started", True),
+    ("State", True),
+    ("Rows", False),
+    ("Failed", False),
+    ("Score", True),
+    ("Datasets", True),
+    ("By", True),
+    ("Labels", True),
+)
 _STATES = ("queued", "running", "waiting", "succeeded", "failed", "cancelled")
 
 
@@ -31,6 +44,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         actions, "delete", delete_runs, "Delete finished runs with their rows"
     )
     delete.add_argument("runs", metavar="RUN", nargs="+", help=options.RUN_HELP)
+    add_json(delete)
     options.add_server_flags(delete)
     options.inherit_flags(delete)
     add_actions(actions)
@@ -64,7 +78,6 @@ def list_runs(args: argparse.Namespace) -> int:
     from cbench_client._gen.cbench.v1 import bench_pb2
     from cbench_server.cli.screen import draw, print_json
     from cbench_server.reports.json_report import run_to_dict
-    from cbench_server.texts.grid import Grid
 
     states = [bench_pb2.RunState.Value(f"RUN_STATE_{state.upper()}") for state in args.states]
     with connect(args) as client:
@@ -73,14 +86,28 @@ def list_runs(args: argparse.Namespace) -> int:
     if args.output == "json":
         print_json([run_to_dict(run) for run in runs])
     elif runs:
-        header = ("Run", "Started", "State", "Rows", "Failed", "Score", "Datasets", "Labels")
-        print(draw(Grid(header, tuple(map(_row, runs)), frozenset({1, 2, 5, 6, 7}))))
+        print(draw(_listing(runs)))
     else:
-        print("There are no such runs. Start one with: cbench run", file=sys.stderr)
+        inform(args, "There are no such runs. Start one with: cbench run")
     for run in runs:
         if _is_damaged(run) and run.failure:
             complain(run.failure.message)
     return OK
+
+
+def _listing(runs: "list[Run]") -> "Grid":
+    """Draw up the table; a column that would be empty throughout is left out."""
+    from cbench_server.texts.grid import Grid
+
+    rows = [_row(run) for run in runs]
+    kept = [
+        place
+        for place, (title, _) in enumerate(_COLUMNS)
+        if title != "Labels" or any(row[place] for row in rows)
+    ]
+    left = frozenset(new for new, place in enumerate(kept) if _COLUMNS[place][1])
+    shown = tuple(tuple(row[place] for place in kept) for row in rows)
+    return Grid(tuple(_COLUMNS[place][0] for place in kept), shown, left)
 
 
 def _is_damaged(run: "Run") -> bool:
@@ -103,6 +130,7 @@ def _row(run: "Run") -> tuple[str, ...]:
         f"{run.failed_rows:,}",
         _scores(run),
         ", ".join(dataset_names(run)),
+        run.created_by or "—",
         ", ".join(f"{key}={value}" for key, value in sorted(run.spec.labels.items())),
     )
 
@@ -140,5 +168,5 @@ def delete_runs(args: argparse.Namespace) -> int:
         found = dict.fromkeys(find_run(client, text).run_id for text in args.runs)
         for run_id in found:
             client.delete(run_id)
-            print(f"deleted {run_id}", file=sys.stderr)
+    tell(args, {"deleted": [*found]}, *(f"deleted {run_id}" for run_id in found))
     return OK

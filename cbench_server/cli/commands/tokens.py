@@ -1,12 +1,12 @@
 """`cbench tokens`: make, list and revoke the tokens of a daemon, in its token file."""
 
 import argparse
-import sys
 import time
 from typing import TYPE_CHECKING, Any
 
 from cbench_server.cli import options
 from cbench_server.cli.exits import OK, UsageError, did_you_mean
+from cbench_server.cli.outcome import add_json, inform, tell
 from cbench_server.cli.values import age
 
 if TYPE_CHECKING:
@@ -59,6 +59,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     revoke.add_argument(
         "tokens", metavar="TOKEN", nargs="+", help="a name, for all its tokens, or an id"
     )
+    for action in (create, revoke):
+        add_json(action)
     for action in (create, listing, revoke):
         action.add_argument(
             "--token-file",
@@ -69,6 +71,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 def create_token(args: argparse.Namespace) -> int:
     """Make a token, or let a certificate stand for one."""
+    from cbench_server.cli.screen import print_json
     from cbench_server.rpc import grants
 
     if not args.roles:
@@ -99,9 +102,12 @@ def create_token(args: argparse.Namespace) -> int:
     file.add(grants.format_line(grant), check)
     roles = ", ".join(sorted(grant.roles))
     what = f'the certificate "{args.cert}"' if args.cert else f"token {grant.id}"
-    print(f'{what} is "{grant.name}" now, for {roles}, in {file.path}.', file=sys.stderr)
+    inform(args, f'{what} is "{grant.name}" now, for {roles}, in {file.path}.')
     if token:
-        print("It is not kept and not shown again. Pass it in CBENCH_TOKEN.", file=sys.stderr)
+        inform(args, "It is not kept and not shown again. Pass it in CBENCH_TOKEN.")
+    if args.output == "json":
+        print_json({**_plain(grant), "token": token or None})
+    elif token:
         print(token)
     return OK
 
@@ -120,7 +126,7 @@ def list_tokens(args: argparse.Namespace) -> int:
         shown = tuple(tuple(_text(value) for value in row) for row in rows)
         print(draw(Grid(header, shown, frozenset(range(1, len(header) + 1)))))
     else:
-        print("There are no tokens. Make one with: cbench tokens create", file=sys.stderr)
+        inform(args, "There are no tokens. Make one with: cbench tokens create")
     return OK
 
 
@@ -162,8 +168,9 @@ def revoke_tokens(args: argparse.Namespace) -> int:
             chosen += found
         return chosen
 
-    for grant in dict.fromkeys(_file(args).remove(choose)):
-        print(f'revoked {grant.id} of "{grant.name}"', file=sys.stderr)
+    gone = dict.fromkeys(_file(args).remove(choose))
+    sentences = (f'revoked {grant.id} of "{grant.name}"' for grant in gone)
+    tell(args, {"revoked": [_plain(grant) for grant in gone]}, *sentences)
     return OK
 
 

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import os
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -15,7 +14,7 @@ from cbench_server.cli.connect import system_tls
 from cbench_server.cli.exits import FAILED, OK, UsageError
 from cbench_server.cli.files import read_text
 from cbench_server.cli.run_files.arguments import fill_in
-from cbench_server.cli.screen import print_json, render_fields
+from cbench_server.cli.screen import is_coloured, print_json, render_fields
 from cbench_server.texts import numbers
 from cbench_server.texts.grid import printable, printable_lines
 
@@ -211,5 +210,5 @@ def _difference(before: Any, after: Any) -> str:
         for value in (before, after)
     )
     pieces = differences(printable_lines(old), printable_lines(new))
-    in_colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    in_colour = is_coloured(sys.stdout)
     return drawn(shortened(pieces), in_colour=in_colour)

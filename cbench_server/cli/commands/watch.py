@@ -1,11 +1,11 @@
 """`cbench watch`: follow a run to its end."""
 
 import argparse
-import sys
 
 from cbench_server.cli import options
 from cbench_server.cli.connect import connect
 from cbench_server.cli.exits import INTERRUPTED
+from cbench_server.cli.outcome import inform
 from cbench_server.cli.stored_runs import find_run
 
 
@@ -40,5 +40,5 @@ def watch(args: argparse.Namespace, *, with_gate: bool = False) -> int:
                 at_end=at_end(gate, args.output),
             )
         except KeyboardInterrupt:
-            print(f"the run continues; stop it with: cbench cancel {run_id}", file=sys.stderr)
+            inform(args, f"the run continues; stop it with: cbench cancel {run_id}")
             return INTERRUPTED
