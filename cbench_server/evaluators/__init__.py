@@ -7,6 +7,7 @@ from cbench_server.lazy_imports import LazyMapping, names_of
 
 if TYPE_CHECKING:
     from cbench_server.evaluators.abstention import Abstention as Abstention
+    from cbench_server.evaluators.alpaca_eval import AlpacaEval as AlpacaEval
     from cbench_server.evaluators.answer_quality import AnswerQuality as AnswerQuality
     from cbench_server.evaluators.bbh import BigBenchHard as BigBenchHard
     from cbench_server.evaluators.bfcl import BFCL as BFCL
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Abstention": "abstention",
+    "AlpacaEval": "alpaca_eval",
     "AnswerQuality": "answer_quality",
     "BFCL": "bfcl",
     "MultipleChoiceAccuracy": "choice.multiple_choice",
@@ -76,6 +78,7 @@ EVALUATORS: Mapping[str, Any] = LazyMapping(
     __getattr__,
     {
         "abstention": "Abstention",
+        "alpaca-eval": "AlpacaEval",
         "answer-quality": "AnswerQuality",
         "bbh": "BigBenchHard",
         "bfcl": "BFCL",
@@ -108,6 +111,7 @@ __all__ = [
     "BFCL",
     "EVALUATORS",
     "Abstention",
+    "AlpacaEval",
     "AnswerQuality",
     "BigBenchHard",
     "CodeExecution",
