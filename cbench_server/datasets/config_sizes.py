@@ -1,6 +1,9 @@
 """Sizes of configs: how many examples their authors publish, where that is known.
 
 A mirror that holds fewer is told by them. A dataset's default config has its size in its record.
+Counted in the authors' own repositories: LongBench and LongBench-E (task.md), InfiniteBench (the
+published predictions; its page says 175 for Zh.QA, which has 189), BFCL (bfcl_eval/data) and
+BIG-Bench Hard. The others are those of the papers; MMLU's add up to 14,042, MATH's to 5,000.
 """
 
 _MMLU = """
@@ -37,8 +40,13 @@ _LONGBENCH = """
 narrativeqa qasper multifieldqa_zh hotpotqa 2wikimqa musique dureader gov_report qmsum multi_news
 vcsum trec triviaqa samsum lsht passage_count passage_retrieval_en passage_retrieval_zh
 """
+_LONGBENCH_E = """
+qasper_e 224 multifieldqa_en_e 150 hotpotqa_e 300 2wikimqa_e 300 gov_report_e 300 multi_news_e 294
+trec_e 300 triviaqa_e 300 samsum_e 300 passage_count_e 300 passage_retrieval_en_e 300 lcc_e 300
+repobench-p_e 300
+"""
 _INFINITEBENCH = """
-longbook_qa_eng 351 longbook_qa_chn 175 longbook_choice_eng 229 longbook_sum_eng 103
+longbook_qa_eng 351 longbook_qa_chn 189 longbook_choice_eng 229 longbook_sum_eng 103
 longdialogue_qa_eng 200 passkey 590 number_string 590 kv_retrieval 500 math_find 350
 math_calc 50 code_run 400 code_debug 394
 """
@@ -83,6 +91,7 @@ CONFIG_SIZES: dict[str, dict[str, int]] = {
         "multifieldqa_en": 150,
         "lcc": 500,
         "repobench-p": 500,
+        **_pairs(_LONGBENCH_E),
     },
     "infinitebench": _pairs(_INFINITEBENCH),
     "bfcl": _pairs(_BFCL),

@@ -7,6 +7,7 @@ from cbench_server.lazy_imports import LazyMapping, names_of
 
 if TYPE_CHECKING:
     from cbench_server.evaluators.abstention import Abstention as Abstention
+    from cbench_server.evaluators.alpaca_eval import AlpacaEval as AlpacaEval
     from cbench_server.evaluators.answer_likelihood import AnswerLikelihood as AnswerLikelihood
     from cbench_server.evaluators.answer_quality import AnswerQuality as AnswerQuality
     from cbench_server.evaluators.bbh import BigBenchHard as BigBenchHard
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Abstention": "abstention",
+    "AlpacaEval": "alpaca_eval",
     "AnswerLikelihood": "answer_likelihood",
     "AnswerQuality": "answer_quality",
     "BFCL": "bfcl",
@@ -78,6 +80,7 @@ EVALUATORS: Mapping[str, Any] = LazyMapping(
     __getattr__,
     {
         "abstention": "Abstention",
+        "alpaca-eval": "AlpacaEval",
         "answer-likelihood": "AnswerLikelihood",
         "answer-quality": "AnswerQuality",
         "bbh": "BigBenchHard",
@@ -111,6 +114,7 @@ __all__ = [
     "BFCL",
     "EVALUATORS",
     "Abstention",
+    "AlpacaEval",
     "AnswerLikelihood",
     "AnswerQuality",
     "BigBenchHard",

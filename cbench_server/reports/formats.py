@@ -1,5 +1,6 @@
 """Formats of a report by name and by file suffix; the registry registers `REPORTERS`."""
 
+from cbench_server.reports.alpaca_eval import to_alpaca_eval
 from cbench_server.reports.csv_report import to_csv
 from cbench_server.reports.json_report import row_line, to_json
 from cbench_server.reports.junit import to_junit
@@ -18,6 +19,7 @@ REPORTERS: dict[str, Reporter] = {
     "parquet": lambda report: to_parquet(report.rows),
     "junit": lambda report: to_junit(report.rows, report.run.spec.threshold),
     "swebench": to_swebench,
+    "alpaca-eval": to_alpaca_eval,
 }
 
 SUFFIXES = {

@@ -50,7 +50,7 @@ def story(
             yield row, original
 
     run = _run(rows)
-    return Report(run, lambda: everything, full_rows, lambda: compared_sides(rows, run))
+    return Report(run, lambda: everything, full_rows, lambda: compared_sides(rows, [run]))
 
 
 def _run(rows: dict[str, list[EvalRow]]) -> Run:

@@ -41,7 +41,7 @@ def grouped() -> Report:
     run = replace(report.run, summary=summary, config=config)
     rows = {name: [row for row in report.rows() if row.system == name] for name in SYSTEMS}
     settings = {"group_by": ["level"]}
-    return replace(report, run=run, compare=lambda: compared_sides(rows, run, **settings))
+    return replace(report, run=run, compare=lambda: compared_sides(rows, [run], **settings))
 
 
 def test_groups_suites_and_the_grid_have_their_places(page: Page) -> None:

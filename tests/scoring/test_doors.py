@@ -60,6 +60,7 @@ OWN: dict[str, dict[str, Any]] = {
     "locomo": {"category": 4},
     "evidence-recall": {"evidence": ["Paris"]},
     "swebench": {"resolved": True},
+    "alpaca-eval": {"preference": 1.75, "glm_preference": 0.6},
     "bfcl": {
         "ground_truth": [{"get": {"city": ["Paris"]}}],
         "tools": [{"name": "get", "parameters": {"type": "dict", "properties": {}}}],

@@ -29,7 +29,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format",
         metavar="NAME",
-        help="markdown, json, jsonl, csv, parquet, junit, html, swebench, run (which "
+        help="markdown, json, jsonl, csv, parquet, junit, html, swebench, alpaca-eval, run (which "
         "`cbench import` reads back) or a registered reporter (default: by FILE's suffix)",
     )
     parser.add_argument(

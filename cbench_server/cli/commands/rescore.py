@@ -14,9 +14,9 @@ from cbench_server.cli.outcome import inform
 from cbench_server.cli.stored_runs import find_run
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from cbench_client import BenchClient
+    from cbench_server.spec import Run
+    from cbench_server.types import Example
 
 _EXAMPLES = """\
 examples:
@@ -24,6 +24,7 @@ examples:
   cbench rescore last --judge-url http://localhost:8080 --judge-model my-judge
   cbench rescore last --references corrected.jsonl
   cbench rescore last --references swebench-report.json
+  cbench rescore last --references annotations.json
 """
 
 
@@ -39,7 +40,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="a .jsonl, .json, .csv, .tsv (also with .gz) or .parquet file whose fields replace "
         "those of the examples with the same `id`, such as corrected answers; or a report of the "
-        "SWE-bench harness",
+        "SWE-bench harness, or AlpacaEval's annotations.json",
     )
     scoring.add_argument(
         "--skip-bad-lines",
@@ -58,22 +59,42 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     options.add_server_flags(parser)
 
 
-def _sent(client: "BenchClient", args: argparse.Namespace, systems: "Sequence[str]") -> str:
+def _by_id(
+    client: "BenchClient", parent: "Run", annotations: "dict[str, Example]", path: Path
+) -> "list[Example]":
+    """Return annotations of instructions as references, by the ids of the run's examples."""
+    from cbench_server.cli.stored_runs import full_rows_of
+
+    found = [
+        {"id": original["id"], **annotations[instruction]}
+        for system in parent.ranked[:1]
+        for _, original in full_rows_of(client, parent.run_id, system)
+        if original and (instruction := str(original.get("context"))) in annotations
+    ]
+    if not found:
+        raise UsageError(f"{path} annotates no instruction of run {parent.run_id}.")
+    return found
+
+
+def _sent(client: "BenchClient", args: argparse.Namespace, parent: "Run") -> str:
     """Upload the references, and return their digest."""
     from cbench_server.cli.uploads import upload
+    from cbench_server.datasets.readers.alpaca_annotations import alpaca_annotations
     from cbench_server.datasets.readers.harness_report import harness_report
 
     path = Path(args.references)
-    found = harness_report(path)
+    reader, found = "swebench", harness_report(path) or []
+    if annotations := alpaca_annotations(path):
+        reader, found = "alpaca-eval", _by_id(client, parent, annotations, path)
     if not found:
         sent = upload(client, args.references, None, skip_bad_lines=args.skip_bad_lines)
         return str(sent["upload"])
-    if len(systems) > 1:
+    if len(parent.ranked) > 1:
         raise UsageError(
-            f"{path} is a report on one system, and the run has {', '.join(systems)}. "
+            f"{path} is a report on one system, and the run has {', '.join(parent.ranked)}. "
             "Run each of them by itself."
         )
-    args.evaluators = args.evaluators or ["swebench"]
+    args.evaluators = args.evaluators or [reader]
     digest, _ = client.upload(found)
     return digest
 
@@ -95,7 +116,7 @@ def rescore(args: argparse.Namespace) -> int:
         args.kind = parent.spec.kind
         references = ""
         if args.references:
-            references = _sent(client, args, parent.systems)
+            references = _sent(client, args, parent)
         child = client.rescore(
             parent.run_id,
             evaluators_of(args),

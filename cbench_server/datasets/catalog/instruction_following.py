@@ -70,7 +70,10 @@ ALPACA_EVAL = _dataset(
         extraction="The whole response is compared with the baseline's by a judge.",
         primary_score="",
         groups=("category",),
-        metric=external("The win rate needs a judge; length control needs alpaca_eval itself."),
+        metric=external(
+            "The win rate needs a judge; length control needs alpaca_eval itself: cbench export "
+            "--format alpaca-eval."
+        ),
         aggregation=external("Length control is a regression over all models of the leaderboard."),
     ),
     description="Open requests with a baseline's output, to be compared by a judge.",
