@@ -30,7 +30,7 @@ def printable(run_id: object) -> str:
     return text.encode(errors="backslashreplace").decode()
 
 
-def is_sum(total: Any, computed: Callable[[], int]) -> bool:
+def is_sum(total: Any, computed: Callable[..., int]) -> bool:
     """Tell whether a checksum is right; values of a wrong kind have none."""
     try:
         return bool(computed() == total)
