@@ -1,6 +1,8 @@
 """Damage of one run, told from its signs and put into words."""
 
+from collections.abc import Callable
 from struct import error as StructError  # noqa: N812 - a class that is named like a value
+from typing import Any
 
 import msgspec
 
@@ -26,3 +28,11 @@ def printable(run_id: object) -> str:
     """Return how a run is called whose name may be damaged."""
     text = run_id.decode(errors="replace") if isinstance(run_id, bytes) else str(run_id)
     return text.encode(errors="backslashreplace").decode()
+
+
+def is_sum(total: Any, computed: Callable[..., int]) -> bool:
+    """Tell whether a checksum is right; values of a wrong kind have none."""
+    try:
+        return bool(computed() == total)
+    except SIGNS:
+        return False

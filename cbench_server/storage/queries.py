@@ -15,7 +15,7 @@ from cbench_server.results import EvalRow
 from cbench_server.runs.store import RowKey, SpooledExample
 from cbench_server.storage import codec, sums
 from cbench_server.storage import sqlite_statements as sql
-from cbench_server.storage.damage import DIFFERS, SIGNS, damaged, missing
+from cbench_server.storage.damage import DIFFERS, SIGNS, damaged, is_sum, missing
 from cbench_server.storage.run_rows import (
     RunHead,
     SystemRow,
@@ -173,7 +173,7 @@ def examples_owner(connection: sqlite3.Connection, run_id: str, key: int) -> int
     if row is None:
         return key
     owner, total = row
-    if sums.shared_sum(key, owner) != total:
+    if not is_sum(total, lambda: sums.shared_sum(key, owner)):
         # A run with examples of its own has none of another's: the note has strayed here.
         if connection.execute(sql.READ_DIGESTS, {"run": key, "most": 1}).fetchone():
             return key

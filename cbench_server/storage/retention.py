@@ -8,6 +8,7 @@ from cbench_server.runs.store import PrunedRun, RetentionRule
 from cbench_server.spec import RunState
 from cbench_server.storage import sqlite_statements as sql
 from cbench_server.storage import sums
+from cbench_server.storage.damage import is_sum
 from cbench_server.storage.database import used_bytes
 from cbench_server.storage.run_rows import RunHead, heads, snapshot
 
@@ -81,7 +82,7 @@ def _finished(connection: sqlite3.Connection) -> Iterator[RunHead]:
 def _record(connection: sqlite3.Connection, head: RunHead) -> bytes | None:
     """Return the record of a run; None if it is damaged."""
     (record,) = connection.execute(sql.READ_RECORD, {"run": head.id}).fetchone()
-    is_sound = sums.record_sum(head.run_id, record) == head.record_sum
+    is_sound = is_sum(head.record_sum, lambda: sums.record_sum(head.run_id, record))
     return record if is_sound else None
 
 

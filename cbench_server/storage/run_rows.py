@@ -12,7 +12,7 @@ from cbench_server.errors import DamagedRun, UnknownRun
 from cbench_server.spec import Run, SystemProgress
 from cbench_server.storage import codec, sums
 from cbench_server.storage import sqlite_statements as sql
-from cbench_server.storage.damage import DIFFERS, SIGNS, damaged, missing
+from cbench_server.storage.damage import DIFFERS, SIGNS, damaged, is_sum, missing
 from cbench_server.storage.database import is_damage
 
 
@@ -153,7 +153,7 @@ def read_systems(connection: sqlite3.Connection, head: RunHead) -> dict[str, Sys
         sql.READ_SYSTEMS, {"run": head.id}
     ).fetchall():
         row = SystemRow(number, *counters)
-        if _is(total, lambda row=row, name=name: row.sum_in(head.id, name)):
+        if is_sum(total, lambda row=row, name=name: row.sum_in(head.id, name)):
             found[name] = row
     if len(found) != head.systems:
         raise missing(head.run_id, "what is counted for a system")
@@ -166,18 +166,11 @@ def read_labels(connection: sqlite3.Connection, head: RunHead) -> dict[str, str]
     if head.labels:
         rows = connection.execute(sql.READ_LABELS, {"run": head.id}).fetchall()
         for _, key, value, total in rows:
-            if _is(total, lambda key=key, value=value: sums.row_sum((head.id, key, value))):
+            if is_sum(total, lambda key=key, value=value: sums.row_sum((head.id, key, value))):
                 found[key] = value
     if len(found) != head.labels:
         raise missing(head.run_id, "a label")
     return found
-
-
-def _is(total: Any, computed: Any) -> bool:
-    try:
-        return bool(computed() == total)
-    except SIGNS:
-        return False
 
 
 def heads(

@@ -88,19 +88,19 @@ def main(folder: Path) -> None:
             "query_budget": 100,
         }
         with Attachment([Keeper(), Notebook()], daemon.address) as attachment:
-            attachment.wait_attached(10)
+            attachment.wait_attached(60)
             runs["process"] = _finish(client, process)
             runs["memory"] = _finish(client, memory)
             evaluators = [{"name": "answer-quality"}]
             runs["rescored"] = client.rescore(runs["process"], evaluators=evaluators).run_id
             wait_until(lambda: client.get(runs["rescored"]).HasField("end_time"))
         halting = Halting(21)
-        Attachment(Keeper(halting), daemon.address).start().wait_attached(10)
+        Attachment(Keeper(halting), daemon.address).start().wait_attached(60)
         runs["half_process"] = client.start({**process, "systems": process["systems"][:1]})
         assert halting.is_reached.wait(20)
         wait_until(lambda: client.get(runs["half_process"]).progress.completed_rows >= 20)
         halting = Halting(7)
-        Attachment(Notebook(halting), daemon.address).start().wait_attached(10)
+        Attachment(Notebook(halting), daemon.address).start().wait_attached(60)
         runs["half_memory"] = client.start(memory)
         assert halting.is_reached.wait(20)
         wait_until(lambda: client.get(runs["half_memory"]).progress.completed_rows >= 5)

@@ -110,7 +110,7 @@ def test_its_half_done_runs_go_on_where_they_stopped(
     counting = Counting()
     offered = Keeper(counting) if system == "keeper" else Notebook(counting)
     with Attachment(offered, client.target) as attachment:
-        attachment.wait_attached(10)
+        attachment.wait_attached(60)
         seen = follow(client.watch(told["run_id"]))
     assert seen.state == "SUCCEEDED"
     assert sorted(seen.keys) == sorted(set(seen.keys))
@@ -147,7 +147,7 @@ def test_its_answers_are_reused_without_a_call(
         "repeats": 2,
     }
     with Attachment(Keeper(counting), client.target) as attachment:
-        attachment.wait_attached(10)
+        attachment.wait_attached(60)
         seen = follow(client.evaluate(spec))
     # What failed then is tried again.
     failed = [row for row in seen.rows if row.HasField("failure")]

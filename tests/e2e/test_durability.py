@@ -116,10 +116,10 @@ def test_a_row_that_takes_its_system_down_twice_is_failed_and_no_other(
     port = held_port()
     with start_system("poison", port=port) as first:
         run_id = client.start(_spec(client, first, 40))
-        first.process.wait(30)
+        first.process.wait(60)
     wait_until(lambda: client.get(run_id).state == 6)
     with start_system("poison", port=port) as second:
-        second.process.wait(30)
+        second.process.wait(60)
     wait_until(lambda: client.get(run_id).state == 6)
     with start_system("poison", port=port):
         seen = follow(client.watch(run_id))
@@ -153,10 +153,10 @@ def test_a_system_that_stays_away_while_no_row_is_in_flight_fails_the_run_with_w
     port, told = held_port(), "poison ended with exit code 9. Its last lines: no more"
     with start_system("poison", port=port) as first:
         run_id = client.start({**_spec(client, first, 40), "wait_timeout": 12.0})
-        first.process.wait(30)
+        first.process.wait(60)
     wait_until(lambda: client.get(run_id).state == 6)
     with start_system("poison", port=port) as second:
-        second.process.wait(30)
+        second.process.wait(60)
     # Before the run has seen that it is away, and after.
     for reason in ("too early to tell", told):
         assert client.explain_wait(run_id, reason).state != 4

@@ -79,7 +79,7 @@ def test_an_attached_system_and_evaluator_take_part(
     daemon: DaemonProcess, client: BenchClient
 ) -> None:
     with Attachment([Upper(), Length()], daemon.address) as attachment:
-        attachment.wait_attached(10)
+        attachment.wait_attached(60)
         listed = {each.name: each.location for each in client.components().systems}
         assert listed["upper"] == "attached"
         spec = {
@@ -97,7 +97,7 @@ def test_a_broken_attachment_that_comes_back_goes_on(
     digest, _ = client.upload(examples(300))
     spec = {"systems": [{"attached": "slow"}], "datasets": [{"name": "given", "upload": digest}]}
     with Attachment(Slow(), daemon.address) as first:
-        first.wait_attached(10)
+        first.wait_attached(60)
         run_id = client.start(spec)
         wait_until(lambda: client.get(run_id).progress.completed_rows >= 30)
     with Attachment(Slow(), daemon.address):
@@ -118,9 +118,9 @@ class Slow:
 
 def test_a_name_can_be_attached_once(daemon: DaemonProcess) -> None:
     with Attachment(Upper(), daemon.address) as first:
-        first.wait_attached(10)
+        first.wait_attached(60)
         second = Attachment(Upper(), daemon.address)
         with pytest.raises(Exception, match="upper"):
             second.start()
-            second.wait_attached(10)
+            second.wait_attached(60)
         second.stop()

@@ -21,7 +21,7 @@ SPEC = {
 
 def fetch(url: str, token: str = "") -> str:
     headers = {"authorization": f"Bearer {token}"} if token else {}
-    with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=10) as reply:
+    with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=60) as reply:
         return str(reply.read().decode())
 
 

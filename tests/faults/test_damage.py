@@ -108,23 +108,24 @@ async def test_a_bit_flipped_anywhere_is_never_read_as_truth(
     assert met > trials // 10
 
 
-@pytest.mark.parametrize("trials", [8, pytest.param(60, marks=pytest.mark.faults)])
+@pytest.mark.parametrize("rounds", [1, pytest.param(5, marks=pytest.mark.faults)])
 @pytest.mark.parametrize("how", ["zeroed", "overwritten", "cut off"])
 async def test_a_page_that_is_zeroed_or_overwritten_or_missing_is_never_read_as_truth(
-    home: Path, chance: random.Random, how: str, trials: int
+    home: Path, chance: random.Random, how: str, rounds: int
 ) -> None:
+    """Each page in turn, since about half of them hold something that is read."""
     whole, expected = (home / "cbench.db").read_bytes(), await truth(home)
     pages = len(whole) // PAGE
     met = 0
-    for _ in range(trials):
-        place, other = (PAGE * page for page in chance.sample(range(pages), 2))
+    for page in [*range(pages)] * rounds:
+        place, other = PAGE * page, PAGE * chance.choice([*range(page), *range(page + 1, pages)])
         with_instead = {
             "zeroed": bytes(PAGE) + whole[place + PAGE :],
             "overwritten": whole[other : other + PAGE] + whole[place + PAGE :],
             "cut off": whole[place : place + chance.randrange(PAGE)],
         }[how]
         met += await try_damage(home, whole[:place] + with_instead, expected)
-    assert met > trials // 2
+    assert met > pages * rounds // 4
 
 
 @pytest.mark.parametrize("how", ["flipped", "zeroed", "cut off", "removed"])

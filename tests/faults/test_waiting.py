@@ -84,7 +84,7 @@ def test_a_judge_that_goes_while_it_is_tested_is_waited_for(client: BenchClient)
         with start_peer("dying-model", port) as peer:
             spec = spec_with("judge", peer.address, system.address)
             run_id = client.start({**spec, "datasets": given(client, 30)})
-            peer.process.wait(30)
+            peer.process.wait(60)
         run = wait_until(lambda: (run := client.get(run_id)).state == WAITING and run)
         assert "the judge is away" in run.waiting_reason
         with start_peer("model", port):
@@ -114,11 +114,11 @@ def test_a_pair_that_ends_its_evaluator_twice_is_noted_and_no_other(client: Benc
         spec = spec_with("evaluator", first.address)
         spec["evaluators"] = [{"name": "dies", "target": first.address}]
         run_id = client.start({**spec, "datasets": given(client, 40)})
-        first.process.wait(30)
+        first.process.wait(60)
     wait_until(lambda: client.get(run_id).state == WAITING)
     waited = client.get(run_id).last_sequence
     with start_peer("dies", port) as second:
-        second.process.wait(30)
+        second.process.wait(60)
     with start_peer("dies", port):
         seen = follow(client.watch(run_id))
     assert waited
@@ -151,7 +151,7 @@ def test_an_attached_evaluator_is_waited_for(daemon: DaemonProcess, client: Benc
         "max_concurrency": 2,
     }
     with Attachment(Length(0.05), daemon.address) as first:
-        first.wait_attached(10)
+        first.wait_attached(60)
         run_id = client.start({**spec, "datasets": given(client, 1000)})
         wait_until(lambda: client.get(run_id).progress.completed_rows >= 10)
     run = wait_until(lambda: (run := client.get(run_id)).state == WAITING and run)

@@ -163,7 +163,7 @@ def test_a_memory_system_is_told_with_its_questions(tmp_path: Path) -> None:
     }
     with embedded(home=str(tmp_path)) as target, BenchClient(target) as client:
         with Attachment([], target, memory_systems=[Notes()]) as attachment:
-            attachment.wait_attached(10)
+            attachment.wait_attached(60)
             run_id = client.start(spec)
             for _ in client.watch(run_id):
                 pass

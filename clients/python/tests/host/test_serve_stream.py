@@ -143,7 +143,7 @@ async def test_calls_expire_in_the_order_of_their_deadlines_not_of_their_arrival
     system = kind()
     async with streaming(system) as (_, stream):
         await stream.write(message(("patient", "a"), timeout=60))
-        await stream.write(message(("second", "b"), timeout=0.3))
+        await stream.write(message(("second", "b"), timeout=2.0))
         await stream.write(message(("first", "b"), timeout=0.05))
         late = await outcomes(stream, 2)
         system.latches["a"].set()
@@ -159,7 +159,7 @@ async def test_a_deadline_is_answered_at_once_and_reaches_user_code(kind: Any) -
     async with streaming(system) as (_, stream):
         await stream.write(message(("slow", "a"), timeout=0.05))
         (outcome,) = await outcomes(stream, 1)
-        assert await asyncio.to_thread(system.cancelled.wait, 10)
+        assert await asyncio.to_thread(system.cancelled.wait, 60)
     assert outcome.failure.reason == "DEADLINE_EXCEEDED"
     assert outcome.failure.origin == failure_pb2.FAILURE_ORIGIN_SYSTEM
 
@@ -170,7 +170,7 @@ async def test_a_cancelled_call_is_told_and_gets_no_outcome(kind: Any) -> None:
     async with streaming(system) as (_, stream):
         await stream.write(message(("gone", "a"), ("other", "b")))
         await stream.write(cancel("gone", "never-heard-of"))
-        assert await asyncio.to_thread(system.cancelled.wait, 10)
+        assert await asyncio.to_thread(system.cancelled.wait, 60)
         system.latches["b"].set()
         await stream.done_writing()
         (outcome,) = await outcomes(stream, 1)
@@ -184,7 +184,7 @@ async def test_a_broken_stream_cancels_its_calls() -> None:
         await stream.write(message(("quick", ""), ("slow", "a")))
         await outcomes(stream, 1)
         stream.cancel()
-        assert await asyncio.to_thread(system.cancelled.wait, 10)
+        assert await asyncio.to_thread(system.cancelled.wait, 60)
 
 
 async def test_the_announced_limit_holds_for_a_thousand_calls() -> None:
@@ -204,7 +204,7 @@ async def test_a_cancellation_gets_through_a_full_queue(monkeypatch: pytest.Monk
         await stream.write(message(*((str(number), "a") for number in range(20))))
         await stream.write(cancel(*(str(number) for number in range(10))))
         refused = await outcomes(stream, 10)
-        assert await asyncio.to_thread(system.cancelled.wait, 10)
+        assert await asyncio.to_thread(system.cancelled.wait, 60)
     assert {outcome.failure.reason for outcome in refused} == {"RESOURCE_EXHAUSTED"}
     assert all(outcome.failure.retryable for outcome in refused)
 

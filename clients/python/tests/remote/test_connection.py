@@ -109,14 +109,14 @@ async def test_a_call_on_its_own_that_is_given_up_ends_at_the_server_and_is_not_
         failed=lambda call, error: told.append(error),
         alone=True,
     )
-    await asyncio.wait_for(arrived.wait(), 10)
+    await asyncio.wait_for(arrived.wait(), 60)
     connection.give_up("one")
     # The id is free at once, and the end of the first call is not taken for that of the second.
     reply = await connection.process(
         "echo", {"id": 1, "question": "free"}, call_id="one", timeout=20.0, alone=True
     )
     assert reply.processed["question"] == "free"
-    await asyncio.wait_for(ended.wait(), 10)
+    await asyncio.wait_for(ended.wait(), 60)
     assert told == []
 
 
@@ -131,7 +131,7 @@ async def test_closing_fails_what_is_in_flight(peer: Peer, connect: Connect) -> 
     peer.stream = hanging
     connection = await connect()
     call = asyncio.create_task(failure_of(ask(connection, "hi")))
-    await asyncio.wait_for(arrived.wait(), 10)
+    await asyncio.wait_for(arrived.wait(), 60)
     await connection.close()
     assert (await call).origin == "transport"
 
@@ -155,14 +155,14 @@ async def test_a_conversation_is_held(peer: Peer, connect: Connect) -> None:
 
 async def test_a_system_that_goes_and_comes_back_is_noticed(peer: Peer, connect: Connect) -> None:
     connection = await connect()
-    assert await connection.wait_connected(10)
+    assert await connection.wait_connected(60)
     assert connection.is_connected
     await peer.stop()
     assert (await failure_of(ask(connection, "hi", alone=True))).retryable
     assert not await connection.wait_connected(0.3)
     assert not connection.is_connected
     await peer.start()
-    assert await connection.wait_connected(10)
+    assert await connection.wait_connected(60)
     assert (await ask(connection, "back")).processed["echo"] == "back"
 
 
@@ -174,5 +174,5 @@ async def test_a_server_that_reports_itself_unwell_is_not_connected(peer: Peer) 
     connection = SystemConnection(peer.target)
     assert not await connection.wait_connected(0.5)
     await servicer.set("cbench.v1.System", status.SERVING)
-    assert await connection.wait_connected(10)
+    assert await connection.wait_connected(60)
     await connection.close()
