@@ -36,7 +36,7 @@ def compare_runs(source: Source, run: Run, other: Run | None, choice: Choice) ->
         raise InvalidInput(
             "a baseline is a system of one run; with two runs name two systems.",
             field="baseline",
-            flags="With two runs use --systems A,B instead of --baseline.",
+            flags="Use --systems A,B instead of --baseline.",
         )
     if choice.effect <= 0:
         raise InvalidInput(f"an effect must be above 0; {choice.effect:g} is not.", field="effect")

@@ -68,10 +68,10 @@ def _only_system(run: Run, wanted: str, flag: str, field: str) -> str:
         return check_ranked(run, wanted)
     if len(run.ranked) != 1:
         raise InvalidInput(
-            f"run {run.run_id} has {len(run.ranked)} systems ({', '.join(run.ranked)}). "
-            "Say which one.",
+            f"run {run.run_id} has {len(run.ranked)} systems ({', '.join(run.ranked)}), and none "
+            "of them is named.",
             field=field,
-            flags=f"It is named with {flag}.",
+            flags=f"Say which one with {flag}.",
         )
     return run.ranked[0]
 

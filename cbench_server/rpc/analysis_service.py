@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar
 
 from cbench_client._gen.cbench.v1 import bench_pb2
 from cbench_server.comparison.policies import parse_policy
-from cbench_server.errors import InvalidInput
+from cbench_server.errors import InvalidInput, blaming
 from cbench_server.registry import Registry
 from cbench_server.rpc.comparisons import check_to_proto, comparison_to_proto
 from cbench_server.rpc.runs import run_to_proto
@@ -150,7 +150,8 @@ class AnalysisMethods:
             if request.format == WHOLE:
                 run_id = source.run(request.run_id, "run_id").run_id
                 return run_id, self._files.export(run_id)
-            reporter = self._formats.get("reporter", request.format)
+            with blaming("format"):
+                reporter = self._formats.get("reporter", request.format)
             run = source.run(request.run_id, "run_id")
             report = report_from(source, run, group_by=tuple(request.group_by))
             return run.run_id, nullcontext(reporter(report))

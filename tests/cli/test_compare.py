@@ -95,7 +95,7 @@ def test_what_cannot_be_compared_is_said_in_one_line(cbench: Cbench) -> None:
         (one, other, "--systems", "identity"): 'has no system "identity"',
         (one, one): f"both runs are {one}",
         (one, again, "--score-field", "nope"): 'has the score "nope"; there is: answer_recall',
-        (one, one, "--baseline", "identity"): "--baseline names a system of one run",
+        (one, one, "--baseline", "identity"): "a baseline is a system of one run",
         (one, "--effect", "0"): "is not above 0",
     }
     for words, said in cases.items():

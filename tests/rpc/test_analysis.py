@@ -83,10 +83,10 @@ def test_refusals_name_the_field(daemon: BenchClient) -> None:
     run = finished(daemon)
     refusals: list[tuple[Callable[[], Any], str, str]] = [
         (lambda: daemon.compare("nope"), "UNKNOWN_RUN", "run_id"),
-        (lambda: daemon.compare(run.run_id, systems=["identity"]), "INVALID_ARGUMENT", ""),
+        (lambda: daemon.compare(run.run_id, systems=["identity"]), "INVALID_ARGUMENT", "systems"),
         (lambda: daemon.gate(run.run_id, ["f1 at lest 1"]), "INVALID_ARGUMENT", "policies[0]"),
         (lambda: daemon.gate(run.run_id, ["score at least 1"]), "INVALID_ARGUMENT", "system"),
-        (lambda: list(daemon.export(run.run_id, "pdf")), "UNKNOWN_REPORTER", ""),
+        (lambda: list(daemon.export(run.run_id, "pdf")), "UNKNOWN_REPORTER", "format"),
         (
             lambda: list(daemon.report(run.run_id, compare_run_ids=["x"])),
             "UNKNOWN_RUN",
@@ -96,14 +96,14 @@ def test_refusals_name_the_field(daemon: BenchClient) -> None:
         (
             lambda: daemon.start({**SPEC, "options": {"raito": 1}}),
             "INVALID_SPEC",
-            "spec.options.raito",
+            'spec.options["raito"]',
         ),
         (
             lambda: daemon.start(
                 {**SPEC, "systems": [*SPEC["systems"], {"builtin": "lead", "options": {"m": 1}}]}
             ),
             "INVALID_ARGUMENT",
-            "spec.systems[2].options.m",
+            'spec.systems[2].options["m"]',
         ),
     ]
     for call, reason, field in refusals:

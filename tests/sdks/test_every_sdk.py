@@ -102,6 +102,10 @@ def test_the_page_leads_from_an_empty_folder_to_a_table(sdk: Sdk, tmp_path: Path
     header, *rows = table(follow(sdk.page, tmp_path / "empty", clone, **sdk.outside))
     assert (header[0], header[-1]) == ("System", "Failed")
     assert {row[0]: row[-1] for row in rows} == {"mine": "0", "truncate-tail": "0"}
+    shown, *promised = table(sdk.page.read_text())
+    assert shown == header
+    # All but the times, to the digit: name, score, interval, passed, context and tokens.
+    assert [row[:8] for row in rows] == [row[:8] for row in promised]
 
 
 @each

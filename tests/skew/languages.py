@@ -9,7 +9,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.fixtures.sdks import GO, NODE, NPM_CI, RUST, Commands, Sdk, built, needs, run
+from tests.fixtures.sdks import (
+    GO,
+    LONG_SECONDS,
+    NODE,
+    NPM_CI,
+    RUST,
+    Commands,
+    Sdk,
+    built,
+    needs,
+    run,
+)
 from tests.skew.freeze import FOLDER, ROOT, VOCABULARIES
 
 
@@ -129,13 +140,15 @@ class Tree:
         )
 
     def command(self, language: Language, program: str, *arguments: str) -> list[str]:
-        """Return how to start a program of an SDK, which is built first."""
-        if language.sdk is not None:
-            self._build(language, language.sdk)
+        """Return how to start a program of an SDK, which is built."""
         path = self.root / language.folder / program
         return [*language.interpreter, str(path), *arguments]
 
-    def _build(self, language: Language, sdk: Sdk) -> None:
+    def build(self, language: Language) -> None:
+        """Build an SDK of this version, unless that is done, or it needs no building."""
+        sdk = language.sdk
+        if sdk is None:
+            return
         if self.root == ROOT:
             built(sdk)
             return
@@ -144,7 +157,8 @@ class Tree:
         done = folder / ".built"
         if not done.exists():
             for command in language.build:
-                run(*command, cwd=folder, **language.environment)
+                # From nothing, if nothing of this tree is compiled, beside whatever else runs.
+                run(*command, cwd=folder, seconds=3 * LONG_SECONDS, **language.environment)
             done.touch()
 
 

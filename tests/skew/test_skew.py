@@ -82,6 +82,14 @@ def meeting(
         yield Meeting(version, address, sdks)
 
 
+@pytest.fixture
+def language(request: pytest.FixtureRequest, meeting: Meeting) -> Language:
+    """Build an SDK, in the version that meets the daemon."""
+    wanted: Language = request.param
+    meeting.sdks.build(wanted)
+    return wanted
+
+
 def _serves(meeting: Meeting, language: Language) -> None:
     command = meeting.sdks.command(language, language.system)
     with started(command, meeting.sdks) as address:
@@ -142,14 +150,15 @@ TRIED: dict[str, Callable[[Meeting, Language], None]] = {
 
 
 def _each(language: Language) -> Any:
-    marks = [pytest.mark.timeout(LONG_SECONDS)]
+    # Without the time that building takes, which is a fixture's.
+    marks = [pytest.mark.timeout(LONG_SECONDS, func_only=True)]
     # It has to be built, in both versions.
     marks += [pytest.mark.faults] if language.sdk is not None else []
     return pytest.param(language, id=language.name, marks=marks)
 
 
 @pytest.mark.parametrize("what", TRIED)
-@pytest.mark.parametrize("language", [_each(language) for language in LANGUAGES])
+@pytest.mark.parametrize("language", [_each(each) for each in LANGUAGES], indirect=True)
 def test_versions_that_meet_work_together(meeting: Meeting, language: Language, what: str) -> None:
     TRIED[what](meeting, language)
 
