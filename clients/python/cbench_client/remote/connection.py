@@ -20,6 +20,7 @@ from cbench_client.remote.calls import (
     ProcessReply,
     Reply,
     WholeCall,
+    already_in_flight,
 )
 from cbench_client.remote.channel import Tls
 from cbench_client.remote.description import SERVICE, SystemDescription, read_descriptions
@@ -152,7 +153,7 @@ class SystemConnection:
         for call in calls:
             call_id, work = call.call_id, call.work
             if call_id in sent or self._is_in_flight(call_id):
-                self._loop.call_soon(failed, call, self._in_flight(call_id))
+                self._loop.call_soon(failed, call, already_in_flight(call_id, self.target))
                 continue
             made = message.calls.add()
             made.CopyFrom(head)
@@ -198,13 +199,6 @@ class SystemConnection:
     def _is_in_flight(self, call_id: str) -> bool:
         is_streamed = self._stream is not None and self._stream.holds(call_id)
         return is_streamed or call_id in self._alone
-
-    def _in_flight(self, call_id: str) -> RemoteFailure:
-        return RemoteFailure(
-            f'the call "{call_id}" to {self.target} is already in flight.',
-            origin="daemon",
-            reason="ALREADY_EXISTS",
-        )
 
     def give_up(self, call_id: str) -> None:
         """Forget a call that was started: its end is not told, and the server learns of it."""
