@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -48,11 +48,14 @@ class Program:
         self.process.wait()
 
 
-def start_daemon(home: str, port: int = 0) -> Program:
+def start_daemon(
+    home: str, port: int = 0, flags: Sequence[str] = (), env: dict[str, str] | None = None
+) -> Program:
     """Start `cbench-server`."""
     program = "import sys; from cbench_server.daemon import main; sys.exit(main())"
     address = f"127.0.0.1:{port}"
-    return Program(sys.executable, "-c", program, "--home", home, "--address", address)
+    command = (sys.executable, "-c", program, "--home", home, "--address", address, *flags)
+    return Program(*command, env=env)
 
 
 def start_echo(mode: str, delay: float = 0.0, port: int = 0, log: str = "") -> Program:

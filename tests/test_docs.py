@@ -78,6 +78,33 @@ def test_every_test_that_shows_a_promise_exists(page: Path) -> None:
         assert name in defined, f"{page.name} names {file}::{name}"
 
 
+# Sections of docs/security.md that promise nothing.
+WITHOUT_PROMISES = {
+    "What is protected from whom",
+    "How to set it up",
+    "What is not promised",
+    "Reporting a hole",
+}
+
+
+def test_security_promises_only_what_a_named_test_shows() -> None:
+    page = (ROOT / "docs" / "security.md").read_text()
+    _, *sections = re.split(r"^## ", page, flags=re.M)
+    promised = 0
+    for section in sections:
+        title, _, body = section.partition("\n")
+        if title in WITHOUT_PROMISES:
+            continue
+        lines = [line for line in body.splitlines() if line.strip()]
+        head = lines.index("| Promise | Shown by |")
+        for row in lines[head + 2 :]:
+            assert row.startswith("| "), f"{title}: a promise outside of the table: {row}"
+            shown = row.split("|")[-2]
+            assert re.search(r"`tests/[\w/]+\.py(::test_\w+)?`", shown), f"{title}: {row}"
+            promised += 1
+    assert promised > 40
+
+
 @pytest.mark.parametrize("module", [cbench_server, cbench_client], ids=lambda each: each.__name__)
 def test_public_names_are_sorted_and_documented(module: ModuleType) -> None:
     names = module.__all__

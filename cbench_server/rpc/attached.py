@@ -10,6 +10,7 @@ from cbench_client.errors import Unencodable, Unreachable
 from cbench_client.messages import convert as wire
 from cbench_client.messages import failures
 from cbench_client.messages.scores import announced_scores, assessment_of, score_request
+from cbench_client.remote.process_stream import LARGE_BYTES
 from cbench_server.errors import (
     CallFailed,
     ComponentAway,
@@ -104,6 +105,7 @@ class AttachedCaller:
             system_pb2.CAPABILITY_CONVERSATION in info.capabilities
         )
         self._held: dict[Call, Attachment] = {}
+        self._decoding: set[asyncio.Task[None]] = set()
 
     @property
     def era(self) -> str:
@@ -122,8 +124,13 @@ class AttachedCaller:
             answers = []
             for (_timeout, token), result in pairs:
                 self._held.pop(token.call, None)
+                seconds = time.monotonic() - token.started
+                if _is_large(result):
+                    apart = self._decode_apart(token.call, result, seconds, answered, failed)
+                    self._decoding.add(task := loop.create_task(apart))
+                    task.add_done_callback(self._decoding.discard)
+                    continue
                 try:
-                    seconds = time.monotonic() - token.started
                     answers.append(self._answer(token.call, result, seconds))
                 except CallFailed as error:
                     failed(token.call, error)
@@ -146,6 +153,17 @@ class AttachedCaller:
                 self._held[call] = attachment
             except CallFailed as error:
                 loop.call_soon(failed, call, error)
+
+    async def _decode_apart(
+        self, call: Call, result: Any, seconds: float, answered: Answered, failed: Failed
+    ) -> None:
+        """Decode a large answer where it holds up nothing else, and tell of it."""
+        try:
+            answer = await asyncio.to_thread(self._answer, call, result, seconds)
+        except CallFailed as error:
+            failed(call, error)
+        else:
+            answered([answer])
 
     def _encoded(self, call: Call) -> gateway_pb2.Call:
         message = gateway_pb2.Call(call_id=call.call_id, traceparent=call.traceparent)
@@ -218,6 +236,12 @@ class AttachedCaller:
         """Give up what is in flight; the attachment is the process's own."""
         for call in list(self._held):
             self.give_up(call)
+        for task in list(self._decoding):
+            task.cancel()
+
+
+def _is_large(result: Any) -> bool:
+    return isinstance(result, gateway_pb2.CallResult) and result.ByteSize() > LARGE_BYTES
 
 
 def _usage(reply: Any) -> dict[str, Any] | None:

@@ -22,7 +22,9 @@ from cbench_server.rpc.components import evaluator_info, score_response
 from cbench_server.rpc.declared_options import builtin_options
 from cbench_server.rpc.evaluator_factory import EvaluatorMaker
 from cbench_server.rpc.specs import options_of
+from cbench_server.runs.callers import current_caller
 from cbench_server.scoring.placement import Scoring
+from cbench_server.scoring.shares import SHARE
 from cbench_server.types import Example
 
 _MAX_IN_FLIGHT = 64
@@ -49,6 +51,7 @@ class EvaluatorService(evaluator_pb2_grpc.EvaluatorServicer):
         if not request.evaluator:
             known = ", ".join(self._registry.list("evaluator"))
             raise InvalidInput(f"name the evaluator; there are: {known}.", field="evaluator")
+        _use_own_share()
         try:
             evaluator = await self._maker.make(request.evaluator, options_of(request.options))
         except UnknownName as error:
@@ -65,6 +68,7 @@ class EvaluatorService(evaluator_pb2_grpc.EvaluatorServicer):
         self, request_iterator: AsyncIterator[evaluator_pb2.ScoreStreamRequest], context: Any
     ) -> None:
         """Answer many calls, with the SDK's own lane."""
+        _use_own_share()
         lane = Lane(_ScoreCalls(self), evaluator_pb2.ScoreOutcome, 1, context.write)
         reading = asyncio.create_task(_read(request_iterator, lane))
         reading.add_done_callback(lambda _: lane.close())
@@ -74,6 +78,12 @@ class EvaluatorService(evaluator_pb2_grpc.EvaluatorServicer):
         finally:
             reading.cancel()
             lane.abandon()
+
+
+def _use_own_share() -> None:
+    """Take workers from the caller's share, whoever else has much to score."""
+    caller = current_caller()
+    SHARE.set(caller.name or caller.peer)
 
 
 async def _read(requests: AsyncIterator[evaluator_pb2.ScoreStreamRequest], lane: Lane) -> None:

@@ -21,6 +21,7 @@ from cbench_server.runs.live_run import LiveRun, Services
 from cbench_server.runs.load import Load
 from cbench_server.runs.owned_store import OwnedStore
 from cbench_server.runs.ownership import Claim
+from cbench_server.scoring.shares import SHARE
 from cbench_server.spec import Run, RunState
 
 log = logging.getLogger(__name__)
@@ -47,6 +48,7 @@ class RunOwner:
         connections: Connections | None = None,
     ) -> None:
         self._run_id = run.run_id
+        self._name = run.created_by
         self._claim = claim
         self._store = OwnedStore(services.store, claim, services.committed)
         self._live = LiveRun(replace(services, store=self._store), run, connections)
@@ -103,6 +105,7 @@ class RunOwner:
 
     async def _work(self, turn: AbstractAsyncContextManager[None]) -> None:
         WORKED_ON.set(self._run_id)
+        SHARE.set(self._name or self._run_id)
         keeping = asyncio.create_task(self._keep())
         try:
             async with turn:

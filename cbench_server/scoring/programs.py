@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import BinaryIO, NoReturn
 
 from cbench_server.errors import ShuttingDown
+from cbench_server.scoring.shares import FairPermits
 
 MAX_BODY = 128 * 1024 * 1024
 
@@ -52,7 +53,7 @@ class ProgramPool:
         is_apart: bool = True,
     ) -> None:
         self._command = command
-        self._permits = asyncio.Semaphore(size or min(os.cpu_count() or 1, 8))
+        self._permits = FairPermits(size or min(os.cpu_count() or 1, 8))
         self._timeout = timeout
         self._is_apart = is_apart
         self._programs: set[_Program] = set()
@@ -62,7 +63,7 @@ class ProgramPool:
 
     async def exchange(self, request: bytes) -> bytes:
         """Return a program's reply; raises Lost, and ShuttingDown once the pool is closed."""
-        async with self._permits:
+        async with self._permits.one():
             program = await self._take()
             try:
                 async with asyncio.timeout(self._timeout):

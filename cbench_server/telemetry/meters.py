@@ -11,7 +11,6 @@ from prometheus_client import (
     Counter,
     Gauge,
     GCCollector,
-    Histogram,
     PlatformCollector,
     ProcessCollector,
     generate_latest,
@@ -21,6 +20,7 @@ from cbench_server.events import RowScored, RunAccepted, RunFinished, StateChang
 from cbench_server.results import EvalRow
 from cbench_server.spec import RunState
 from cbench_server.telemetry.reasons import FAILURE_REASONS
+from cbench_server.telemetry.tallies import Tallies
 
 OTHER = "OTHER"
 _ORIGINS = ("system", "transport", "dataset", "evaluator", "reader", "daemon")
@@ -40,20 +40,20 @@ class Meters:
         def counter(name: str, text: str, *labels: str) -> Counter:
             return Counter(f"cbench_{name}", text, labels, registry=registry)
 
-        def histogram(name: str, text: str, buckets: Sequence[float]) -> Histogram:
-            return Histogram(f"cbench_{name}", text, buckets=buckets, registry=registry)
+        tallies = Tallies()
+        tally, histogram = tallies.tally, tallies.spread
 
         self._runs = counter("runs_finished", "Runs that ended, by their state.", "state")
         self._accepted = counter("runs_accepted", "Runs that were taken on, by kind.", "kind")
-        self._waits = counter("runs_waiting", "Times that a run began to wait.")
-        self._rows = counter("rows", "Rows that were stored.")
-        self._reused = counter("rows_reused", "Rows whose answer is of an earlier run.")
-        self._failed = counter("rows_failed", "Rows that failed.")
-        self._calls = counter("calls", "Calls of systems, those tried again included.")
+        self._waits = tally("runs_waiting", "Times that a run began to wait.")
+        self._rows = tally("rows", "Rows that were stored.")
+        self._reused = tally("rows_reused", "Rows whose answer is of an earlier run.")
+        self._failed = tally("rows_failed", "Rows that failed.")
+        self._calls = tally("calls", "Calls of systems, those tried again included.")
         self._failures = counter(
             "row_failures", "Rows that failed, by who failed and why.", "origin", "reason"
         )
-        self._usd = counter("spent_usd", "US dollars that rows have cost, as far as known.")
+        self._usd = tally("spent_usd", "US dollars that rows have cost, as far as known.")
         self._latency = histogram("call_seconds", "Latency of answers, by our clock.", _CALLS)
         self._handler = histogram(
             "handler_seconds", "What handlers took, where an SDK says so.", _CALLS
@@ -65,6 +65,7 @@ class Meters:
         )
         self.loop_lag = histogram("event_loop_lag_seconds", "How late the loop wakes up.", _SHORT)
 
+        registry.register(tallies)
         for state in (state for state in RunState if state.is_final):
             # There from the start, so that the first of them is seen as an increase.
             self._runs.labels(state.name)
@@ -86,17 +87,17 @@ class Meters:
             elif isinstance(event, RunAccepted):
                 self._accepted.labels(event.run.spec.kind).inc()
             elif isinstance(event, StateChanged) and event.state is RunState.WAITING:
-                self._waits.inc()
+                self._waits.value += 1
         if rows:
-            self._rows.inc(rows)
+            self._rows.value += rows
 
     def _count(self, row: EvalRow) -> None:
         if row.reused:
-            self._reused.inc()
+            self._reused.value += 1
             return
-        self._calls.inc(row.attempts)
+        self._calls.value += row.attempts
         if row.failure is not None:
-            self._failed.inc()
+            self._failed.value += 1
             origin, reason = row.failure.origin, row.failure.reason
             self._failures.labels(
                 origin if origin in _ORIGINS else OTHER,
@@ -107,9 +108,9 @@ class Meters:
         if row.handler_seconds is not None:
             self._handler.observe(row.handler_seconds)
         self._scoring.observe(row.scoring_time)
-        for dollars in row.cost_usd.values():
+        for dollars in row.cost_usd.values() if row.cost_usd else ():
             if dollars > 0:
-                self._usd.inc(dollars)
+                self._usd.value += dollars
 
     def served(self, method: str, code: str, seconds: float) -> None:
         """Count a call of a client; methods are those that are served."""

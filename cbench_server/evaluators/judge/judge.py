@@ -1,7 +1,6 @@
 """Judge: asks a model for its verdict, as often as wanted, until it gives one."""
 
 import asyncio
-import functools
 import json
 import os
 import random
@@ -17,6 +16,7 @@ from cbench_server.evaluators.judge.limits import Budget, level_of, pace_of
 from cbench_server.evaluators.judge.packs import JudgePack
 from cbench_server.evaluators.judge.prompt import Prompt
 from cbench_server.evaluators.judge.settings import JudgeSettings
+from cbench_server.evaluators.judge.shared_clients import shared_client
 from cbench_server.models.account import ACCOUNT, Account
 from cbench_server.models.chat import ChatClient, ChatFailed, ModelAway, pause
 from cbench_server.models.chat_answer import ChatReply, add_usage
@@ -123,7 +123,7 @@ class Judge:
 
     def _client(self, body: Mapping[str, Any]) -> ChatClient:
         settings = self.settings
-        return _shared_client(
+        return shared_client(
             settings.base_url, settings.model, self._key, settings.timeout, json.dumps(dict(body))
         )
 
@@ -329,21 +329,3 @@ def _with_cached(usage: Mapping[str, Any]) -> dict[str, Any]:
     details = usage.get("prompt_tokens_details")
     cached = details.get("cached_tokens") if isinstance(details, Mapping) else None
     return {**usage, "cached_prompt_tokens": cached} if isinstance(cached, int) else dict(usage)
-
-
-@functools.lru_cache(maxsize=32)
-def _shared_client(
-    base_url: str, model: str, key: str | None, timeout: float, body: str
-) -> ChatClient:
-    """Make a client that equal judges share, since a daemon makes a judge for every pair it scores.
-
-    It does not retry by itself: every attempt has to wait for its turn.
-    """
-    return ChatClient(
-        base_url,
-        model,
-        api_key=key,
-        timeout=timeout,
-        max_retries=0,
-        extra_body=json.loads(body),
-    )

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from cbench_client.errors import ClientError
+from cbench_client.errors import ClientError, RemoteFailure
 
 
 class Work(Protocol):
@@ -94,3 +94,12 @@ class Asked(NamedTuple):
     failed: Failed
     reply: Reply
     started: float
+
+
+def already_in_flight(call_id: str, target: str) -> RemoteFailure:
+    """Say that a call has been made, and is not over."""
+    return RemoteFailure(
+        f'the call "{call_id}" to {target} is already in flight.',
+        origin="daemon",
+        reason="ALREADY_EXISTS",
+    )

@@ -1,7 +1,7 @@
 """A connection to a process that serves systems: one attempt per call, and nothing hidden."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -20,10 +20,17 @@ from cbench_client.remote.calls import (
     ProcessReply,
     Reply,
     WholeCall,
+    already_in_flight,
 )
 from cbench_client.remote.channel import Tls
 from cbench_client.remote.description import SERVICE, SystemDescription, read_descriptions
-from cbench_client.remote.process_stream import ProcessStream, StreamRefused, UndecodableOutcome
+from cbench_client.remote.process_stream import (
+    LARGE_BYTES,
+    LargeOutcome,
+    ProcessStream,
+    StreamRefused,
+    UndecodableOutcome,
+)
 from cbench_client.remote.pulse import Pulse
 from cbench_client.remote.unary import UnaryConnection
 
@@ -146,7 +153,7 @@ class SystemConnection:
         for call in calls:
             call_id, work = call.call_id, call.work
             if call_id in sent or self._is_in_flight(call_id):
-                self._loop.call_soon(failed, call, self._in_flight(call_id))
+                self._loop.call_soon(failed, call, already_in_flight(call_id, self.target))
                 continue
             made = message.calls.add()
             made.CopyFrom(head)
@@ -192,13 +199,6 @@ class SystemConnection:
     def _is_in_flight(self, call_id: str) -> bool:
         is_streamed = self._stream is not None and self._stream.holds(call_id)
         return is_streamed or call_id in self._alone
-
-    def _in_flight(self, call_id: str) -> RemoteFailure:
-        return RemoteFailure(
-            f'the call "{call_id}" to {self.target} is already in flight.',
-            origin="daemon",
-            reason="ALREADY_EXISTS",
-        )
 
     def give_up(self, call_id: str) -> None:
         """Forget a call that was started: its end is not told, and the server learns of it."""
@@ -269,6 +269,9 @@ class SystemConnection:
         together: list[Any] = []
         last: Asked | None = None
         for (call, asked), outcome in ended:
+            if outcome.__class__ is LargeOutcome:
+                self._later(self._decode_apart(call, asked, outcome.outcome, when))
+                continue
             if asked is not last:
                 together = replies.setdefault(asked.answered, [])
                 last = asked
@@ -288,15 +291,28 @@ class SystemConnection:
                 )
             except RemoteFailure as failure:
                 if failure.reason == "DEADLINE_EXCEEDED":
-                    late = self._loop.create_task(self._tell_late(call, asked, failure))
-                    self._late.add(late)
-                    late.add_done_callback(self._late.discard)
+                    self._later(self._tell_late(call, asked, failure))
                 else:
                     asked.failed(call, failure)
         for answered, together in replies.items():
             if together:
                 self._pulse.heard = when
                 answered(together)
+
+    def _later(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._loop.create_task(work)
+        self._late.add(task)
+        task.add_done_callback(self._late.discard)
+
+    async def _decode_apart(self, call: Any, asked: Asked, outcome: Any, when: float) -> None:
+        """Decode a large answer in a thread, and tell of it; the clock has stopped already."""
+        try:
+            reply = await asyncio.to_thread(self._reply, call, asked, outcome, when)
+        except RemoteFailure as failure:
+            asked.failed(call, failure)
+        else:
+            self._pulse.heard = when
+            asked.answered([reply])
 
     async def _tell_late(self, call: Any, asked: Asked, failure: RemoteFailure) -> None:
         """Tell of a call whose time was up, unless nobody was there to answer it."""
@@ -366,7 +382,9 @@ class SystemConnection:
 
     def _alone_outcome(self, made: Any) -> Any:
         try:
-            return system_pb2.ProcessResponse.FromString(self._unary.result(made))
+            data = self._unary.result(made)
+            response = system_pb2.ProcessResponse.FromString(data)
+            return response if len(data) <= LARGE_BYTES else LargeOutcome(response)
         except RemoteFailure as failure:
             return failure
         except DecodeError as error:

@@ -23,6 +23,19 @@ class StreamRefused(Exception):
     """The server takes no stream; the call has not been made."""
 
 
+LARGE_BYTES = 64 * 1024
+"""Of a message; what is in a larger one is decoded where it holds up nothing else."""
+
+
+class LargeOutcome:
+    """An outcome that takes its time to decode."""
+
+    __slots__ = ("outcome",)
+
+    def __init__(self, outcome: Any) -> None:
+        self.outcome = outcome
+
+
 class UndecodableOutcome(Exception):
     """The server answered this call with bytes that are not an outcome."""
 
@@ -92,7 +105,10 @@ class ProcessStream(CallStream):
         except DecodeError:
             self._salvage(data)
         else:
-            self.arrived([(outcome.call_id, outcome) for outcome in outcomes])
+            if len(data) <= LARGE_BYTES:
+                self.arrived([(outcome.call_id, outcome) for outcome in outcomes])
+            else:
+                self.arrived([(outcome.call_id, LargeOutcome(outcome)) for outcome in outcomes])
 
     def _salvage(self, data: bytes) -> None:
         """Decode the outcomes of a message one by one, so that only bad ones fail."""
