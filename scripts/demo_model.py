@@ -15,7 +15,7 @@ from pathlib import Path
 from demo import BIN, run_cbench, say
 from example_systems import ROOT
 
-EXAMPLES = 30
+EXAMPLES = 24
 RATIO = 0.4
 ANSWER_TOKENS = 16
 CONTROLS = ("truncate-tail", "random-drop")

@@ -62,6 +62,7 @@ def test_every_command_leads_somewhere(words: list[str]) -> None:
         "show": ["x"],
         "score": ["--evaluator", "x", "a", "b"],
         "tokens": ["list"],
+        "model": ["list"],
     }
     alone = {
         "runs",
@@ -74,6 +75,10 @@ def test_every_command_leads_somewhere(words: list[str]) -> None:
         "metrics",
         "systems",
         "doctor",
+        "fetch",
+        "path",
+        "remove",
+        "serve",
     }
     last = words[-1]
     rest = filled.get(last, [] if last in alone else ["x"])
