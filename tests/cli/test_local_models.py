@@ -43,7 +43,7 @@ def test_a_daemon_elsewhere_cannot_reach_it(cbench: Cbench) -> None:
     assert "bench.example:50051" in done.stderr
 
 
-def test_likelihood_is_not_for_memory_runs_and_its_flags_need_it(cbench: Cbench) -> None:
+def test_the_settings_of_a_likelihood_need_it(cbench: Cbench) -> None:
     done = cbench(*RUN, "--likelihood-model", "m")
     assert done.returncode == 2
     assert "--likelihood-model needs --likelihood URL" in done.stderr
