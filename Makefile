@@ -7,13 +7,16 @@ BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help sbom release demo demo-polyglot test faults lint format protos skew statements release-protos conformance report-page golden bench docs sdk-docs clean base dev stubs-tools adapters
+.PHONY: help sbom release demo demo-polyglot test faults lint format protos skew statements release-protos conformance report-page golden bench docs sdk-docs clean base dev stubs-tools adapters demo-model
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
 
 demo: base ## evaluate example systems (Python, and Node where it is) and controls, and show the tables
 	@$(BIN)/python scripts/demo.py
+
+demo-model: base ## compressors and controls read by a small real model (127 MB, once); N=40 for more rows
+	@$(BIN)/python scripts/demo_model.py $(if $(N),-n $(N))
 
 demo-polyglot: base ## the same with Go and Rust, built first: four languages on one Pareto front
 	@$(BIN)/python scripts/demo.py --polyglot

@@ -12,9 +12,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from demo import BIN, ROOT, run_cbench, say
+from demo import BIN, run_cbench, say
+from example_systems import ROOT
 
-EXAMPLES = 30
+EXAMPLES = 24
 RATIO = 0.4
 ANSWER_TOKENS = 16
 CONTROLS = ("truncate-tail", "random-drop")
@@ -47,9 +48,10 @@ def with_embedding(folder: Path) -> str:
     pinned = (ROOT / EMBEDDING).read_text()
     if not stamp.exists() or stamp.read_text() != pinned:
         say(f"getting the embeddings (wordllama, 19 MB) into {place}")
-        install = [BIN / "python", "-m", "pip", "install", "--quiet", "--no-compile", "--no-deps"]
-        install += ["--disable-pip-version-check", "--upgrade", "--target", place]
-        subprocess.run([*install, "--require-hashes", "-r", ROOT / EMBEDDING], check=True)
+        install = [str(BIN / "python"), "-m", "pip", "install", "--quiet", "--no-compile"]
+        install += ["--disable-pip-version-check", "--no-deps", "--upgrade", "--target", str(place)]
+        install += ["--require-hashes", "-r", EMBEDDING]
+        subprocess.run(install, check=True)
         stamp.write_text(pinned)
     return str(place.resolve())
 

@@ -51,9 +51,7 @@ class AnswerLikelihood:
     """
 
     name = "answer-likelihood"
-    description = (
-        "How likely the reference is to a model that reads what a system left, without sampling."
-    )
+    description = "How likely the reference is to a model, given what a system left."
     version = "1"
     placement: ClassVar[Placement] = "io"
     asks_model = True

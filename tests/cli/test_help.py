@@ -63,6 +63,7 @@ def test_every_command_leads_somewhere(words: list[str]) -> None:
         "score": ["--evaluator", "x", "a", "b"],
         "tokens": ["list"],
         "config": ["schema"],
+        "model": ["list"],
     }
     alone = {
         "runs",
@@ -75,6 +76,10 @@ def test_every_command_leads_somewhere(words: list[str]) -> None:
         "metrics",
         "systems",
         "doctor",
+        "fetch",
+        "path",
+        "remove",
+        "serve",
     }
     last = words[-1]
     rest = filled.get(last, [] if last in alone else ["x"])

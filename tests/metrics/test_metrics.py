@@ -408,6 +408,10 @@ _SETTINGS: dict[str, dict[str, Any]] = {
 }
 
 
+_SCORED = {"likelihood-retention": {"answer_gain": 0.5, "answer_room": 1.0}}
+"""What a metric reads beside the score that counts."""
+
+
 @pytest.mark.parametrize("name", METRICS)
 def test_every_metric_gives_the_keys_it_announces(name: str) -> None:
     used = {"prompt_tokens": 3, "completion_tokens": 1}
@@ -421,6 +425,7 @@ def test_every_metric_gives_the_keys_it_announces(name: str) -> None:
             cost_usd={"llm-judge": 0.25, "reader": 0.5, "system": 1.0},
             reader_usage=used,
             details={"llm-judge": {"usage": used}},
+            scores={"f1": 0.9, **_SCORED.get(name, {})},
         )
     ]
     announced = METRICS[name].keys

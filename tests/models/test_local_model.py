@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from cbench_server import evaluate
-from cbench_server.evaluators import AnswerLikelihood, AnswerQuality
+from cbench_server.evaluators import AnswerLikelihood, AnswerQuality, LLMJudge
 from cbench_server.models.likelihood import TokenClient, scorer_for
 from cbench_server.models.local import LocalModel
 from cbench_server.models.local_files import WEIGHTS
@@ -35,6 +35,10 @@ CITY = {
     "question": "In which city does Mira live?",
     "answer": "Oslo",
 }
+JUDGED = (
+    "Question: {question}\nReference answer: {answer}\nResponse: {response}\n"
+    "Is the response right? Say YES or NO."
+)
 COLOUR = {
     "id": "colour",
     "context": "The old gate is green.",
@@ -169,19 +173,25 @@ def test_a_budget_stops_before_the_row_that_it_does_not_cover(local_model: Local
     assert result.config["failure"]["reason"] == "BUDGET_SPENT"
 
 
-@pytest.mark.slow  # A judge's prompts are long, and each kind of control takes some.
-def test_so_small_a_model_fails_its_controls_as_a_judge(
-    local_model: LocalModel, tmp_path: Path
-) -> None:
-    data = tmp_path / "qa.jsonl"
-    data.write_text("".join(json.dumps(each) + "\n" for each in (CITY, COLOUR)))
-    command = [preloaded.CBENCH, "judge", "check", "--dataset", data, "--judge", local_model.url]
-    command += ["--judge-model", local_model.model, "--judge-option", "max_tokens=8"]
-    done = run([*command, "--pack", "strict", "--output", "json"], tmp_path)
-    (record,) = json.loads(done.stdout)
-    assert done.returncode == 1, done.stderr
+def test_so_small_a_model_fails_its_controls_as_a_judge(local_model: LocalModel) -> None:
+    # A prompt as short as it can be: what is long costs seconds, and helps it no more.
+    judge = LLMJudge(
+        local_model.url,
+        local_model.model,
+        "",
+        timeout=PATIENCE,
+        max_retries=0,
+        pack="strict",
+        prompts={"": JUDGED},
+        extra_body={"max_tokens": 4},
+    )
+    identity = BUILTINS["identity"]()
+    with pytest.warns(UserWarning, match="did not pass its controls: accepts"):
+        result = evaluate([identity], [CITY, COLOUR], [judge], progress=False, asked_again=0)
+    (record,) = result.config["judges"]
     assert record["qualified"] is False
-    assert record["why"]
+    assert record["kinds"]["right"]["asked"] == record["kinds"]["specific-wrong"]["asked"] == 2
+    assert not any(kind["without_verdict"] for kind in record["kinds"].values())
 
 
 def test_a_run_serves_the_model_for_as_long_as_it_takes(tmp_path: Path) -> None:
