@@ -79,6 +79,26 @@ def test_mem0_and_an_mcp_server_are_memories(tmp_path: Path) -> None:
         assert len(set(remembered)) > 1, f"{system} finds the same for every question"
 
 
+@needs_libraries
+@pytest.mark.timeout(900)
+def test_embeddings_from_a_wheel_find_what_is_asked(tmp_path: Path) -> None:
+    programs = ROOT / "examples" / "python"
+    launch = f"{PYTHON} {programs / 'embedding_retriever.py'}"
+    flags = ["--launch-timeout", "10m", "--output", "json"]
+    done = _cbench(
+        tmp_path, "run", "--launch", launch, "--dataset", "long-notes", "-n", "8", *flags
+    )
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)["rows"]
+    assert sum(row["scores"]["answer_retained"] for row in rows) >= 6
+    assert all(row["context_tokens_out"] < 0.5 * row["context_tokens_in"] for row in rows)
+    launch = f"{PYTHON} {programs / 'embedding_memory.py'}"
+    command = ["memory", "run", "--launch", launch, "--dataset", "mini-memory", "-n", "1", *flags]
+    done = _cbench(tmp_path, *command)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["failed_rows"] == 0
+
+
 def test_a_missing_library_is_told_with_the_command_that_adds_it(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("build = print\n")
     done = _adapt(tmp_path, "llamaindex-retriever", "mine:build")
