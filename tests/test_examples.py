@@ -14,6 +14,7 @@ from tests.fixtures.waiting import wait_until_listed
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples" / "python"
 TESTED_HERE = {
     "attached.py",
+    "bm25.py",
     "extractive.py",
     "follow_a_run.py",
     "in_process.py",
@@ -23,6 +24,7 @@ TESTED_HERE = {
     "rules_of_thumb.py",
 }
 TESTED_WITH_THE_SDK = {"hello_evaluator.py", "hello_memory.py", "hello_system.py", "lexrank.py"}
+TESTED_WITH_ADAPTERS = {"embedding_memory.py", "embedding_retriever.py"}
 
 Start = Callable[..., str]
 
@@ -35,8 +37,22 @@ def run_example(name: str, *arguments: str) -> str:
     return done.stdout
 
 
+def test_bm25_keeps_the_passages_with_the_answers(start: Start) -> None:
+    address = start(sys.executable, EXAMPLES / "bm25.py")
+    examples = list(load_dataset("long-notes"))[:8]
+    kept = 0
+    with RemoteSystem(address) as system:
+        for example in examples:
+            processed = system.process({key: example[key] for key in ("id", "context", "question")})
+            assert len(processed["context"].split()) < 0.4 * len(example["context"].split())
+            kept += example["answer"] in processed["context"]
+    assert kept >= 6
+
+
 def test_every_example_is_tested() -> None:
-    assert {path.name for path in EXAMPLES.glob("*.py")} == TESTED_HERE | TESTED_WITH_THE_SDK
+    assert {path.name for path in EXAMPLES.glob("*.py")} == (
+        TESTED_HERE | TESTED_WITH_THE_SDK | TESTED_WITH_ADAPTERS
+    )
 
 
 @pytest.mark.parametrize("name", ["extractive", "keyword-windows"])

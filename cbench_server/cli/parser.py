@@ -15,6 +15,7 @@ from cbench_server.cli.outcome import add_shorthands
 COMMANDS = {
     "run": "Evaluate one or more systems on one or more datasets",
     "memory": "Evaluate memory systems on conversations",
+    "init": "Write a system to begin with, its test and its run file, in one of six languages",
     "try": "Send one example through a system and see what it does; nothing is stored",
     "runs": "List stored runs, delete, prune, pin or salvage some",
     "show": "Show a run, its rows or one example of it",

@@ -3,6 +3,8 @@
 pip install llama-index-core wordllama
 """
 
+import re
+
 from embedder import embed
 from llama_index.core import VectorStoreIndex
 from llama_index.core.base.base_retriever import BaseRetriever
@@ -33,5 +35,7 @@ def build(nodes: list[BaseNode]) -> BaseRetriever:
 postprocessor = SentenceEmbeddingOptimizer(
     embed_model=WordLlamaEmbedding(),
     percentile_cutoff=0.5,
-    tokenizer_fn=lambda text: text.split(". "),
+    context_before=0,
+    context_after=0,
+    tokenizer_fn=lambda text: re.split(r"(?<=[.!?])\s+", text),
 )

@@ -187,3 +187,13 @@ def test_a_run_is_left_to_a_daemon_only_where_there_is_one(cbench: Cbench) -> No
     launched = cbench("run", *flags, "--exec", "cat", "--server", "localhost:1")
     assert "ends with this command" in complaint(launched)
     assert "no run was started from here" in complaint(cbench("run", "--repeat-last"))
+
+
+def test_one_example_of_a_file_is_tried(cbench: Cbench, written: Path, tmp_path: Path) -> None:
+    flags = ["-c", written, "--output", "json"]
+    tried = strict(cbench("try", *flags, "--example", "3").stdout)
+    assert [(row["system"], row["example_id"]) for row in tried] == [("cut", "3"), ("lines", "3")]
+    (tmp_path / "letter.txt").write_text("Dear reader, farewell.")
+    tried = strict(cbench("try", *flags, "--text", "letter.txt").stdout)
+    assert tried[1]["processed"]["context"] == "Dear"
+    assert strict(cbench("runs", "--output", "json").stdout) == []

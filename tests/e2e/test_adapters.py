@@ -15,7 +15,8 @@ EXAMPLES = ROOT / "examples" / "adapters"
 PYTHON = ROOT / ".venv-adapters" / "bin" / "python"
 
 needs_libraries = pytest.mark.skipif(
-    not PYTHON.exists(), reason="the libraries of adapters are not installed; run: make adapters"
+    not (ROOT / ".venv-adapters" / "cbench-adapters.stamp").exists(),
+    reason="the libraries of adapters are not installed; run: make adapters",
 )
 
 
@@ -25,22 +26,28 @@ def run_file(name: str, tmp_path: Path, *command: str) -> dict[str, Any]:
     folder = json.dumps(str(EXAMPLES))
     text = text.replace('launch = "python', f'folder = {folder}\nlaunch = "{PYTHON}')
     (tmp_path / name).write_text(text)
-    done = preloaded.run(
-        [str(preloaded.CBENCH), *command, "-c", name, "--output", "json"],
-        capture_output=True,
-        text=True,
-        timeout=900,
-        cwd=tmp_path,
-        env={**os.environ, "CBENCH_HOME": str(tmp_path / "home"), "TMPDIR": str(tmp_path)},
-        check=False,
-    )
+    done = _cbench(tmp_path, *command, "-c", name, "--output", "json")
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     assert found["failed_rows"] == 0, done.stderr
     return found
 
 
+def _cbench(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+    return preloaded.run(
+        [str(preloaded.CBENCH), *words],
+        capture_output=True,
+        text=True,
+        timeout=900,
+        cwd=folder,
+        env={**os.environ, "CBENCH_HOME": str(folder / "home"), "TMPDIR": str(folder)},
+        check=False,
+    )
+
+
 @needs_libraries
+@pytest.mark.slow  # Two libraries are imported by two processes each.
+@pytest.mark.timeout(900)
 def test_retrievers_and_compressors_keep_a_part_of_the_context(tmp_path: Path) -> None:
     found = run_file("compressors.toml", tmp_path, "run", "--controls", "none", "-n", "4")
     by_system: dict[str, list[dict[str, Any]]] = {}
@@ -52,20 +59,44 @@ def test_retrievers_and_compressors_keep_a_part_of_the_context(tmp_path: Path) -
         assert 0 < kept < sum(row["context_tokens_in"] for row in rows), system
     # Those that look for the answer find it more often than not.
     for system in ("langchain-retriever", "langchain-compressor", "llamaindex-retriever"):
-        scores = [row["score"] for row in by_system[system]]
+        scores = [row["scores"]["answer_retained"] for row in by_system[system]]
         assert sum(scores) / len(scores) > 0.5, (system, scores)
 
 
 @needs_libraries
+@pytest.mark.slow  # mem0 takes seconds to import.
+@pytest.mark.timeout(900)
 def test_mem0_and_an_mcp_server_are_memories(tmp_path: Path) -> None:
     found = run_file("memories.toml", tmp_path, "memory", "run")
     contexts: dict[str, list[str]] = {}
-    for row in found["rows"]:
-        contexts.setdefault(row["system"], []).append(row["processed"]["context"])
+    for example in sorted({row["example_id"] for row in found["rows"]})[:3]:
+        shown = _cbench(tmp_path, "show", "last", "--example", example, "--output", "json")
+        for row in json.loads(shown.stdout):
+            contexts.setdefault(row["system"], []).append(row["processed"]["context"])
     assert {*contexts} == {"mem0", "mcp-notes"}
     for system, remembered in contexts.items():
         assert all(remembered), system
         assert len(set(remembered)) > 1, f"{system} finds the same for every question"
+
+
+@needs_libraries
+@pytest.mark.timeout(900)
+def test_embeddings_from_a_wheel_find_what_is_asked(tmp_path: Path) -> None:
+    programs = ROOT / "examples" / "python"
+    launch = f"{PYTHON} {programs / 'embedding_retriever.py'}"
+    flags = ["--launch-timeout", "10m", "--output", "json"]
+    done = _cbench(
+        tmp_path, "run", "--launch", launch, "--dataset", "long-notes", "-n", "8", *flags
+    )
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)["rows"]
+    assert sum(row["scores"]["answer_retained"] for row in rows) >= 6
+    assert all(row["context_tokens_out"] < 0.5 * row["context_tokens_in"] for row in rows)
+    launch = f"{PYTHON} {programs / 'embedding_memory.py'}"
+    command = ["memory", "run", "--launch", launch, "--dataset", "mini-memory", "-n", "1", *flags]
+    done = _cbench(tmp_path, *command)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["failed_rows"] == 0
 
 
 def test_a_missing_library_is_told_with_the_command_that_adds_it(tmp_path: Path) -> None:
@@ -102,11 +133,4 @@ def test_the_list_has_every_adapter_and_what_it_needs(tmp_path: Path) -> None:
 
 
 def _adapt(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
-    return preloaded.run(
-        [str(preloaded.CBENCH), "adapt", *words],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        cwd=folder,
-        check=False,
-    )
+    return _cbench(folder, "adapt", *words)

@@ -63,6 +63,8 @@ def try_once(args: argparse.Namespace) -> int:
     from cbench_server.daemon.embedded import embedded
 
     fill_in(args)
+    # They are about many examples.
+    args.controls, args.detach = "none", False
     if server_of(args):
         raise UsageError("cbench try works without a daemon. Leave out --server.")
     _refuse_other_output(args)
@@ -137,7 +139,8 @@ def _refuse_other_output(args: argparse.Namespace) -> None:
 def _choose(args: argparse.Namespace, folder: Path) -> None:
     """Make the flags name one example."""
     if args.text is not None:
-        if args.datasets or args.example:
+        are_flags = args.datasets and not (args.filed and args.filed.datasets)
+        if are_flags or args.example:
             raise UsageError("give --text, or --dataset and --example.")
         example = {"id": args.text, "context": read_text(args.text), "question": args.question}
         path = folder / "text.jsonl"
@@ -149,6 +152,18 @@ def _choose(args: argparse.Namespace, folder: Path) -> None:
     if args.example:
         args.where = [*args.where, ("id", args.example)]
     args.max_examples = 1
+    if args.filed is not None:
+        _choose_of_file(args)
+
+
+def _choose_of_file(args: argparse.Namespace) -> None:
+    """Make the settings of the file's first dataset name one example, too."""
+    entries = args.filed.datasets[:1] if args.text is None else []
+    wanted = {"id": args.example} if args.example else {}
+    args.filed.datasets = [
+        {**entry, "max_examples": 1, "where": {**entry.get("where", {}), **wanted}}
+        for entry in entries
+    ]
 
 
 def _print_json(
