@@ -33,4 +33,5 @@ pin release "twine>=6
 uv>=0.8
 setuptools>=77"
 pin docs "mkdocs-material>=9.6"
-pin inspect "inspect-ai>=0.3.100"
+pin inspect "inspect-ai>=0.3.100
+duckdb>=1.2"
