@@ -22,7 +22,7 @@ def to_inspect(report: Report, system: str) -> Iterator[str]:
     head = {
         "version": _VERSION,
         "status": _STATUS.get(run.state, "started"),
-        "eval": _spec(run, system),
+        "eval": _spec(run, system, _ids(report, system)),
         "plan": {"name": "plan", "steps": [], "config": {}},
         "results": _results(run, system),
         "stats": _stats(run, system),
@@ -38,7 +38,17 @@ def to_inspect(report: Report, system: str) -> Iterator[str]:
     yield "]}\n"
 
 
-def _spec(run: Run, system: str) -> dict[str, Any]:
+def _ids(report: Report, system: str) -> list[int | str]:
+    """Return the ids of its samples, which the viewer wants to know before it reads them."""
+    found = (_id(row) for row in report.rows() if row.system == system)
+    return list(dict.fromkeys(found))
+
+
+def _id(row: EvalRow) -> int | str:
+    return row.example_id if isinstance(row.example_id, int) else str(row.example_id)
+
+
+def _spec(run: Run, system: str, ids: list[int | str]) -> dict[str, Any]:
     datasets = [each.name for each in run.spec.datasets]
     return {
         "run_id": run.run_id,
@@ -46,7 +56,7 @@ def _spec(run: Run, system: str) -> dict[str, Any]:
         "task_id": f"{run.run_id}-{system}",
         "created": iso_time(run.create_time),
         "task": "+".join(datasets) or "cbench",
-        "dataset": {"name": ", ".join(datasets), "samples": run.total_rows},
+        "dataset": {"name": ", ".join(datasets), "samples": len(ids), "sample_ids": ids},
         "model": f"cbench/{system}",
         "config": {"epochs": run.spec.repeats},
         "packages": {"cbench-server": run.config.get("cbench_version", "")},
@@ -85,7 +95,7 @@ def _sample(full: FullRow) -> dict[str, Any]:
     asked = as_text(fields.get("question")) or as_text(fields.get("context")) or ""
     said = as_text((row.processed or {}).get("response")) or ""
     sample: dict[str, Any] = {
-        "id": row.example_id if isinstance(row.example_id, int) else str(row.example_id),
+        "id": _id(row),
         "epoch": row.repeat + 1,
         "input": asked,
         "target": _target(fields),
