@@ -7,7 +7,7 @@ BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help sbom release demo demo-polyglot test faults lint format protos skew statements release-protos conformance report-page golden bench docs sdk-docs clean base dev stubs-tools adapters demo-model
+.PHONY: help sbom release demo demo-polyglot test faults lint format protos skew statements release-protos conformance report-page golden bench docs sdk-docs clean base dev stubs-tools adapters demo-model docs-site
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -66,6 +66,11 @@ bench: dev ## measure the daemon; writes numbers, asserts nothing
 docs: dev ## rewrite the parts of docs/ that are generated from the code
 	@$(BIN)/python scripts/gen_docs.py
 	@$(BIN)/python scripts/gen_cli_docs.py
+
+docs-site: ## build the docs as a site, in site/
+	@$(PYTHON) scripts/setup_venv.py docs
+	@NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict --quiet
+	@echo "site/index.html: open it in any browser; it needs no network"
 
 sdk-docs: base ## rewrite API.md of every SDK with its language's own tool; wants them built
 	@$(BIN)/python scripts/sdk_surface.py

@@ -63,12 +63,11 @@ def test_what_a_first_run_needs_is_in_a_plain_install(plain: dict[str, str]) -> 
     ("words", "extra"),
     [
         (("run", "--builtin", "identity", "--dataset", "hotpotqa", "-n", "2"), "hub"),
-        (("run", "--builtin", "identity", "--dataset", "hf:a/b", "--map", "context=c"), "hub"),
         (("run", "--builtin", "identity", "--dataset", "rows.parquet"), "parquet"),
         (("run", "--builtin", "identity", "--dataset", "mini-maths"), "math"),
         (("datasets", "download", "hotpotqa", "--to", "DIR"), "hub"),
     ],
-    ids=["hub", "any of the hub", "parquet", "math", "download"],
+    ids=["hub", "parquet", "math", "download"],
 )
 def test_an_absent_extra_is_named_with_its_command(
     words: tuple[str, ...], extra: str, plain: dict[str, str], tmp_path: Path

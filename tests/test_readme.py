@@ -17,7 +17,8 @@ import pytest
 from tests.fixtures import preloaded
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = ("README.md", "docs/quickstart.md")
+HOWTO = ("compare", "gate", "debug", "rows")
+PAGES = ("README.md", "docs/quickstart.md", *(f"docs/howto/{name}.md" for name in HOWTO))
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
 
 

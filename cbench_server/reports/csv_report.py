@@ -5,7 +5,9 @@ import io
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from cbench_server.reports.report import FullRow
 from cbench_server.reports.row_columns import WITHOUT_COLUMN, Found, value_of
+from cbench_server.reports.row_texts import TEXTS, texts_of
 from cbench_server.results import EvalRow
 from cbench_server.texts.numbers import is_missing
 
@@ -35,21 +37,25 @@ LEFT_OUT = (
 """Fields of a row without a column; each score and each field to group by has its own."""
 
 
-def to_csv(read: Callable[[], Iterable[EvalRow]]) -> Iterator[str]:
+def to_csv(
+    read: Callable[[], Iterable[EvalRow]], full: Callable[[], Iterable[FullRow]] | None = None
+) -> Iterator[str]:
     """Render rows line by line, failed ones with an empty score.
 
     The rows are read twice, the first time for the names of scores and groups, so
     that they need not fit in memory. Text that a spreadsheet would run as a
-    formula begins with an apostrophe.
+    formula begins with an apostrophe. `full` reads them with their texts, which then have columns.
     """
     found = Found()
     for row in read():
         found.see(row)
     scores, groups, money = found.scores, found.groups, found.money
     titles = [*scores, *(f"group:{name}" for name in groups), *money]
-    yield _line([*_FIELDS, *map(_cell, titles), "marks", "failure", "failure_message"])
-    for row in read():
+    names = TEXTS if full else ()
+    yield _line([*_FIELDS, *map(_cell, titles), "marks", "failure", "failure_message", *names])
+    for row, original in full() if full else ((row, None) for row in read()):
         failure = row.failure
+        texts = texts_of(row, original) if full else {}
         yield _line(
             [
                 *(_cell(getattr(row, name)) for name in _FIELDS),
@@ -59,6 +65,7 @@ def to_csv(read: Callable[[], Iterable[EvalRow]]) -> Iterator[str]:
                 " ".join(row.marks),
                 _cell(failure.reason if failure else None),
                 _cell(failure.message if failure else None),
+                *(_cell(texts[name]) for name in names),
             ]
         )
 

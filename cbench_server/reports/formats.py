@@ -1,13 +1,16 @@
 """Formats of a report by name and by file suffix; the registry registers `REPORTERS`."""
 
+from collections.abc import Iterator
+from itertools import chain
+
 from cbench_server.reports.alpaca_eval import to_alpaca_eval
 from cbench_server.reports.csv_report import to_csv
-from cbench_server.reports.json_report import row_line, to_json
+from cbench_server.reports.json_report import full_row_line, row_line, to_json
 from cbench_server.reports.junit import to_junit
 from cbench_server.reports.markdown import run_to_markdown
 from cbench_server.reports.page import to_html
 from cbench_server.reports.parquet import to_parquet
-from cbench_server.reports.report import Reporter
+from cbench_server.reports.report import FullRow, Report, Reporter
 from cbench_server.reports.swebench import to_swebench
 
 REPORTERS: dict[str, Reporter] = {
@@ -21,6 +24,18 @@ REPORTERS: dict[str, Reporter] = {
     "swebench": to_swebench,
     "alpaca-eval": to_alpaca_eval,
 }
+
+WITH_TEXTS: dict[str, Reporter] = {
+    "jsonl": lambda report: (full_row_line(*each) + "\n" for each in _full(report)),
+    "csv": lambda report: to_csv(report.rows, lambda: _full(report)),
+    "parquet": lambda report: to_parquet(report.rows, lambda: _full(report)),
+}
+"""Formats that can also have the texts of examples and answers."""
+
+
+def _full(report: Report) -> Iterator[FullRow]:
+    return chain.from_iterable(map(report.full_rows, report.run.systems))
+
 
 SUFFIXES = {
     ".html": "html",

@@ -30,6 +30,12 @@ def row_line(row: EvalRow) -> str:
     return strict_json(row_to_dict(row), indent=None)
 
 
+def full_row_line(row: EvalRow, original: dict[str, Any] | None) -> str:
+    """Render a row on one line, with the example and what the system made of it."""
+    texts = {"original": original, "processed": row.processed}
+    return strict_json({**row_to_dict(row), **texts}, indent=None)
+
+
 def run_to_dict(run: Run) -> dict[str, Any]:
     """Give a run as plain data; times are ISO 8601 in UTC, spans are seconds."""
     return {

@@ -6,10 +6,13 @@ from tempfile import TemporaryFile
 from typing import Any
 
 from cbench_server.lazy_imports import require
+from cbench_server.reports.report import FullRow
 from cbench_server.reports.row_columns import WITHOUT_COLUMN, Found, value_of
+from cbench_server.reports.row_texts import TEXTS, texts_of
 from cbench_server.results import EvalRow
 
 _GROUP_ROWS = 20_000
+_GROUP_TEXTS = 500
 _PIECE_BYTES = 1024 * 1024
 _TEXTS = ("system", "dataset", "primary_score", "group")
 _COUNTS = ("index", "repeat", "input_tokens", "output_tokens", "attempts")
@@ -19,11 +22,14 @@ LEFT_OUT = WITHOUT_COLUMN
 """Fields of a row without a column; each score and each field to group by has its own."""
 
 
-def to_parquet(read: Callable[[], Iterable[EvalRow]]) -> Iterator[bytes]:
+def to_parquet(
+    read: Callable[[], Iterable[EvalRow]], full: Callable[[], Iterable[FullRow]] | None = None
+) -> Iterator[bytes]:
     """Write rows column by column; a failed row has no scores.
 
     The rows are read twice, the first time for the names of scores and groups. The ids
-    of examples are written as text, since a column has one type.
+    of examples are written as text, since a column has one type. `full` reads the rows with
+    their texts, which then have columns.
     """
     require("pyarrow", "the format parquet is written with the package")
     import pyarrow
@@ -44,13 +50,18 @@ def to_parquet(read: Callable[[], Iterable[EvalRow]]) -> Iterator[bytes]:
             ("marks", pyarrow.list_(pyarrow.string())),
             ("failure", pyarrow.string()),
             ("failure_message", pyarrow.string()),
+            *((name, pyarrow.string()) for name in (TEXTS if full else ())),
         ]
     )
     with TemporaryFile() as file:
         with pyarrow.parquet.ParquetWriter(file, schema, compression="zstd") as writer:
-            rows = iter(read())
-            while group := list(islice(rows, _GROUP_ROWS)):
-                records = [_record(row, found) for row in group]
+            records_of = (
+                ({**_record(row, found), **texts_of(row, original)} for row, original in full())
+                if full
+                else (_record(row, found) for row in read())
+            )
+            # Texts can be whole books: fewer rows at a time keep memory flat.
+            while records := list(islice(records_of, _GROUP_TEXTS if full else _GROUP_ROWS)):
                 writer.write_table(pyarrow.Table.from_pylist(records, schema=schema))
         file.seek(0)
         while piece := file.read(_PIECE_BYTES):

@@ -51,8 +51,11 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.timeout(300)  # each command imports everything anew, and a machine may be busy
-@pytest.mark.parametrize("columns", ["80", "120"])
-@pytest.mark.parametrize("words", [("runs",), ("show", "last"), ("metrics",)], ids=" ".join)
+@pytest.mark.parametrize(
+    ("words", "columns"),
+    [(("runs",), "80"), (("runs",), "120"), (("show", "last"), "80"), (("metrics",), "80")],
+    ids=["runs", "runs wide", "show", "metrics"],
+)
 def test_no_table_is_wider_than_the_terminal(
     words: tuple[str, ...], columns: str, home: Path
 ) -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _RUN_SUFFIXES = (".run", ".run.gz")
 _WHOLE = "run"
+_INSPECT = "inspect"
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -29,8 +30,9 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format",
         metavar="NAME",
-        help="markdown, json, jsonl, csv, parquet, junit, html, swebench, alpaca-eval, run (which "
-        "`cbench import` reads back) or a registered reporter (default: by FILE's suffix)",
+        help="markdown, json, jsonl, csv, parquet, junit, html, swebench, alpaca-eval, inspect (a log for "
+        "Inspect AI), run (which `cbench import` reads back) or a registered reporter "
+        "(default: by FILE's suffix)",
     )
     parser.add_argument(
         "--json",
@@ -38,6 +40,18 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         action="store_const",
         const="json",
         help="the same as --format json; docs/json.md",
+    )
+    parser.add_argument(
+        "--with-texts",
+        action="store_true",
+        help="also write question, context, answer, what the system left of the context, and the "
+        "response; for csv, jsonl and parquet",
+    )
+    parser.add_argument(
+        "--system",
+        metavar="NAME",
+        default="",
+        help="the system whose log to write, for inspect (default: the only one)",
     )
     options.add_group_by(parser, "also give the score of each group of rows")
     parser.add_argument(
@@ -58,7 +72,7 @@ def export(args: argparse.Namespace) -> int:
             is_packed = args.out.endswith(".gz")
         if args.out == STDOUT:
             check_terminal(name, "pass -o FILE")
-        parts = _parts(client, find_run(client, args.run), name, args.group_by)
+        parts = _parts(client, find_run(client, args.run), name, args)
         if args.out == STDOUT:
             write_stdout(parts)
             return OK
@@ -68,16 +82,38 @@ def export(args: argparse.Namespace) -> int:
 
 
 def _parts(
-    client: "BenchClient", run: "Run", name: str, group_by: "Sequence[str]"
+    client: "BenchClient", run: "Run", name: str, args: argparse.Namespace
 ) -> "Iterable[str | bytes]":
     """Have the daemon write the run, unless only this process knows the format."""
     from cbench_server.registry import registry
-    from cbench_server.reports.formats import REPORTERS
+    from cbench_server.reports.formats import REPORTERS, WITH_TEXTS
 
+    group_by: Sequence[str] = args.group_by
+    if args.with_texts and name not in WITH_TEXTS:
+        raise UsageError(f"--with-texts goes with {', '.join(sorted(WITH_TEXTS))}, not {name}.")
+    if args.system and name != _INSPECT:
+        raise UsageError(f"--system goes with --format {_INSPECT}, not {name}.")
+    if args.with_texts:
+        return WITH_TEXTS[name](report_from(client, run, group_by=group_by))
+    if name == _INSPECT:
+        return _inspect_log(client, run, args.system)
     if name == _WHOLE or registry.get("reporter", name) is REPORTERS.get(name):
         return client.export(run.run_id, name, group_by=group_by)
     reporter: Reporter = registry.get("reporter", name)
     return reporter(report_from(client, run, group_by=group_by))
+
+
+def _inspect_log(client: "BenchClient", run: "Run", system: str) -> "Iterable[str]":
+    """Write the log of one system: Inspect AI knows one model per log."""
+    from cbench_server.reports.inspect_log import to_inspect
+
+    if not system and len(run.systems) == 1:
+        system = run.systems[0]
+    if system not in run.systems:
+        known = ", ".join(run.systems)
+        what = f'no system "{system}" in this run' if system else "this run has several systems"
+        raise UsageError(f"{what}; name one with --system. There are: {known}.")
+    return to_inspect(report_from(client, run), system)
 
 
 def _compressed(parts: "Iterable[str | bytes]") -> "Iterable[bytes]":
