@@ -17,8 +17,8 @@ from cbench_server.rpc.comparisons import check_to_proto, comparison_to_proto
 from cbench_server.rpc.runs import run_to_proto
 from cbench_server.rpc.stored_source import StoredSource
 from cbench_server.runs.callers import audit
+from cbench_server.runs.new_runs import new_run_id
 from cbench_server.runs.orchestrator import Orchestrator
-from cbench_server.runs.run_ids import new_run_id
 from cbench_server.spec import Run
 
 _PIECE_BYTES = 256 * 1024

@@ -10,7 +10,7 @@ from cbench_server.runs.departures import followed
 from cbench_server.runs.environment import describe_environment
 from cbench_server.runs.plan import DatasetPlan
 from cbench_server.runs.prompting import axis_of
-from cbench_server.runs.resolution import ResolvedDataset
+from cbench_server.runs.resolved_dataset import ResolvedDataset
 from cbench_server.runs.shortfalls import published_examples
 from cbench_server.runs.wiring import missing_references
 from cbench_server.spec import RunNote, RunSpec, SystemRef

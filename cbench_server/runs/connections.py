@@ -16,11 +16,10 @@ from cbench_server.runs.answers import Told, system_identity
 from cbench_server.runs.plan import DatasetPlan
 from cbench_server.runs.prompting import resolve_prompts
 from cbench_server.runs.resolution import (
-    ResolvedDataset,
-    Uploads,
     resolve_datasets,
     resolve_evaluators,
 )
+from cbench_server.runs.resolved_dataset import ResolvedDataset, Uploads
 from cbench_server.runs.store import RunStore
 from cbench_server.runs.sweep import point_name
 from cbench_server.spec import EvaluatorRef, ModelRef, Run, RunNote, RunSpec, RunState, SystemRef

@@ -21,11 +21,11 @@ from cbench_server.runs.prompting import resolve_prompts
 from cbench_server.runs.reading import reading
 from cbench_server.runs.resolution import (
     FindEvaluator,
-    Uploads,
     check_spec,
     resolve_datasets,
     resolve_evaluators,
 )
+from cbench_server.runs.resolved_dataset import Uploads
 from cbench_server.runs.spec_limits import check_limits
 from cbench_server.runs.worst_cost import WorstCosts
 from cbench_server.spec import ModelRef, RunSpec, SystemRef

@@ -28,7 +28,8 @@ from cbench_server.runs.patience import Patience
 from cbench_server.runs.pipeline import Pipeline
 from cbench_server.runs.plan import Plan
 from cbench_server.runs.rescore import Rescoring
-from cbench_server.runs.resolution import Uploads, parse_failure_budget
+from cbench_server.runs.resolution import parse_failure_budget
+from cbench_server.runs.resolved_dataset import Uploads
 from cbench_server.runs.rows import unstorable_row
 from cbench_server.runs.run_judges import RunJudges
 from cbench_server.runs.run_money import RunMoney

@@ -16,10 +16,9 @@ from cbench_server.errors import (
 )
 from cbench_server.events import RunAccepted, StateChanged
 from cbench_server.runs import failpoints
-from cbench_server.runs.anchors import check_anchor_names, check_anchors
-from cbench_server.runs.asked_again import check_asked_again
+from cbench_server.runs.anchors import check_anchor_names
 from cbench_server.runs.callers import audit, current_caller
-from cbench_server.runs.conclusions import check_arms, with_arms
+from cbench_server.runs.conclusions import with_arms
 from cbench_server.runs.config import notes_before
 from cbench_server.runs.connections import Connections, connect
 from cbench_server.runs.desks import Desks
@@ -28,23 +27,22 @@ from cbench_server.runs.grouping import check_fields
 from cbench_server.runs.lifecycle import Owner, Reply, reply_to
 from cbench_server.runs.live_run import Services
 from cbench_server.runs.load import Load, together
+from cbench_server.runs.new_runs import new_run
 from cbench_server.runs.opened_config import opened_config
 from cbench_server.runs.ownership import Claim
-from cbench_server.runs.prices import check_budget, check_prices, with_known_prices
+from cbench_server.runs.prices import check_budget, with_known_prices
 from cbench_server.runs.recovery import given_up, next_life
 from cbench_server.runs.rescore import describe_rescoring, kept_notes, rescored_spec
-from cbench_server.runs.resolution import check_spec, resolve_metrics
-from cbench_server.runs.run_ids import new_run_id
 from cbench_server.runs.run_money import raised_budget
 from cbench_server.runs.run_owner import RunOwner
 from cbench_server.runs.run_turns import Limits, RunTurns
+from cbench_server.runs.spec_checks import check_whole
 from cbench_server.runs.spec_limits import check_limits
 from cbench_server.runs.store import RunStore
 from cbench_server.runs.suites import with_registered_names
 from cbench_server.runs.unbroken import Unbroken
 from cbench_server.runs.wiring import check_score_field
-from cbench_server.spec import EvaluatorRef, Lives, Run, RunSpec, RunState, SystemProgress
-from cbench_server.tokens import get_tokenizer
+from cbench_server.spec import EvaluatorRef, Lives, Run, RunSpec, RunState
 
 log = logging.getLogger(__name__)
 
@@ -80,15 +78,7 @@ class Orchestrator:
         if known := await self._known(request_id, spec):
             return known
         self.turns.check_room(current_caller().name)
-        check_spec(spec)
-        check_limits(spec)
-        check_arms(spec)
-        check_anchors(spec)
-        check_prices(spec)
-        check_asked_again(spec)
-        resolve_metrics(spec, self._registry)
-        with blaming("spec.tokenizer"):
-            get_tokenizer(spec.tokenizer or None)
+        check_whole(spec, self._registry)
         opened = await self._connect(spec, is_rescored=False)
         try:
             check_score_field(spec.score_field, opened.plans.values())
@@ -97,7 +87,7 @@ class Orchestrator:
             if spec.group_by:
                 await asyncio.to_thread(check_fields, spec.group_by, opened.datasets)
             config = await asyncio.to_thread(opened_config, spec, opened, self._registry)
-            run = self._new_run(spec, request_id, opened.names)
+            run = new_run(spec, request_id, opened.names, self._clock())
             notes = await asyncio.to_thread(notes_before, opened.datasets, opened.plans)
             notes += opened.notes
         except BaseException:
@@ -147,7 +137,7 @@ class Orchestrator:
         opened = await self._connect(spec, is_rescored=True)
         try:
             run = replace(
-                self._new_run(spec, request_id, parent.systems),
+                new_run(spec, request_id, parent.systems, self._clock()),
                 parent_run_id=run_id,
                 total_rows=parent.completed_rows,
                 config=describe_rescoring(parent, opened.plans, references_upload, self._clock()),
@@ -174,18 +164,6 @@ class Orchestrator:
             error.field = "request_id"
             raise error
         return known
-
-    def _new_run(self, spec: RunSpec, request_id: str, systems: Sequence[str]) -> Run:
-        return Run(
-            run_id=new_run_id(self._clock()),
-            spec=spec,
-            state=RunState.QUEUED,
-            create_time=self._clock(),
-            request_id=request_id,
-            systems=tuple(systems),
-            progress={name: SystemProgress() for name in systems},
-            created_by=current_caller().name,
-        )
 
     async def _accept(self, run: Run, opened: Connections) -> Run:
         """Store a run and begin it, unless the same request made one already."""

@@ -16,7 +16,7 @@ from cbench_server.datasets.prompts.prompt import (
 from cbench_server.datasets.prompts.template import parse, split_forms
 from cbench_server.datasets.protocol import OWN_WORDS, SAME, Axis, differs
 from cbench_server.errors import CbenchError, InvalidSpec, UnknownName, blaming
-from cbench_server.runs.resolution import ResolvedDataset
+from cbench_server.runs.resolved_dataset import ResolvedDataset
 from cbench_server.spec import PromptRef, RunSpec
 from cbench_server.types import Example
 

@@ -1,34 +1,24 @@
 """Resolution of a spec: names become components, and what cannot be run is refused early."""
 
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import islice
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
 
 from cbench_server.contract import info_of
-from cbench_server.datasets.conversations import questions, transcripts
-from cbench_server.datasets.mapping import mapped
-from cbench_server.datasets.protocol import DatasetProtocol
-from cbench_server.datasets.published import as_examples
-from cbench_server.datasets.record import DEFAULT_REFERENCE_FIELDS, DatasetRecord
-from cbench_server.datasets.shuffle import shuffled
+from cbench_server.datasets.record import DatasetRecord
 from cbench_server.errors import InvalidSpec, NotFound, blaming
 from cbench_server.registry import Registry
 from cbench_server.runs.grouping import asked_figures, kept_groups, ranked_by
 from cbench_server.runs.lane import MAX_CONCURRENCY
 from cbench_server.runs.plan import DatasetPlan, FailureBudget
-from cbench_server.runs.spool import prepare
-from cbench_server.runs.store import SpooledExample
+from cbench_server.runs.resolved_dataset import ResolvedDataset, Uploads
 from cbench_server.runs.wiring import (
-    UNKNOWN_PROTOCOL,
     announced_scores,
     own_evaluators,
     primary_score,
 )
 from cbench_server.spec import DatasetRef, EvaluatorRef, MetricRef, RunSpec
-from cbench_server.tokens import Tokenizer
-from cbench_server.types import Evaluator, Example, Metric
+from cbench_server.types import Evaluator, Metric
 
 DEFAULT_METRICS = [
     "mean-score",
@@ -46,138 +36,9 @@ MODEL_METRICS = ("model-cost", "model-usage")
 LIKELIHOOD_METRICS = {"answer-likelihood": "likelihood-retention"}
 """The figure of an evaluator whose scores mean little one by one."""
 MEMORY_METRICS = ("per-qa-type", "token-efficiency")
-# Fields that we make of a source, and that give away where or whether an answer is.
-_TELLING = ("evidence", "is_abstention", "qa_pairs", "question_type")
 
 FindEvaluator = Callable[[EvaluatorRef], Awaitable[Evaluator]]
 """Returns an evaluator served at a target, attached, or registered here."""
-
-
-class Uploads(Protocol):
-    """Examples clients have sent, by digest."""
-
-    def iterate(self, digest: str) -> Iterator[Example]:
-        """Yield the examples of an upload."""
-        ...
-
-    def count(self, digest: str) -> int:
-        """Return how many examples an upload has, or raise NotFound."""
-        ...
-
-
-@dataclass(frozen=True)
-class ResolvedDataset:
-    """A dataset of a run, ready to be read."""
-
-    ref: DatasetRef
-    record: DatasetRecord | None
-    """None for an upload."""
-    uploads: Uploads
-    seed: int = 0
-    data_dir: str = ""
-    is_memory: bool = False
-    question_types: tuple[str, ...] = ()
-
-    def open(
-        self, first_ordinal: int, tokenizer: Tokenizer, text_fields: frozenset[str] | None
-    ) -> Iterator[SpooledExample]:
-        """Read it from its start; in a memory run, question by question."""
-        if self.is_memory:
-            return prepare(
-                self.originals(),
-                label=self.ref.label,
-                first_ordinal=first_ordinal,
-                tokenizer=tokenizer,
-                text_fields=text_fields,
-            )
-        return prepare(
-            self.examples(),
-            label=self.ref.label,
-            first_ordinal=first_ordinal,
-            tokenizer=tokenizer,
-            text_fields=text_fields,
-            where=self.ref.where,
-            max_examples=self.ref.max_examples,
-        )
-
-    def originals(self) -> Iterator[Example]:
-        """Iterate what the rows will be about, unchecked: the examples or questions chosen."""
-        if self.is_memory:
-            return questions(
-                self.examples(),
-                label=self.ref.label,
-                where=self.ref.where,
-                question_types=self.question_types,
-                max_conversations=self.ref.max_examples,
-                read_again=self.examples,
-            )
-        where = self.ref.where.items()
-        chosen = (
-            example
-            for example in self.examples()
-            if all(str(example.get(name)) == value for name, value in where)
-        )
-        return islice(chosen, self.ref.max_examples)
-
-    def examples(self) -> Iterator[Example]:
-        """Iterate the examples in the order of the run, before filters and the cap."""
-        if self.record is None:
-            examples = as_examples(self.uploads.iterate(self.ref.upload))
-        else:
-            options: dict[str, Any] = self._options()
-            if self.record.hub is not None:
-                options["skip_bad_lines"] = self.ref.skip_bad_lines
-            examples = self.record.examples(self.ref.config, **options)
-        if self.ref.mapping:
-            examples = mapped(examples, self.ref.mapping, self.ref.label)
-        if self.ref.as_transcript:
-            examples = transcripts(examples, label=self.ref.label)
-        return shuffled(examples, self.seed) if self.ref.shuffle else examples
-
-    def _options(self) -> dict[str, str]:
-        asked = {"split": self.ref.split, "revision": self.ref.revision}
-        mirror = {} if self.record is None else self.record.mirror_option(self.data_dir)
-        if self.record is not None and self.record.hub is not None:
-            return asked | mirror
-        for name, value in asked.items():
-            if value:
-                raise InvalidSpec(
-                    f'dataset "{self.ref.label}" has no {name}; leave out {name} "{value}".',
-                    field=name,
-                )
-        return mirror
-
-    @property
-    def protocol(self) -> DatasetProtocol:
-        """What its config measures."""
-        return self.record.protocol_of(self.ref.config) if self.record else UNKNOWN_PROTOCOL
-
-    def describe(self) -> dict[str, Any]:
-        """Record what is needed to read the same examples again; asks the hub where it is read."""
-        ref, record = self.ref, self.record
-        described: dict[str, Any] = {
-            "label": ref.label,
-            "upload": ref.upload,
-            "split": ref.split or self.protocol.split,
-            "shuffle": ref.shuffle,
-            "where": dict(ref.where),
-            "max_examples": ref.max_examples,
-            **({"mapping": dict(ref.mapping)} if ref.mapping else {}),
-            **({"as_transcript": True} if ref.as_transcript else {}),
-        }
-        if record is None or record.hub is None:
-            files = record.provenance() if record is not None and record.provenance else {}
-            return {**described, "revision": self.protocol.revision, **files}
-        config = record.config_of(ref.config)
-        return described | record.hub.provenance(config, **self._options())
-
-    def reference_fields(self, spec: RunSpec) -> frozenset[str]:
-        """The fields kept from systems."""
-        if spec.expose_reference_fields:
-            return frozenset()
-        declared = self.record.reference_fields if self.record else DEFAULT_REFERENCE_FIELDS
-        own = _TELLING if self.ref.as_transcript or self.ref.mapping else ()
-        return frozenset(declared) | frozenset(own) | frozenset(spec.reference_fields)
 
 
 def check_spec(spec: RunSpec) -> None:

@@ -22,7 +22,7 @@ from cbench_server.runs.judging import (
 )
 from cbench_server.runs.labels import Labels
 from cbench_server.runs.leaks import leaks_in
-from cbench_server.runs.resolution import ResolvedDataset
+from cbench_server.runs.resolved_dataset import ResolvedDataset
 from cbench_server.runs.saturation import saturation_notes, session_count
 from cbench_server.runs.summary import new_summarizer
 from cbench_server.runs.verdicts import by_judge

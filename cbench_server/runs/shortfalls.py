@@ -7,7 +7,7 @@ from cbench_server.runs.store import RunStore
 from cbench_server.spec import Run
 
 if TYPE_CHECKING:
-    from cbench_server.runs.resolution import ResolvedDataset
+    from cbench_server.runs.resolved_dataset import ResolvedDataset
 
 _PUBLISHED = "published_examples"
 

@@ -30,8 +30,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format",
         metavar="NAME",
-        help="markdown, json, jsonl, csv, parquet, junit, html, swebench, alpaca-eval, inspect (a log for "
-        "Inspect AI), run (which `cbench import` reads back) or a registered reporter "
+        help="markdown, json, jsonl, csv, parquet, junit, html, swebench, alpaca-eval, inspect (a "
+        "log for Inspect AI), run (which `cbench import` reads back) or a registered reporter "
         "(default: by FILE's suffix)",
     )
     parser.add_argument(

@@ -48,7 +48,7 @@ def _sent(args: argparse.Namespace) -> tuple[str, bool]:
 
 
 def _stored(args: argparse.Namespace) -> tuple[str, bool]:
-    from cbench_server.runs.run_ids import new_run_id
+    from cbench_server.runs.new_runs import new_run_id
     from cbench_server.storage.run_files import import_run
 
     new_id = new_run_id(time.time()) if args.new_id else ""

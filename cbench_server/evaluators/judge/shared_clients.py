@@ -17,10 +17,10 @@ class _SharedClient(ChatClient):
     _busy = 0
     _is_retired = False
 
-    async def _post(self, body: bytes, traceparent: str = "") -> bytes:
+    async def _post(self, body: bytes, traceparent: str = "", url: str = "") -> bytes:
         self._busy += 1
         try:
-            return await super()._post(body, traceparent)
+            return await super()._post(body, traceparent, url)
         finally:
             self._busy -= 1
             if self._is_retired and not self._busy:
