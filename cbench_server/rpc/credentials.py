@@ -3,7 +3,9 @@
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from urllib.parse import urlsplit
 
+from cbench_client.remote.channel import is_loopback
 from cbench_server.errors import InvalidSpec
 
 
@@ -28,7 +30,7 @@ class Credentials:
     def secret(self, name: str, address: str) -> str | None:
         """Return the secret to send to `address`, None if none is asked for."""
         if not name:
-            return os.environ.get(self.default_env) if self.default_env else None
+            return self._own(address)
         credential = self.known.get(name)
         if credential is None:
             known = ", ".join(sorted(self.known)) or "none"
@@ -49,6 +51,26 @@ class Credentials:
                 field="credential",
             )
         return secret
+
+    def _own(self, address: str) -> str | None:
+        """Return the user's own key, which does not travel unencrypted over a network."""
+        key = os.environ.get(self.default_env) if self.default_env else None
+        if key and _is_in_the_clear(address):
+            raise InvalidSpec(
+                f"{self.default_env} would travel unencrypted to {address}. Use https, or say that "
+                f"it needs no key: {self.default_env}= cbench ..."
+            )
+        return key
+
+
+def _is_in_the_clear(address: str) -> bool:
+    try:
+        parts = urlsplit(address)
+        host = parts.hostname or ""
+        named = f"[{host}]:1" if ":" in host else f"{host}:1"
+        return parts.scheme == "http" and not is_loopback(named)
+    except ValueError:
+        return False
 
 
 def _is_under(address: str, prefix: str) -> bool:

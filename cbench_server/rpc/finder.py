@@ -13,7 +13,7 @@ from cbench_client.messages.options import DeclaredOptions, declared_options
 from cbench_client.remote.connection import SystemConnection
 from cbench_client.remote.description import SystemDescription as ServedSystem
 from cbench_server.errors import InvalidSpec, SystemUnreachable, UnknownName, blaming
-from cbench_server.limits import MAX_DESCRIBED
+from cbench_server.limits import MAX_DESCRIBED, MAX_NAME
 from cbench_server.models.chat import load_http
 from cbench_server.models.dialling import dialling, host_of
 from cbench_server.models.level import CAP, Level
@@ -236,6 +236,12 @@ class Finder:
                 f"{ref.target} describes {len(served):,} systems; at most {MAX_DESCRIBED} are "
                 "taken."
             )
+        for each in served:
+            if not is_system_name(each.name):
+                raise SystemUnreachable(
+                    f"{ref.target} describes a system named {each.name[:40]!r}; a name is 1 to "
+                    f"{MAX_NAME} characters that can be printed, without '/'."
+                )
         chosen = [each for each in served if ref.served_name in ("", each.name)]
         if not chosen:
             unknown = UnknownName("served system", ref.served_name, [each.name for each in served])
@@ -371,6 +377,11 @@ def _model(proxy: OpenAIProxy, ref: ModelRef, origin: str) -> Model:
         context_window=ref.context_window,
         price=ref.price,
     )
+
+
+def is_system_name(name: str) -> bool:
+    """Whether a system may call itself so, as attached ones may."""
+    return 0 < len(name) <= MAX_NAME and name.isprintable() and "/" not in name
 
 
 def _lacks_service(error: Exception) -> bool:
