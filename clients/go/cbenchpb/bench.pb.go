@@ -681,7 +681,10 @@ type SystemRef struct {
 	SweptOption string `protobuf:"bytes,12,opt,name=swept_option,json=sweptOption,proto3" json:"swept_option,omitempty"`
 	// The file in which the client that launched the system keeps what it
 	// prints. Recorded with the run, and not opened by the daemon.
-	Log           string `protobuf:"bytes,13,opt,name=log,proto3" json:"log,omitempty"`
+	Log string `protobuf:"bytes,13,opt,name=log,proto3" json:"log,omitempty"`
+	// The commit of the program that the client launched, with `-dirty` behind it
+	// where files differ from it. Recorded with the run. Empty means unknown.
+	Revision      string `protobuf:"bytes,14,opt,name=revision,proto3" json:"revision,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -820,6 +823,13 @@ func (x *SystemRef) GetSweptOption() string {
 func (x *SystemRef) GetLog() string {
 	if x != nil {
 		return x.Log
+	}
+	return ""
+}
+
+func (x *SystemRef) GetRevision() string {
+	if x != nil {
+		return x.Revision
 	}
 	return ""
 }
@@ -5448,7 +5458,7 @@ const file_cbench_v1_bench_proto_rawDesc = "" +
 	"max_tokens\x18\x04 \x01(\x05H\x01R\tmaxTokens\x88\x01\x01\x12\x14\n" +
 	"\x05plain\x18\x05 \x01(\bR\x05plainB\v\n" +
 	"\t_few_shotB\r\n" +
-	"\v_max_tokens\"\xa5\x04\n" +
+	"\v_max_tokens\"\xc1\x04\n" +
 	"\tSystemRef\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\x06target\x18\x02 \x01(\tH\x00R\x06target\x12\x1c\n" +
@@ -5466,7 +5476,8 @@ const file_cbench_v1_bench_proto_rawDesc = "" +
 	"credential\x12)\n" +
 	"\x04role\x18\v \x01(\x0e2\x15.cbench.v1.SystemRoleR\x04role\x12!\n" +
 	"\fswept_option\x18\f \x01(\tR\vsweptOption\x12\x10\n" +
-	"\x03log\x18\r \x01(\tR\x03log\x1aL\n" +
+	"\x03log\x18\r \x01(\tR\x03log\x12\x1a\n" +
+	"\brevision\x18\x0e \x01(\tR\brevision\x1aL\n" +
 	"\fOptionsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12&\n" +
 	"\x05value\x18\x02 \x01(\v2\x10.cbench.v1.ValueR\x05value:\x028\x01B\n" +

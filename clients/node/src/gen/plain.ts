@@ -289,6 +289,11 @@ export type SystemRef = {
    * prints. Recorded with the run, and not opened by the daemon.
    */
   readonly log?: string | undefined;
+  /**
+   * The commit of the program that the client launched, with `-dirty` behind it
+   * where files differ from it. Recorded with the run. Empty means unknown.
+   */
+  readonly revision?: string | undefined;
 } & OneOf<{
   /** A gRPC target such as `localhost:50051` or `unix:/tmp/s.sock`. */
   readonly target: string;
@@ -322,6 +327,7 @@ export const systemRefShape: Shape = {
     role: { kind: "choice", words: systemRoleWords },
     sweptOption: { kind: "text" },
     log: { kind: "text" },
+    revision: { kind: "text" },
   },
 };
 

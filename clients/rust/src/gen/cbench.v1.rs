@@ -2267,6 +2267,10 @@ pub struct SystemRef {
     /// prints. Recorded with the run, and not opened by the daemon.
     #[prost(string, tag = "13")]
     pub log: ::prost::alloc::string::String,
+    /// The commit of the program that the client launched, with `-dirty` behind it
+    /// where files differ from it. Recorded with the run. Empty means unknown.
+    #[prost(string, tag = "14")]
+    pub revision: ::prost::alloc::string::String,
     /// How to reach it.
     #[prost(oneof = "system_ref::Location", tags = "2, 3, 4, 7, 10")]
     pub location: ::core::option::Option<system_ref::Location>,

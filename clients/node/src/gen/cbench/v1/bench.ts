@@ -300,6 +300,11 @@ export interface SystemRef {
    * prints. Recorded with the run, and not opened by the daemon.
    */
   log: string;
+  /**
+   * The commit of the program that the client launched, with `-dirty` behind it
+   * where files differ from it. Recorded with the run. Empty means unknown.
+   */
+  revision: string;
 }
 
 export interface SystemRef_OptionsEntry {
@@ -1989,6 +1994,7 @@ function createBaseSystemRef(): SystemRef {
     role: 0,
     sweptOption: "",
     log: "",
+    revision: "",
   };
 }
 
@@ -2034,6 +2040,9 @@ export const SystemRef: MessageFns<SystemRef> = {
     }
     if (message.log !== "") {
       writer.uint32(106).string(message.log);
+    }
+    if (message.revision !== "") {
+      writer.uint32(114).string(message.revision);
     }
     return writer;
   },
@@ -2156,6 +2165,14 @@ export const SystemRef: MessageFns<SystemRef> = {
             }
 
             message.log = reader.string();
+            continue;
+          }
+          case 14: {
+            if (tag !== 114) {
+              break;
+            }
+
+            message.revision = reader.string();
             continue;
           }
         }
