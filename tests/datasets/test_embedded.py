@@ -59,6 +59,7 @@ _OF_ONE_BENCHMARK = {
     "rouge",
     "string-match",
     "subspan-em",
+    "alpaca-eval",
     "swebench",
     "triviaqa",
     "truthfulqa",
