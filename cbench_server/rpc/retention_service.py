@@ -68,8 +68,8 @@ def _rule(request: bench_pb2.PruneRunsRequest) -> RetentionRule:
     )
     if rule == RetentionRule():
         raise InvalidInput("say which runs to delete: set older_than, keep or max_bytes.")
-    for name in ("older_than", "keep", "max_bytes"):
-        value = getattr(rule, name)
+    limits = {"older_than": rule.older_than, "keep": rule.keep, "max_bytes": rule.max_bytes}
+    for name, value in limits.items():
         if value is not None and value < 0:
             raise InvalidInput(f"{name} must not be negative; it is {value:g}.", field=name)
     return rule

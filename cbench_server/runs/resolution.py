@@ -12,6 +12,7 @@ from cbench_server.runs.grouping import asked_figures, kept_groups, ranked_by
 from cbench_server.runs.lane import MAX_CONCURRENCY
 from cbench_server.runs.plan import DatasetPlan, FailureBudget
 from cbench_server.runs.resolved_dataset import ResolvedDataset, Uploads
+from cbench_server.runs.spec_limits import check_kind
 from cbench_server.runs.wiring import (
     announced_scores,
     own_evaluators,
@@ -53,7 +54,7 @@ def check_spec(spec: RunSpec) -> None:
         raise InvalidSpec(
             "the run names no dataset.", field="spec.datasets", flags="Give one with --dataset."
         )
-    _check_kind(spec)
+    check_kind(spec)
     at_least_one: dict[str, tuple[str, int | None]] = {
         "spec.repeats": ("repeats", spec.repeats),
         "spec.max_concurrency": ("max_concurrency", spec.max_concurrency),
@@ -91,28 +92,6 @@ def check_spec(spec: RunSpec) -> None:
         )
     with blaming("spec.max_failures"):
         parse_failure_budget(spec.max_failures)
-
-
-def _check_kind(spec: RunSpec) -> None:
-    """Refuse what has no meaning in this kind of run."""
-    if spec.query_budget is not None and spec.query_budget < 1:
-        raise InvalidSpec(
-            f"query_budget must be at least 1, not {spec.query_budget}.", field="spec.query_budget"
-        )
-    meaningless = {"query_budget": spec.query_budget, "question_types": spec.question_types}
-    if spec.kind == "memory":
-        # A memory system is told the turns and the question, and nothing else of an example.
-        meaningless = {
-            "expose_reference_fields": spec.expose_reference_fields,
-            "text_fields": spec.text_fields,
-            "reuse": spec.reuse,
-            "matched_controls": spec.matched_controls,
-        }
-    for name, value in meaningless.items():
-        if value:
-            raise InvalidSpec(
-                f"{name} means nothing in a {spec.kind} run; leave it out.", field=f"spec.{name}"
-            )
 
 
 def parse_failure_budget(text: str) -> FailureBudget:

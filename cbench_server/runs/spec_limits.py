@@ -45,6 +45,28 @@ def check_limits(spec: RunSpec) -> None:
         )
 
 
+def check_kind(spec: RunSpec) -> None:
+    """Refuse what has no meaning in this kind of run."""
+    if spec.query_budget is not None and spec.query_budget < 1:
+        raise InvalidSpec(
+            f"query_budget must be at least 1, not {spec.query_budget}.", field="spec.query_budget"
+        )
+    meaningless = {"query_budget": spec.query_budget, "question_types": spec.question_types}
+    if spec.kind == "memory":
+        # A memory system is told the turns and the question, and nothing else of an example.
+        meaningless = {
+            "expose_reference_fields": spec.expose_reference_fields,
+            "text_fields": spec.text_fields,
+            "reuse": spec.reuse,
+            "matched_controls": spec.matched_controls,
+        }
+    for name, value in meaningless.items():
+        if value:
+            raise InvalidSpec(
+                f"{name} means nothing in a {spec.kind} run; leave it out.", field=f"spec.{name}"
+            )
+
+
 def _check_name(name: str) -> None:
     if len(name) > MAX_NAME:
         raise InvalidSpec(
