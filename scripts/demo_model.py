@@ -81,10 +81,15 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", type=Path, default=Path(".demo"))
     parser.add_argument("-n", dest="examples", type=int, default=EXAMPLES)
+    parser.add_argument("--fetch-only", action="store_true", help="get what it needs, and end")
     given = parser.parse_args()
     signal.signal(signal.SIGTERM, _end)
     try:
         os.chdir(ROOT)
+        if given.fetch_only:
+            given.folder.mkdir(exist_ok=True)
+            with_embedding(given.folder)
+            sys.exit(run_cbench(["model", "fetch"]))
         sys.exit(main(given.folder, given.examples))
     except KeyboardInterrupt:
         sys.exit(128 + signal.SIGINT)

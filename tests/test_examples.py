@@ -1,5 +1,6 @@
 """Every program in examples/ does what its first lines say."""
 
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ EXAMPLES = Path(__file__).resolve().parent.parent / "examples" / "python"
 TESTED_HERE = {
     "attached.py",
     "bm25.py",
+    "embedding_selector.py",
     "extractive.py",
     "follow_a_run.py",
     "in_process.py",
@@ -63,6 +65,21 @@ def test_a_compressor_shortens_a_long_context_and_keeps_the_answer(name: str, st
         processed = system.process({key: example[key] for key in ("id", "context", "question")})
         assert system.name == name
     assert len(processed["context"]) < 0.5 * len(example["context"])
+    assert example["answer"] in processed["context"]
+
+
+def test_a_selector_by_embeddings_keeps_the_sentence_that_was_asked_for(start: Start) -> None:
+    packages = EXAMPLES.parent.parent / ".demo" / "embedding"
+    if not (packages / "wordllama").is_dir():
+        missing = "wordllama is not here: python scripts/demo_model.py --fetch-only"
+        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(missing)
+    address = start(
+        "env", f"PYTHONPATH={packages}", sys.executable, EXAMPLES / "embedding_selector.py"
+    )
+    example = next(iter(load_dataset("mini-qa")))
+    with RemoteSystem(address) as system:
+        processed = system.process({key: example[key] for key in ("id", "context", "question")})
+    assert len(processed["context"]) < 0.6 * len(example["context"])
     assert example["answer"] in processed["context"]
 
 
