@@ -77,8 +77,8 @@ def check_systems(args: argparse.Namespace) -> None:
         is_memory = args.kind == "memory"
         proxy, example = ("", "bm25") if is_memory else ("--proxy, ", "truncate-head")
         raise UsageError(
-            f"name at least one system with --system, {proxy}--builtin, --attached or --launch, or "
-            f"in a run file with --config. For example: --builtin {example}"
+            f"name at least one system with --system, {proxy}--builtin, --attached or --launch. "
+            f"For example: --builtin {example}; or name a run file with --config FILE."
         )
     if len(args.name) > len(args.systems):
         raise UsageError(
