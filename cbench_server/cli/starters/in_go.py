@@ -15,8 +15,8 @@ import (
 )
 
 type message struct {
-	ID      string         `json:"id"`
-	Example map[string]any `json:"example"`
+	ID      json.RawMessage `json:"id"`
+	Example map[string]any  `json:"example"`
 }
 
 func process(example map[string]any) {
