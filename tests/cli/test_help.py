@@ -63,6 +63,8 @@ def test_every_command_leads_somewhere(words: list[str]) -> None:
         "score": ["--evaluator", "x", "a", "b"],
         "tokens": ["list"],
         "config": ["schema"],
+        "completion": ["bash"],
+        "init": ["python"],
         "model": ["list"],
     }
     alone = {

