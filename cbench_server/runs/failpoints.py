@@ -1,13 +1,16 @@
 """Failpoints: places between two durable steps at which a test can have the process killed.
 
 CBENCH_FAILPOINT=NAME or NAME:3 kills it, as a power cut would, when it comes
-to the place for the first or third time; its last words on stderr name the place. Unset, a place
+to the place for the first or third time; its last words in the log name the place. Unset, a place
 is an empty call, made once a batch and never once a row.
 """
 
+import logging
 import os
 import signal
 from collections.abc import Callable
+
+log = logging.getLogger(__name__)
 
 VARIABLE = "CBENCH_FAILPOINT"
 
@@ -43,8 +46,8 @@ def _nothing(name: str) -> None:
 
 
 def last_words(name: str) -> str:
-    """Return the line with which a process ends at a place."""
-    return f"killed at failpoint {name}\n"
+    """Return what a process says last at a place."""
+    return f"killed at failpoint {name}"
 
 
 def armed(setting: str) -> Callable[[str], None]:
@@ -61,7 +64,8 @@ def armed(setting: str) -> Callable[[str], None]:
         if name == chosen:
             left -= 1
             if left == 0:
-                os.write(2, last_words(name).encode())
+                # The log is written at once, where stderr may be read by a thread that dies too.
+                log.critical(last_words(name))
                 os.kill(os.getpid(), signal.SIGKILL)
 
     return hit
