@@ -222,7 +222,10 @@ impl pb::bench_server::Bench for Daemon {
         request: Request<pb::PinRunRequest>,
     ) -> Result<Response<pb::PinRunResponse>, Status> {
         let pb::PinRunRequest { run_id, unpin } = request.into_inner();
-        Ok(Response::new(pb::PinRunResponse { run_id: format!("{run_id} {unpin}"), pinned: !unpin }))
+        Ok(Response::new(pb::PinRunResponse {
+            run_id: format!("{run_id} {unpin}"),
+            pinned: !unpin,
+        }))
     }
 
     async fn prune_runs(
