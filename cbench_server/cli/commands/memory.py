@@ -41,6 +41,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     parser.usage = "cbench memory [run] --system TARGET --dataset NAME [flags]"
     parser.epilog = f"{_EXAMPLES}\n{options.EXIT_CODE_HELP}"
     parser.set_defaults(
+        dry_run=False,
         kind="memory",
         as_transcript=False,
         expose_references=False,
