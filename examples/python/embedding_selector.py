@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import wordllama  # type: ignore[import-not-found]
+import wordllama
 
 from cbench_client import serve
 
