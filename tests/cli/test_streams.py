@@ -27,7 +27,7 @@ def test_bars_on_a_terminal_leave_json_alone(environment: dict[str, str]) -> Non
         [*_RUN, "--output", "json"],
         stdout=subprocess.PIPE,
         stderr=stderr,
-        env={**environment, "TERM": "xterm", "COLUMNS": "100"},
+        env={**environment, "TERM": "xterm", "COLUMNS": "100", "CI": ""},
     ) as process:
         os.close(stderr)
         stdout, _ = process.communicate(timeout=60)

@@ -323,7 +323,7 @@ def test_questions_of_other_types_are_left_out_before_conversations_are_counted(
         ({"expose_reference_fields": True}, "means nothing in a memory run"),
         ({"kind": "process", "query_budget": 5}, "query_budget means nothing in a process run"),
         ({"systems": [{"builtin": "identity"}]}, 'no memory system "identity"'),
-        ({"systems": [{"proxy": {"base_url": "http://127.0.0.1:9"}}]}, "--builtin full-history"),
+        ({"systems": [{"proxy": {"base_url": "http://127.0.0.1:9"}}]}, 'builtin "full-history"'),
         ({"systems": [{"attached": "nobody"}]}, 'no attached memory system "nobody"'),
     ],
     ids=["budget", "references", "kind", "builtin", "proxy", "attached"],
