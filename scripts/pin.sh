@@ -38,6 +38,10 @@ duckdb>=1.2"
 # For examples/python/embedding_selector.py, beside what base.txt has.
 # shellcheck disable=SC2046
 pin embedding "wordllama==0.4.0.post1" -c constraints/base.txt $(sed -n 's/^\([^ #]*\)==.*/--no-emit-package \1/p' constraints/base.txt)
+# For --engine ray, whose tests have an environment of their own, beside what base.txt has.
+# shellcheck disable=SC2046
+pin ray "./clients/python
+.[math,ray]" -c constraints/base.txt $(sed -n 's/^\([^ #]*\)==.*/--no-emit-package \1/p' constraints/base.txt)
 # What adapters are tried against; wordllama brings an embedder whose weights are in its wheel.
 pin adapters "./clients/python
 langchain-core

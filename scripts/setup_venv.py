@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BUILD, BASE, DEV = "constraints/build.txt", "constraints/base.txt", "constraints/dev.txt"
 PROTOS, RELEASE = "constraints/protos.txt", "constraints/release.txt"
 DOCS, INSPECT = "constraints/docs.txt", "constraints/inspect.txt"
-ADAPTERS = "constraints/adapters.txt"
+ADAPTERS, RAY = "constraints/adapters.txt", "constraints/ray.txt"
 OURS = ["clients/python", "."]
 INPUTS = [BUILD, BASE, DEV, "pyproject.toml", "setup.py", "clients/python/pyproject.toml"]
 
@@ -33,6 +33,7 @@ KINDS = {
     "release": (".venv-release", [RELEASE], [], [RELEASE], []),
     "docs": (".venv-docs", [DOCS], [], [DOCS], []),
     "inspect": (".venv-inspect", [INSPECT], [], [INSPECT], []),
+    "ray": (".venv-ray", [BASE, RAY], OURS, [*INPUTS, RAY], []),
     "adapters": (
         ".venv-adapters",
         [ADAPTERS],

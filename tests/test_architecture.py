@@ -62,6 +62,7 @@ ROOMS = {
     "conformance": ("texts",),
     "bridges": (),
     "telemetry": ("words",),
+    "cluster": ("words", "scoring", "sandbox"),
     "daemon": (
         "words",
         "tokens",
@@ -72,6 +73,7 @@ ROOMS = {
         "scoring",
         "rpc",
         "storage",
+        "cluster",
         "telemetry",
     ),
     "cli": (
@@ -88,6 +90,8 @@ ROOMS = {
         "daemon",
         "bridges",
         "models",
+        "sandbox",
+        "cluster",
     ),
 }
 # The front door and the registry know the rooms; they are imported by no word.

@@ -16,7 +16,16 @@ pytestmark = pytest.mark.timeout(300)
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-ABSENT = ("datasets", "huggingface_hub", "pyarrow", "pandas", "polars", "math_verify", "sympy")
+ABSENT = (
+    "ray",
+    "datasets",
+    "huggingface_hub",
+    "pyarrow",
+    "pandas",
+    "polars",
+    "math_verify",
+    "sympy",
+)
 
 # Started before anything else by each Python of the test: the packages cannot be found.
 BLOCKER = f"""
@@ -80,6 +89,14 @@ def test_an_absent_extra_is_named_with_its_command(
     assert "Traceback" not in done.stderr
 
 
+def test_a_daemon_without_ray_says_how_to_get_it(plain: dict[str, str]) -> None:
+    command = [str(Path(sys.executable).with_name("cbench-server")), "--engine", "ray"]
+    done = subprocess.run(command, env=plain, capture_output=True, text=True, timeout=280)
+    assert done.returncode == 1
+    assert done.stderr.count(command_for("ray")) == 1, done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_a_run_cannot_be_written_as_parquet_without_its_extra(plain: dict[str, str]) -> None:
     run = ("run", "--builtin", "identity", "--dataset", "mini-qa", "-n", "1", "--output", "json")
     assert cbench(plain, *run).returncode == 0
@@ -92,7 +109,11 @@ def test_every_extra_that_is_named_exists_and_all_has_all() -> None:
     extras = PROJECT["optional-dependencies"]
     assert set(EXTRAS.values()) <= extras.keys()
     (everything,) = extras["all"]
-    assert set(re.findall(r"\w+", everything.partition("[")[2])) == extras.keys() - {"all", "dev"}
+    assert set(re.findall(r"\w+", everything.partition("[")[2])) == extras.keys() - {
+        "all",
+        "dev",
+        "ray",  # for clusters; larger than all else together
+    }
     for package, extra in EXTRAS.items():
         if package not in ("huggingface_hub", "fsspec"):  # come with datasets and s3fs
             names = [re.split(r"[^\w-]", each)[0] for each in extras[extra]]

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from cbench_server.models.tracing import Tracer
     from cbench_server.registry import Registry
     from cbench_server.runs.store import Committed
+    from cbench_server.scoring.workers import Workers
     from cbench_server.telemetry.meters import Meters
 
 log = logging.getLogger("cbench_server.daemon")
@@ -75,7 +76,6 @@ async def running_daemon(
     from cbench_server.runs.orchestrator import Orchestrator
     from cbench_server.runs.run_turns import Limits
     from cbench_server.scoring.placement import Scoring
-    from cbench_server.scoring.workers import WorkerPool
     from cbench_server.storage.judge_checks import JudgeCheckStore
     from cbench_server.storage.run_files import StoredRunFiles
     from cbench_server.storage.sqlite import SqliteStore
@@ -91,7 +91,9 @@ async def running_daemon(
     set_dialled(settings.dial_allow, settings.dial_deny, settings.address)
     home = data_home(settings.home)
     store = SqliteStore.open(home, max_bytes=settings.max_store_mb * MB)
-    scoring = Scoring(WorkerPool(size=settings.workers))
+    workers = _workers(settings)
+    await workers.start()
+    scoring = Scoring(workers)
     tracer: Tracer | None = tracer_from_environment(__version__)
     try:
         uploads = UploadStore(home, settings.max_upload_mb * MB, settings.max_uploads_mb * MB)
@@ -180,6 +182,18 @@ async def running_daemon(
         await store.close()
         if tracer is not None:
             await asyncio.to_thread(tracer.close)
+
+
+def _workers(settings: Settings) -> "Workers":
+    """Return where evaluators that run apart do so."""
+    if settings.engine == "ray":
+        # Imported only where it is asked for.
+        from cbench_server.cluster.workers import ClusterWorkers
+
+        return ClusterWorkers(settings.ray_address, settings.ray_workers, policy=settings.sandbox)
+    from cbench_server.scoring.workers import WorkerPool
+
+    return WorkerPool(size=settings.workers)
 
 
 def _told_of_commits(meters: "Meters | None") -> "Committed":

@@ -57,6 +57,15 @@ class Settings:
     max_calls: int = setting(1000, "RPCs served at once; more are refused")
     max_connections: int = setting(1000, "connections held at once; more are closed")
     workers: int = setting(2, "scoring programs for evaluators that run apart")
+    engine: str = setting(
+        "local", "where evaluators that run apart do so: local, or ray for a Ray cluster"
+    )
+    ray_address: str = setting(
+        "auto", "the Ray cluster: local starts one here, auto joins the one here, or HOST:PORT"
+    )
+    ray_workers: int = setting(
+        0, "scoring programs on the Ray cluster; 0 means one per CPU that it offers"
+    )
     sandbox: str = setting(
         "strict", "how programs under test are locked in, at least: strict, best-effort or off"
     )
@@ -218,6 +227,7 @@ def _check(settings: Settings) -> None:
         "log_level": ("debug", "info", "warning", "error"),
         "log_format": ("json", "text"),
         "sandbox": ("strict", "best-effort", "off"),
+        "engine": ("local", "ray"),
     }
     for name, allowed in choices.items():
         if getattr(settings, name) not in allowed:

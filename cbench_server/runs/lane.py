@@ -62,6 +62,7 @@ class Lane:
             context.clock,
             context.traffic,
             is_fixed=context.plan.is_width_fixed,
+            scored_apart=context.scoring.at_once,
         )
         self._retry = self._new_retry(self._slots, caller.wait_connected)
         self._rows = RowBuilder(self.name, self._plan)

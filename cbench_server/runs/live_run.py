@@ -37,11 +37,12 @@ from cbench_server.runs.shortfalls import counted
 from cbench_server.runs.spool import Spool
 from cbench_server.runs.store import Committed, RunStore
 from cbench_server.runs.summary import checked, figure_notes, lasting, new_summarizer, read_back
-from cbench_server.runs.summary_notes import summary_notes
+from cbench_server.runs.summary_notes import incident_notes, summary_notes
 from cbench_server.runs.task_errors import first_error
 from cbench_server.runs.time_notes import time_notes
 from cbench_server.runs.turns import TIMED_ROWS
 from cbench_server.runs.waiting import Waiting
+from cbench_server.scoring.incidents import INCIDENTS, Incidents
 from cbench_server.scoring.placement import Scoring
 from cbench_server.spec import PriceRef, Run, RunState, renewed
 from cbench_server.tokens import get_tokenizer
@@ -101,6 +102,7 @@ class LiveRun:
         self._timing: dict[str, float] = {}
         """Of the systems, while what the run adds is at work."""
         self._asked_again: dict[str, tuple[int, int]] = {}
+        self._incidents: Incidents = Incidents()
 
     def drain(self) -> bool:
         """Start no more calls, and let work end with those in flight; False if none has begun."""
@@ -125,6 +127,7 @@ class LiveRun:
         """Make the rows that are missing, as far as that can be done."""
         run, tracer = self._run, self._services.tracer
         about: dict[str, str | int] = {"cbench.kind": run.spec.kind}
+        INCIDENTS.set(self._incidents)
         with under(tracer.run(run.run_id, about) if tracer else None):
             await self._go()
 
@@ -352,6 +355,7 @@ class LiveRun:
                     *time_notes(summarized.summary, self._connections),
                     *model_notes(stored, summarized.summary),
                     *summary_notes(summarized, stored.rows_done),
+                    *incident_notes(self._incidents),
                     *found.notes,
                     *arms.notes,
                 ],

@@ -104,7 +104,7 @@ class Rescoring:
         self._read_references = read_references
         self._clock = clock
         self._inline: dict[str, InlineScoring | None] = {}
-        self._permits = asyncio.Semaphore(_SCORED_AT_ONCE)
+        self._permits = asyncio.Semaphore(max(_SCORED_AT_ONCE, scoring.at_once))
         self._is_draining = False
         self.timing: dict[str, float] = {}
         """Wall-clock seconds that each system's rows took."""

@@ -54,6 +54,7 @@ class Slots:
         ahead: Calls that the caller queues by itself, beyond those in flight.
         budget: Shared by all systems of a run.
         traffic: Likewise.
+        scored_apart: Rows that may be with scorers of other machines, where answers cost nothing.
         is_fixed: Whether to begin with all of them.
     """
 
@@ -66,6 +67,7 @@ class Slots:
         traffic: Traffic | None = None,
         *,
         is_fixed: bool = False,
+        scored_apart: int = 0,
     ) -> None:
         self.width = width
         self.active = 0
@@ -79,7 +81,8 @@ class Slots:
         self._stepped_back_at = 0.0
         self._unsettled = 0
         self._least_window = width + ahead + max(8, width // 2)
-        self._window = self._least_window
+        self._scored_apart = scored_apart
+        self._window = max(self._least_window, width + ahead + scored_apart)
         self._counted = 0
         self._counted_since = clock()
         self._waiters: deque[asyncio.Future[bool]] = deque()
@@ -143,8 +146,10 @@ class Slots:
         now = self._clock()
         elapsed = now - self._counted_since
         if elapsed >= AHEAD_SECONDS:
-            rate = 0.0 if self.charges else self._counted / elapsed
-            ahead = min(MAX_AHEAD, int(rate * AHEAD_SECONDS))
+            ahead = 0
+            if not self.charges:
+                soon = int(self._counted / elapsed * AHEAD_SECONDS)
+                ahead = max(min(MAX_AHEAD, soon), self._scored_apart)
             self._window = max(self._least_window, self.width + self._ahead + ahead)
             self._counted, self._counted_since = 0, now
 

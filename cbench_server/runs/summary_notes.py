@@ -9,6 +9,7 @@ from cbench_server.runs.stuffing import stuffing_note
 from cbench_server.spec import RunNote
 
 METRIC_FAILED = "METRIC_FAILED"
+SCORED_AGAIN = "SCORED_AGAIN"
 
 
 def summary_notes(found: Summarized, rows: Mapping[str, int]) -> list[RunNote]:
@@ -26,3 +27,11 @@ def summary_notes(found: Summarized, rows: Mapping[str, int]) -> list[RunNote]:
     ]
     told = likelihood_notes(found.summary)
     return [note for note in notes if note is not None] + told + failed
+
+
+def incident_notes(incidents: Mapping[str, int]) -> list[RunNote]:
+    """Say which rows were scored more than once, since who scored them was lost."""
+    return [
+        RunNote(SCORED_AGAIN, f"Scored again: {count:,} rows, since {why}. Each has one result.")
+        for why, count in incidents.items()
+    ]

@@ -37,7 +37,7 @@ from cbench_server.scoring.assessment import (
 )
 from cbench_server.scoring.recipe import recipe_of
 from cbench_server.scoring.threads import EvaluatorThreads
-from cbench_server.scoring.workers import WorkerPool
+from cbench_server.scoring.workers import WorkerPool, Workers
 from cbench_server.types import Assessment, Evaluator, Example, Scores
 
 _STACK_TRACE_LIMIT = 8_000
@@ -67,20 +67,25 @@ class Scoring:
 
     def __init__(
         self,
-        workers: WorkerPool | None = None,
+        workers: Workers | None = None,
         inline_limit: int = LONG_TEXT,
         *,
         threads: int = 8,
         thread_timeout: float = 60.0,
         io_timeout: float = 600.0,
     ) -> None:
-        self._workers = workers or WorkerPool()
+        self._workers: Workers = workers or WorkerPool()
         self._inline_limit = inline_limit
         self._threads = EvaluatorThreads(threads, thread_timeout)
         self._thread_timeout = thread_timeout
         self._io_timeout = io_timeout
         self._inline: dict[tuple[int, ...], tuple[Any, InlineScoring | None]] = {}
         self._through: Through | None = None
+
+    @property
+    def at_once(self) -> int:
+        """How many pairs other machines can have at once; 0 where there are none."""
+        return self._workers.at_once
 
     def inline(self, evaluators: Sequence[Evaluator]) -> "InlineScoring | None":
         """Prepare evaluators that all run on the loop itself; None if one belongs elsewhere."""
@@ -167,6 +172,8 @@ class Scoring:
         pair = (evaluator, original, processed)
         said = info_of(evaluator)
         placement = said.placement
+        if said.runs_programs and self._workers.takes_programs:
+            return await self._in_worker(*pair)
         if placement == "io" and is_async(evaluator):
             limit = None if said.has_own_limits else said.timeout or self._io_timeout
             return await self._await(*pair, timeout=limit)

@@ -21,7 +21,7 @@ from cbench_server.scoring.shares import FairPermits
 
 MAX_BODY = 128 * 1024 * 1024
 
-_HEADER_BYTES = 4
+HEADER_BYTES = 4
 # No other variable reaches a program: evaluators need no secrets.
 _PASSED_ON = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "TZ", "LD_LIBRARY_PATH")
 
@@ -107,7 +107,7 @@ class ProgramPool:
             *self._command,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
-            env=_environment(),
+            env=environment(),
             start_new_session=self._is_apart,
             # Reading never pauses, so that a killed program's pipes always reach their end.
             limit=MAX_BODY,
@@ -146,10 +146,10 @@ class _Program:
         return self._process.returncode is None
 
     async def exchange(self, request: bytes) -> bytes:
-        self._requests.write(_header(request))
+        self._requests.write(header(request))
         self._requests.write(request)
         await self._requests.drain()
-        length = int.from_bytes(await self._replies.readexactly(_HEADER_BYTES), "big")
+        length = int.from_bytes(await self._replies.readexactly(HEADER_BYTES), "big")
         if length > MAX_BODY:
             raise OSError(f"a reply of {length:,} bytes")
         return await self._replies.readexactly(length)
@@ -160,14 +160,15 @@ class _Program:
         self._requests.close()
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     """Return the variables of a program, which finds the same modules as this process."""
     passed = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     return passed | {"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}
 
 
-def _header(body: bytes) -> bytes:
-    return len(body).to_bytes(_HEADER_BYTES, "big")
+def header(body: bytes) -> bytes:
+    """Return what goes before a body."""
+    return len(body).to_bytes(HEADER_BYTES, "big")
 
 
 # The other side: what a program does.
@@ -192,14 +193,14 @@ def serve(pipes: tuple[BinaryIO, BinaryIO], answer: Callable[[bytes], bytes]) ->
     threading.Thread(target=_read, args=(requests, inbox), daemon=True).start()
     while True:
         body = answer(inbox.get())
-        replies.write(_header(body) + body)
+        replies.write(header(body) + body)
         replies.flush()
 
 
 def _read(requests: BinaryIO, inbox: "queue.SimpleQueue[bytes]") -> None:
     # In a thread, to notice the end at once, even while an answer is being worked out.
-    while header := requests.read(_HEADER_BYTES):
-        inbox.put(requests.read(int.from_bytes(header, "big")))
+    while length := requests.read(HEADER_BYTES):
+        inbox.put(requests.read(int.from_bytes(length, "big")))
     if os.getpgid(0) == os.getpid():
         os.killpg(0, signal.SIGKILL)
     os._exit(0)

@@ -19,6 +19,8 @@ class Recipe(msgspec.Struct, array_like=True, frozen=True):
     class_name: str
     options: bytes
     """A packed map; packed, so that equal recipes are equal and can be cached."""
+    runs_programs: bool = False
+    """Whether it runs programs of systems, and so belongs where they can be locked in."""
 
 
 def recipe_of(evaluator: Evaluator) -> Recipe | None:
@@ -32,7 +34,8 @@ def recipe_of(evaluator: Evaluator) -> Recipe | None:
     # Importing __main__ elsewhere would run the user's script again.
     if kind.__module__ == "__main__" or getattr(module, kind.__qualname__, None) is not kind:
         return None
-    options = info_of(evaluator).options
+    said = info_of(evaluator)
+    options = said.options
     if options is None:
         if kind.__init__ is not object.__init__ or getattr(evaluator, "__dict__", None):
             return None
@@ -41,7 +44,7 @@ def recipe_of(evaluator: Evaluator) -> Recipe | None:
         packed = msgspec.msgpack.encode(options, order="sorted")
     except (TypeError, ValueError, OverflowError):
         return None
-    return Recipe(evaluator.name, kind.__module__, kind.__qualname__, packed)
+    return Recipe(evaluator.name, kind.__module__, kind.__qualname__, packed, said.runs_programs)
 
 
 def build(recipe: Recipe) -> Evaluator:

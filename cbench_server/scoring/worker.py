@@ -34,13 +34,13 @@ def _answer(body: bytes) -> Reply:
     faulthandler.dump_traceback_later(request.timeout, exit=True, file=2)
     built = False
     try:
-        evaluator = _evaluator(request.recipe)
+        evaluator = built_once(request.recipe)
         built = True
         assessment = assess_now(evaluator, request.original, request.processed)
         reply = Reply(assessment.scores, assessment.details)
         msgspec.msgpack.encode(reply)
     except Exception as error:
-        return Reply(error=_sentence(error), stack_trace=traceback.format_exc(), built=built)
+        return failed(error, built=built)
     finally:
         faulthandler.cancel_dump_traceback_later()
     return reply
@@ -54,12 +54,15 @@ def _limit_memory() -> None:
 
 
 @lru_cache(maxsize=64)
-def _evaluator(recipe: Recipe) -> Evaluator:
+def built_once(recipe: Recipe) -> Evaluator:
+    """Make an evaluator, or return the one that was made."""
     return build(recipe)
 
 
-def _sentence(error: Exception) -> str:
-    return str(error) if isinstance(error, CbenchError) else f"{type(error).__name__}: {error}"
+def failed(error: Exception, *, built: bool) -> Reply:
+    """Say what was raised; to be called where it is handled."""
+    said = str(error) if isinstance(error, CbenchError) else f"{type(error).__name__}: {error}"
+    return Reply(error=said, stack_trace=traceback.format_exc(), built=built)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,11 @@
-"""Workers: programs that score pairs, and may be killed without harm."""
+"""Workers: programs that score pairs, and may be killed without harm.
+
+Those here are of this machine; cluster/ has others behind the same port.
+"""
 
 import logging
 import sys
+from typing import Protocol
 
 import msgspec
 
@@ -17,11 +21,40 @@ _log = logging.getLogger(__name__)
 _GRACE_S = 5.0
 
 
+class Workers(Protocol):
+    """Where pairs are scored apart from this process."""
+
+    takes_programs: bool
+    """Whether evaluators that run programs of systems belong there as well."""
+    at_once: int
+    """How many pairs other machines can have at once; 0 where there are none."""
+
+    async def start(self) -> None:
+        """Make ready what takes long to; does not wait for it."""
+        ...
+
+    async def assess(self, recipe: Recipe, original: Example, processed: Example) -> Assessment:
+        """Apply an evaluator.
+
+        Raises Unencodable if the pair cannot be sent, CannotRebuild if the
+        evaluator cannot be made there, EvaluatorBroken if it raises something
+        or takes its worker down twice, and ComponentAway while nobody is there.
+        """
+        ...
+
+    async def close(self) -> None:
+        """End every worker and wait until none is left; pairs that wait are refused."""
+        ...
+
+
 class WorkerPool:
     """Up to `size` workers, each given `call_timeout` seconds per pair.
 
     A pair that a worker was lost to is tried once more. Belongs to one event loop.
     """
+
+    takes_programs = False
+    at_once = 0
 
     def __init__(
         self,
@@ -33,51 +66,54 @@ class WorkerPool:
         self._programs = ProgramPool(command, size, timeout=call_timeout)
         self._call_timeout = call_timeout
 
-    async def assess(self, recipe: Recipe, original: Example, processed: Example) -> Assessment:
-        """Apply an evaluator in a worker.
+    async def start(self) -> None:
+        """Do nothing: programs are started when they are needed."""
 
-        Raises Unencodable if the pair cannot be sent, CannotRebuild if the
-        worker cannot make the evaluator, and EvaluatorBroken if the evaluator
-        raises something or two workers are lost to it.
-        """
+    async def assess(self, recipe: Recipe, original: Example, processed: Example) -> Assessment:
+        """Apply an evaluator in a worker."""
         name = recipe.evaluator
-        request = self._request(recipe, original, processed)
+        request = request_of(recipe, original, processed, self._call_timeout)
+        return assessment_of(name, await self.exchange(name, request))
+
+    async def exchange(self, name: str, request: bytes) -> bytes:
+        """Have a packed pair scored; raises Unscorable if two workers are lost to it."""
         losses: list[Lost] = []
         while len(losses) < 2:
             try:
-                reply = await self._programs.exchange(request)
+                return await self._programs.exchange(request)
             except Lost as lost:
                 losses.append(lost)
                 _log.warning('a worker was lost to evaluator "%s": it %s', name, lost)
-            else:
-                return _assessment(name, msgspec.msgpack.decode(reply, type=Reply))
         raise Unscorable(f'evaluator "{name}" lost two workers: one {losses[0]}, one {losses[1]}')
 
     async def close(self) -> None:
         """Kill every worker and wait until none is left; pairs that wait are refused."""
         await self._programs.close()
 
-    def _request(self, recipe: Recipe, original: Example, processed: Example) -> bytes:
-        request = Request(recipe, self._call_timeout + _GRACE_S, original, processed)
-        try:
-            body = msgspec.msgpack.encode(request)
-        except (TypeError, ValueError, OverflowError, RecursionError) as error:
-            raise Unencodable(f"a pair cannot be sent to a worker: {error}") from error
-        if len(body) > MAX_BODY:
-            own = len(msgspec.msgpack.encode(original))
-            kind = TooLarge if own < MAX_BODY // 2 else Unencodable
-            raise kind(
-                f"a pair of {len(body):,} bytes cannot be sent to a worker; the limit is "
-                f"{MAX_BODY:,}"
-            )
-        return body
+
+def request_of(recipe: Recipe, original: Example, processed: Example, call_timeout: float) -> bytes:
+    """Pack a pair; raises Unencodable if it cannot be sent."""
+    request = Request(recipe, call_timeout + _GRACE_S, original, processed)
+    try:
+        body = msgspec.msgpack.encode(request)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise Unencodable(f"a pair cannot be sent to a worker: {error}") from error
+    if len(body) > MAX_BODY:
+        own = len(msgspec.msgpack.encode(original))
+        kind = TooLarge if own < MAX_BODY // 2 else Unencodable
+        raise kind(
+            f"a pair of {len(body):,} bytes cannot be sent to a worker; the limit is {MAX_BODY:,}"
+        )
+    return body
 
 
 class _RemoteTraceback(Exception):
     """Stands as the cause of what was raised in a worker, to show where."""
 
 
-def _assessment(name: str, reply: Reply) -> Assessment:
+def assessment_of(name: str, packed: bytes) -> Assessment:
+    """Unpack what came of a pair; raises what the evaluator raised."""
+    reply = msgspec.msgpack.decode(packed, type=Reply)
     if not reply.built:
         message = f'evaluator "{name}" cannot be rebuilt in a worker: {reply.error}'
         raise CannotRebuild(message) from _RemoteTraceback(reply.stack_trace)

@@ -94,8 +94,17 @@ def test_the_doctor_finds_a_sound_set_up(cbench: Cbench) -> None:
     findings = {finding["subject"]: finding for finding in strict(finished.stdout)}
     assert platform.python_version() in findings["python"]["message"]
     assert "newest 1 runs" in findings["store"]["message"]
-    assert {"packages", "data directory", "disk", "tokenizer", "port"} < findings.keys()
+    assert {"packages", "data directory", "disk", "tokenizer", "sandbox", "port"} < findings.keys()
     assert all(finding["status"] != "fail" for finding in findings.values())
+
+
+def test_the_doctor_says_how_to_start_a_node_once_programs_are_held(cbench: Cbench) -> None:
+    finished = cbench("doctor", "--node", "--output", "json")
+    findings = {finding["subject"]: finding for finding in strict(finished.stdout)}
+    assert findings["sandbox"]["status"] == "ok", findings
+    assert "cbench_sandbox" in findings["start it with"]["message"]
+    # Whether Ray is here decides nothing about the sandbox.
+    assert finished.returncode == (findings["ray"]["status"] == "fail")
 
 
 def test_the_doctor_recognises_a_daemon(cbench: Cbench, daemon_address: str) -> None:

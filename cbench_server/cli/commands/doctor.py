@@ -47,6 +47,11 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="read every page, row and upload of the store, and say what can be saved",
     )
+    parser.add_argument(
+        "--node",
+        action="store_true",
+        help="check this machine as a node of a Ray cluster, and say how to start it",
+    )
     options.add_output(parser)
     add_connection_flags(parser)
 
@@ -64,6 +69,10 @@ def doctor(args: argparse.Namespace) -> int:
 
 
 def _chosen(args: argparse.Namespace) -> Iterator[Finding]:
+    if args.node:
+        from cbench_server.cli.node_doctor import node_findings
+
+        return node_findings(_settings().sandbox)
     server = server_of(args)
     if not server:
         return _findings(args.deep)
@@ -75,11 +84,17 @@ def _chosen(args: argparse.Namespace) -> Iterator[Finding]:
     return remote_findings(server, tls_of(args), token_of(args))
 
 
+def _settings() -> "Settings":
+    from cbench_server.daemon.settings import load_settings
+
+    return load_settings({})
+
+
 def _findings(deep: bool) -> Iterator[Finding]:
-    from cbench_server.daemon.settings import BadSetting, Settings, data_home, load_settings
+    from cbench_server.daemon.settings import BadSetting, Settings, data_home
 
     try:
-        settings = load_settings({})
+        settings = _settings()
     except BadSetting as error:
         settings = Settings()
         fix = "Correct the CBENCH_ variable or the file CBENCH_CONFIG names."
@@ -309,6 +324,13 @@ def _who_answers(address: str) -> Finding:
     return Finding("ok", "port", f"a cbench daemon, version {version}, answers at {address}")
 
 
+def _check_sandbox(setup: Setup) -> Iterator[Finding]:
+    """Programs under test are locked in."""
+    from cbench_server.cli.node_doctor import sandbox_finding
+
+    yield sandbox_finding(setup.settings.sandbox)
+
+
 _CHECKS: tuple[Check, ...] = (
     _check_python,
     _check_packages,
@@ -317,5 +339,6 @@ _CHECKS: tuple[Check, ...] = (
     _check_disk,
     _check_store,
     _check_tokenizers,
+    _check_sandbox,
     _check_port,
 )

@@ -1,0 +1,290 @@
+"""Scoring on a real Ray cluster of several nodes, through a daemon and the CLI."""
+
+import json
+import os
+import secrets
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cbench_client import BenchClient
+from tests.fixtures import preloaded
+from tests.fixtures.ports import held_port
+from tests.fixtures.waiting import wait_until
+
+ROOT = Path(__file__).resolve().parents[2]
+BIN = ROOT / ".venv-ray" / "bin"
+
+pytestmark = [
+    pytest.mark.skipif(
+        not (ROOT / ".venv-ray" / "cbench-ray.stamp").exists(),
+        reason="Ray is not installed; run: python3 scripts/setup_venv.py ray",
+    ),
+    pytest.mark.slow,  # A cluster starts in ten seconds, each node of it in five.
+    pytest.mark.timeout(600),
+]
+
+
+class Cluster:
+    """Nodes that are added and killed."""
+
+    def __init__(self, folder: Path, port: int = 0, token: str = "") -> None:
+        folder.mkdir(exist_ok=True)
+        # Ray makes sockets there, whose paths must be short.
+        self._folder = tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True)
+        # Known to the nodes and the daemons of this test only.
+        self.environment = {
+            **os.environ,
+            "RAY_AUTH_MODE": "token",
+            "RAY_AUTH_TOKEN": token or secrets.token_hex(32),
+            "RAY_TMPDIR": self._folder.name,
+            # A lost node is to be noticed within seconds.
+            "RAY_health_check_initial_delay_ms": "1000",
+            "RAY_health_check_period_ms": "1000",
+            "RAY_health_check_failure_threshold": "3",
+        }
+        self._log = (folder / "nodes.log").open("w")
+        self._process = subprocess.Popen(
+            [BIN / "python", Path(__file__).with_name("nodes.py"), str(port)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            env=self.environment,
+            text=True,
+            start_new_session=True,
+        )
+        self.address: str = self._read()
+
+    def add(self, *, cpus: int, sandboxes: int) -> int:
+        """Start a node and return its number."""
+        number: int = self._order(add=cpus, sandboxes=sandboxes)
+        return number
+
+    def kill(self, node: int) -> None:
+        """Kill the agent of a node."""
+        self._order(kill=node)
+
+    def scorers(self) -> list[int]:
+        """Return the processes of the actors, on all nodes."""
+        mine = f"RAY_AUTH_TOKEN={self.environment['RAY_AUTH_TOKEN']}".encode()
+        return [
+            int(process.name)
+            for process in Path("/proc").iterdir()
+            if process.name.isdecimal() and _is_scorer(process, mine)
+        ]
+
+    def kill_all(self) -> None:
+        """Kill every process of the cluster, and wait until none is left."""
+        os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait(60)
+        self._log.close()
+        self._folder.cleanup()
+
+    def close(self) -> None:
+        """End all nodes."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait(120)
+        self._log.close()
+        self._folder.cleanup()
+
+    def _order(self, **order: int) -> Any:
+        assert self._process.stdin is not None
+        print(json.dumps(order), file=self._process.stdin, flush=True)
+        return self._read()
+
+    def _read(self) -> Any:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        assert line, Path(self._log.name).read_text()
+        return json.loads(line)
+
+
+def _is_scorer(process: Path, mine: bytes) -> bool:
+    try:
+        is_named = (process / "cmdline").read_bytes().startswith(b"ray::Scorer")
+        return is_named and mine in (process / "environ").read_bytes()
+    except OSError:
+        return False
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    found = Cluster(tmp_path_factory.mktemp("cluster"))
+    yield found
+    found.close()
+
+
+class Daemon:
+    """A daemon that scores on the cluster."""
+
+    def __init__(self, cluster: Cluster, folder: Path, *flags: str) -> None:
+        self.log = folder / "daemon.log"
+        command = [BIN / "cbench-server", "--home", folder / "home", "--address", "127.0.0.1:0"]
+        command += ["--engine", "ray", "--ray-address", cluster.address, *flags]
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen(
+                command, stdout=subprocess.PIPE, stderr=log, text=True, env=cluster.environment
+            )
+        assert self.process.stdout is not None
+        self.address = self.process.stdout.readline().split("|")[3]
+
+    def wait_for_seats(self, seats: int) -> None:
+        """Wait until so many scorers are there."""
+
+        def are_there() -> bool:
+            said = [json.loads(line) for line in self.log.read_text().splitlines()]
+            return any(line.get("seats") == seats for line in said)
+
+        wait_until(are_there, 120)
+
+    def close(self) -> None:
+        """End it, in good order."""
+        self.process.send_signal(signal.SIGTERM)
+        assert self.process.wait(60) == 0
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+
+@pytest.fixture
+def daemon(cluster: Cluster, tmp_path: Path) -> Iterator[Daemon]:
+    found = Daemon(cluster, tmp_path)
+    yield found
+    found.close()
+
+
+def write_programs(folder: Path, count: int, seconds: float) -> list[str]:
+    """Write examples and answers of which every third is wrong; return the words of the command."""
+    examples, answers = [], []
+    for number in range(count):
+        test = f"assert double({number}) == {2 * number}"
+        examples.append({"id": number, "context": "Double it.", "test_list": [test]})
+        factor = 3 if number % 3 == 0 and number else 2
+        program = f"import time\ndef double(n):\n    time.sleep({seconds})\n    return n * {factor}"
+        answers.append({"id": number, "response": program})
+    for name, lines in (("examples", examples), ("answers", answers)):
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+        (folder / f"{name}.jsonl").write_text(text)
+    return [
+        "run",
+        "--dataset",
+        str(folder / "examples.jsonl"),
+        "--predictions",
+        str(folder / "answers.jsonl"),
+        "--evaluator",
+        "code-execution",
+    ]
+
+
+def start_cbench(folder: Path, *words: str) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [str(preloaded.CBENCH), *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "CBENCH_HOME": str(folder / "home")},
+    )
+
+
+def expected(count: int) -> list[float]:
+    return [0.0 if number % 3 == 0 and number else 1.0 for number in range(count)]
+
+
+def passed(run: dict[str, Any]) -> list[float]:
+    """Return the score of each row in the order of the examples; each is there once."""
+    rows = {int(row["example_id"]): row["scores"]["pass_at_1"] for row in run["rows"]}
+    assert len(rows) == len(run["rows"])
+    return [rows[number] for number in sorted(rows)]
+
+
+def finished(program: "subprocess.Popen[str]") -> dict[str, Any]:
+    output, complaints = program.communicate(timeout=300)
+    assert program.returncode == 0, complaints
+    run: dict[str, Any] = json.loads(output)
+    return run
+
+
+def wait_for_rows(client: BenchClient, rows: int) -> None:
+    """Wait until the only run has so many."""
+    wait_until(lambda: [run for run in client.list() if run.progress.completed_rows >= rows], 120)
+
+
+def test_programs_wait_for_a_node_that_locks_them_in(
+    cluster: Cluster, daemon: Daemon, tmp_path: Path
+) -> None:
+    cluster.add(cpus=1, sandboxes=0)
+    daemon.wait_for_seats(1)
+    command = [*write_programs(tmp_path, 12, 0.0), "--output", "json"]
+    program = start_cbench(tmp_path, *command, "--server", daemon.address)
+    with BenchClient(daemon.address) as client:
+        reasons = wait_until(
+            lambda: [run.waiting_reason for run in client.list() if run.waiting_reason], 120
+        )
+        assert "no node of the Ray cluster offers cbench_sandbox" in reasons[0]
+        assert "cbench doctor --node" in reasons[0]
+    cluster.add(cpus=1, sandboxes=1)
+    there = finished(program)
+    here = finished(start_cbench(tmp_path, *command))
+    assert passed(here) == passed(there) == expected(12)
+
+
+def test_a_lost_node_costs_a_batch_again_and_no_row(
+    cluster: Cluster, daemon: Daemon, tmp_path: Path
+) -> None:
+    lost = cluster.add(cpus=1, sandboxes=1)
+    daemon.wait_for_seats(3)
+    command = write_programs(tmp_path, 40, 0.3)
+    program = start_cbench(tmp_path, *command, "--output", "json", "--server", daemon.address)
+    with BenchClient(daemon.address) as client:
+        wait_for_rows(client, 6)
+        cluster.kill(lost)
+    run = finished(program)
+    assert passed(run) == expected(40)
+    assert run["failed_rows"] == 0
+    [note] = [note["text"] for note in run["notes"] if note["code"] == "SCORED_AGAIN"]
+    assert "a node or a scorer of the Ray cluster was lost" in note
+
+
+def test_a_lost_scorer_is_made_again(cluster: Cluster, daemon: Daemon, tmp_path: Path) -> None:
+    daemon.wait_for_seats(2)
+    command = write_programs(tmp_path, 40, 0.3)
+    program = start_cbench(tmp_path, *command, "--output", "json", "--server", daemon.address)
+    with BenchClient(daemon.address) as client:
+        wait_for_rows(client, 4)
+        for scorer in cluster.scorers():
+            os.kill(scorer, signal.SIGKILL)
+    run = finished(program)
+    assert passed(run) == expected(40)
+    assert run["failed_rows"] == 0
+    assert [note for note in run["notes"] if note["code"] == "SCORED_AGAIN"]
+
+
+@pytest.mark.faults
+def test_a_run_outlives_its_cluster(tmp_path: Path) -> None:
+    port = held_port()
+    first = Cluster(tmp_path / "1", port)
+    daemon = Daemon(first, tmp_path)
+    try:
+        first.add(cpus=1, sandboxes=1)
+        daemon.wait_for_seats(1)
+        command = write_programs(tmp_path, 30, 0.3)
+        program = start_cbench(tmp_path, *command, "--output", "json", "--server", daemon.address)
+        with BenchClient(daemon.address) as client:
+            wait_for_rows(client, 3)
+            first.kill_all()
+            wait_until(lambda: [run for run in client.list() if run.waiting_reason], 120)
+        second = Cluster(tmp_path / "2", port, first.environment["RAY_AUTH_TOKEN"])
+        try:
+            second.add(cpus=1, sandboxes=1)
+            run = finished(program)
+            assert passed(run) == expected(30)
+            assert run["failed_rows"] == 0
+        finally:
+            second.close()
+    finally:
+        daemon.close()
