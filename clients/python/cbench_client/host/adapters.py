@@ -54,7 +54,9 @@ class SystemAdapter:
             methods.append(self._converse)
         declare_options(self.info, methods)
         self.answers = {"process": self.process, "converse": self.converse}
-        self.threaded = {} if self._process.is_async else {"process": (self.begin, pool.start)}
+        self.threaded: Mapping[str, tuple[Any, Any]] = (
+            {} if self._process.is_async else {"process": (self.begin, pool.start)}
+        )
 
     async def process(
         self, request: system_pb2.ProcessRequest, reply: system_pb2.ProcessResponse
@@ -79,8 +81,10 @@ class SystemAdapter:
             note_time(reply, taken)
             _fill(reply, processed, example)
 
-        told = {"arguments": arguments, "instruction": request.instruction}
-        return self._process.in_thread(dict(example), **told), end
+        work = self._process.in_thread(
+            dict(example), arguments=arguments, instruction=request.instruction
+        )
+        return work, end
 
     def _asked(self, request: system_pb2.ProcessRequest) -> tuple[dict[str, Any], dict[str, Any]]:
         example = decoded_example(request.example)
