@@ -1,7 +1,6 @@
 """Systems, memory systems and evaluators of processes that dialled in."""
 
 import asyncio
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ from cbench_client.errors import Unencodable, Unreachable
 from cbench_client.messages import convert as wire
 from cbench_client.messages import failures
 from cbench_client.messages.scores import announced_scores, assessment_of, score_request
+from cbench_client.remote.call_stream import Ended
 from cbench_client.remote.process_stream import LARGE_BYTES
 from cbench_server.errors import (
     CallFailed,
@@ -66,19 +66,6 @@ def _changed(attachments: Attachments, kind: str, name: str, version: str) -> Fa
     )
 
 
-class _Sent:
-    """A call, and when it went."""
-
-    __slots__ = ("call", "started")
-
-    def __init__(self, call: Call) -> None:
-        self.call = call
-        self.note()
-
-    def note(self) -> None:
-        self.started = time.monotonic()
-
-
 class AttachedCaller:
     """Calls a system, or memory system, through the attachment that offers it at the time."""
 
@@ -120,20 +107,19 @@ class AttachedCaller:
         loop = asyncio.get_running_loop()
         attachment = self._attachments.find(self._kind, self._name)
 
-        def ended(pairs: list[tuple[Any, Any]], _: float) -> None:
+        def ended(calls: list[Ended]) -> None:
             answers = []
-            for (_timeout, token), result in pairs:
-                self._held.pop(token.call, None)
-                seconds = time.monotonic() - token.started
+            for (_timeout, call), result, seconds in calls:
+                self._held.pop(call, None)
                 if _is_large(result):
-                    apart = self._decode_apart(token.call, result, seconds, answered, failed)
+                    apart = self._decode_apart(call, result, seconds, answered, failed)
                     self._decoding.add(task := loop.create_task(apart))
                     task.add_done_callback(self._decoding.discard)
                     continue
                 try:
-                    answers.append(self._answer(token.call, result, seconds))
+                    answers.append(self._answer(call, result, seconds))
                 except CallFailed as error:
-                    failed(token.call, error)
+                    failed(call, error)
             if answers:
                 answered(answers)
 
@@ -148,8 +134,7 @@ class AttachedCaller:
                 if attachment is None:
                     message = f'{_WORDS[self._kind]} "{self._name}" is not attached.'
                     raise CallFailed(Failure("transport", "UNAVAILABLE", message, retryable=True))
-                token = _Sent(call)
-                attachment.start(self._encoded(call), token, timeout, ended, token.note)
+                attachment.start(self._encoded(call), call, timeout, ended)
                 self._held[call] = attachment
             except CallFailed as error:
                 loop.call_soon(failed, call, error)
@@ -308,5 +293,5 @@ class AttachedEvaluator:
 async def _ask(attachment: Attachment, call: gateway_pb2.Call, timeout: float) -> Any:
     """Have a call made and wait for its result; raise CallFailed if there is none in time."""
     ended = OneEnd[Any](lambda: attachment.give_up(call.call_id))
-    attachment.start(call, None, timeout, lambda pairs, _: ended.set(pairs[0][1]))
+    attachment.start(call, None, timeout, lambda calls: ended.set(calls[0][1]))
     return await ended.wait()

@@ -91,6 +91,5 @@ class AttachedPulse:
             self._timer.cancel()
         self._timer, self._is_due = None, False
         late, self._late = self._late, []
-        now = self._loop.time()
         for sink, token, error in late:
-            sink([(token, error if make_error is None else make_error())], now)
+            sink([(token, error if make_error is None else make_error(), 0.0)])

@@ -2,7 +2,6 @@
 
 import asyncio
 import secrets
-from collections.abc import Callable
 from typing import Any
 
 from cbench_client._gen.cbench.v1 import gateway_pb2
@@ -38,12 +37,8 @@ class Attachment:
         token: Any,
         timeout: float,
         sink: Sink,
-        sent: Callable[[], None] | None = None,
     ) -> None:
-        """Have a call made; `sink` is told its timeout with `token`, and a result or CallFailed.
-
-        `sent` is called when it goes, if it had to wait for others.
-        """
+        """Have a call made; `sink` is told its timeout with `token`, and a result or CallFailed."""
         if not self._calls.is_open:
             raise CallFailed(_lost())
         if self._calls.holds(call.call_id):
@@ -53,7 +48,7 @@ class Attachment:
             raise CallFailed(failure)
         call.timeout.FromNanoseconds(round(timeout * 1e9))
         data = gateway_pb2.AttachResponse(calls=[call]).SerializeToString()
-        self._calls.submit({call.call_id: (timeout, token)}, data, timeout, sink, sent)
+        self._calls.submit({call.call_id: (timeout, token)}, data, timeout, sink)
         self._pulse.watch()
 
     def give_up(self, call_id: str) -> None:
@@ -62,8 +57,9 @@ class Attachment:
 
     def resolve(self, results: Any) -> None:
         """Take results; one for a call that is no longer waited for is ignored."""
+        when = asyncio.get_running_loop().time()
         self._pulse.heard()
-        self._calls.arrived([(result.call_id, result) for result in results])
+        self._calls.arrived([(result.call_id, result) for result in results], when)
 
     def drain(self, reason: str) -> None:
         """Tell the process that no more calls come."""

@@ -1,7 +1,7 @@
 """The Evaluator service for every registered evaluator."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -110,6 +110,7 @@ class _ScoreCalls:
     name = "the daemon"
     origin = "evaluator"
     limit = _MAX_IN_FLIGHT
+    threaded: Mapping[str, tuple[Any, Any]] = {}
 
     def __init__(self, service: EvaluatorService) -> None:
         self._service = service

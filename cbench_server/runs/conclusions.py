@@ -7,6 +7,7 @@ from typing import Any
 from cbench_server.results import Summary
 from cbench_server.runs.anchor_notes import anchor_notes
 from cbench_server.runs.anchors import anchor_arms
+from cbench_server.runs.concluded_rows import ConcludedRows
 from cbench_server.runs.controls import control_arms, control_notes
 from cbench_server.runs.direct import (
     check_direct,
@@ -59,14 +60,15 @@ async def conclude(store: RunRows, run: Run, summary: Summary) -> Conclusions:
     """Conclude from the stored rows; what belongs to a system is added to its summary."""
     for system, values in (await reported_values(store, run)).items():
         summary.setdefault(system, {}).update(values)
-    sweep = await swept(store, run, summary)
+    rows = ConcludedRows(store, run.run_id)
+    sweep = await swept(rows, run, summary)
     return Conclusions(
         sweep.config,
         (
             *compression_notes(run, summary),
             *sweep.notes,
-            *await control_notes(store, run),
-            *await lead_notes(store, run),
+            *await control_notes(rows, run),
+            *await lead_notes(rows, run),
             *await anchor_notes(store, run),
         ),
     )

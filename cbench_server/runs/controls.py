@@ -17,6 +17,7 @@ from cbench_server.limits import LONG_TEXT
 from cbench_server.metrics.outcomes import score_infos
 from cbench_server.results import EvalRow
 from cbench_server.runs.arms import Arms
+from cbench_server.runs.concluded_rows import ConcludedRows
 from cbench_server.runs.connections import Connections
 from cbench_server.runs.rows import Item
 from cbench_server.runs.run_rows import RunRows
@@ -179,7 +180,7 @@ class _Lengths:
             del self._known[key]
 
 
-async def control_notes(store: RunRows, run: Run) -> tuple[RunNote, ...]:
+async def control_notes(rows: ConcludedRows, run: Run) -> tuple[RunNote, ...]:
     """Say of each system with controls whether it is better than all of them."""
     notes = []
     by_leader: dict[str, list[str]] = {}
@@ -189,15 +190,10 @@ async def control_notes(store: RunRows, run: Run) -> tuple[RunNote, ...]:
         return ()
     for leader, controls in by_leader.items():
         names = (leader, *controls)
-        sides = {name: await rows_of_system(store, run.run_id, name) for name in names}
+        sides = {name: await rows.of(name) for name in names}
         text = await asyncio.to_thread(_verdict, leader, controls, sides, run)
         notes.append(RunNote("MATCHED_CONTROLS", text, leader))
     return tuple(notes)
-
-
-async def rows_of_system(store: RunRows, run_id: str, system: str) -> list[EvalRow]:
-    """Read all rows of a system."""
-    return [row async for page in store.iterate_rows(run_id, system) for row in page]
 
 
 def _verdict(

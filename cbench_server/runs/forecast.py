@@ -14,19 +14,18 @@ from cbench_server.models.reader import Reader
 from cbench_server.registry import Registry
 from cbench_server.runs.anchors import ANCHORED
 from cbench_server.runs.asked_again import rows_asked_again
-from cbench_server.runs.conclusions import check_arms, with_arms
+from cbench_server.runs.conclusions import with_arms
 from cbench_server.runs.plan import Plan
-from cbench_server.runs.prices import PriceList, with_known_prices
+from cbench_server.runs.prices import PriceList, check_budget, with_known_prices
 from cbench_server.runs.prompting import resolve_prompts
 from cbench_server.runs.reading import reading
 from cbench_server.runs.resolution import (
     FindEvaluator,
-    check_spec,
     resolve_datasets,
     resolve_evaluators,
 )
 from cbench_server.runs.resolved_dataset import Uploads
-from cbench_server.runs.spec_limits import check_limits
+from cbench_server.runs.spec_checks import check_whole
 from cbench_server.runs.worst_cost import WorstCosts
 from cbench_server.spec import ModelRef, RunSpec, SystemRef
 from cbench_server.systems.caller import SystemDescription
@@ -69,15 +68,14 @@ async def forecast(
     spec: RunSpec, registry: Registry, uploads: Uploads, find: FindEvaluator, known: PriceList
 ) -> Forecast:
     """Read the datasets of a spec, and tell what a run would do; `find` must not call anyone."""
-    check_limits(spec)
-    check_spec(spec)
-    check_arms(spec)
+    check_whole(spec, registry)
     spec = with_known_prices(with_arms(spec), known)
     datasets = resolve_datasets(spec, registry, uploads)
     plans = await resolve_evaluators(spec, datasets, find)
     prompts = await asyncio.to_thread(resolve_prompts, spec, datasets)
     callers: Any = [_caller(ref) for ref in spec.systems]
     reader = None if spec.reader is None else Reader(_model(spec.reader, "reader"), Level(), None)
+    check_budget(spec, callers, reader, plans, prompts)
     plan = Plan(
         run_id="",
         callers=callers,

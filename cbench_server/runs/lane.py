@@ -39,6 +39,10 @@ from cbench_server.systems.caller import Answer, Caller
 DEFAULT_CONCURRENCY = CAP
 MAX_CONCURRENCY = 1024
 _SCORED_AT_ONCE = 64
+# A batch costs as much as several rows on its way to the store. Where this many calls are in
+# flight, answers that come one by one gather for a moment; the next calls are out already.
+_BUSY_CALLS = 8
+_GATHER_S = 0.004
 # One at a time: an unbroken text of many megabytes takes fifty times its size to count.
 COUNTING = ThreadPoolExecutor(1, thread_name_prefix="cbench-count")
 # Reasons by which a system shows that no call to it can ever succeed.
@@ -298,7 +302,10 @@ class Lane:
     def _score_soon(self) -> None:
         if not self._is_scoring and self._answered:
             self._is_scoring = True
-            self._loop.call_soon(self._score_some)
+            if self._slots.active >= _BUSY_CALLS and len(self._answered) < _SCORED_AT_ONCE:
+                self._loop.call_later(_GATHER_S, self._score_some)
+            else:
+                self._loop.call_soon(self._score_some)
 
     def _score_some(self) -> None:
         """Score answers, a few at a time so that nothing else waits for long."""

@@ -12,8 +12,9 @@ from cbench_server.limits import LONG_TEXT
 from cbench_server.results import EvalRow
 from cbench_server.runs.arms import Arms
 from cbench_server.runs.chosen import Chosen
+from cbench_server.runs.concluded_rows import ConcludedRows
 from cbench_server.runs.connections import Connections
-from cbench_server.runs.controls import COMPARED, compared_with, rows_of_system
+from cbench_server.runs.controls import COMPARED, compared_with
 from cbench_server.runs.plan import scores_summaries
 from cbench_server.runs.rows import Item
 from cbench_server.runs.run_rows import RunRows
@@ -96,8 +97,8 @@ def _is_own(row: EvalRow) -> bool:
 async def _summarised(store: RunRows, run: Run, system: str) -> list[int]:
     """Return the examples of such datasets, which every system has rows of."""
     datasets = _summaries(run)
-    rows = await rows_of_system(store, run.run_id, system)
-    return sorted({row.ordinal for row in rows if row.dataset in datasets})
+    pages = store.iterate_rows(run.run_id, system)
+    return sorted({row.ordinal async for page in pages for row in page if row.dataset in datasets})
 
 
 class LeadCaller(ObjectCaller):
@@ -151,7 +152,7 @@ class LeadCaller(ObjectCaller):
         return self._tokenizer(response) if isinstance(response, str) else None
 
 
-async def lead_notes(store: RunRows, run: Run) -> list[RunNote]:
+async def lead_notes(rows: ConcludedRows, run: Run) -> list[RunNote]:
     """Say of each system that writes summaries whether it is better than the beginning."""
     leaders: list[str] = run.config.get("leads", [])
     if run.completed_rows > COMPARED:
@@ -160,7 +161,7 @@ async def lead_notes(store: RunRows, run: Run) -> list[RunNote]:
     for leader in leaders:
         controls = [name for name in (_name(leader), LEAD) if name in run.systems]
         names = (leader, *controls)
-        sides = {name: await rows_of_system(store, run.run_id, name) for name in names}
+        sides = {name: await rows.of(name) for name in names}
         text = await asyncio.to_thread(_verdict, leader, controls, sides, run)
         notes.append(RunNote("MATCHED_CONTROLS", text, leader))
     return notes

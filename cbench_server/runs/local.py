@@ -175,8 +175,8 @@ class LocalWork:
             await workers.close()
 
     def _check_budget(self) -> None:
-        spec = self._job.spec
-        check_budget(spec, self._opened)
+        spec, opened = self._job.spec, self._opened
+        check_budget(spec, opened.callers, opened.reader, opened.plans, opened.prompts)
         for name in own_prices(self._job.systems) if spec.budget_usd is not None else ():
             raise InvalidSpec(
                 f'budget_usd: the proxy "{name}" makes its own requests, and what they may cost '

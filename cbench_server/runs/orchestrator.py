@@ -83,7 +83,7 @@ class Orchestrator:
         try:
             check_score_field(spec.score_field, opened.plans.values())
             check_anchor_names(spec, opened.names)
-            check_budget(spec, opened)
+            check_budget(spec, opened.callers, opened.reader, opened.plans, opened.prompts)
             if spec.group_by:
                 await asyncio.to_thread(check_fields, spec.group_by, opened.datasets)
             config = await asyncio.to_thread(opened_config, spec, opened, self._registry)

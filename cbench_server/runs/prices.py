@@ -1,16 +1,19 @@
 """Prices in a spec: whether they can be meant, and whether a budget can be kept with them."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
 from cbench_server.contract import info_of, optional_method
+from cbench_server.datasets.prompts.prompt import Asking
 from cbench_server.errors import InvalidInput, InvalidSpec
 from cbench_server.models.model import Model
 from cbench_server.models.price import checked_price
-from cbench_server.runs.connections import Connections
+from cbench_server.models.reader import Reader
+from cbench_server.runs.plan import DatasetPlan
 from cbench_server.spec import EvaluatorRef, ModelRef, PriceRef, RunSpec
+from cbench_server.systems.caller import Caller
 from cbench_server.systems.proxy_caller import ProxyCaller
 
 _OF_JUDGES = ("input_price", "output_price")
@@ -103,7 +106,13 @@ def check_limit(budget_usd: float) -> None:
         )
 
 
-def check_budget(spec: RunSpec, opened: Connections) -> None:
+def check_budget(
+    spec: RunSpec,
+    callers: Iterable[Caller],
+    reader: Reader | None,
+    plans: Mapping[str, DatasetPlan],
+    prompts: Mapping[str, Asking],
+) -> None:
     """Refuse a budget that could not be kept, because a model has no price or no token limit."""
     if spec.budget_usd is None:
         return
@@ -114,14 +123,14 @@ def check_budget(spec: RunSpec, opened: Connections) -> None:
             field="spec.budget_usd",
             flags="As flags: --proxy-price, --reader-price or --judge-price IN,OUT.",
         )
-    for caller in opened.callers:
+    for caller in callers:
         if isinstance(caller, ProxyCaller):
             who = f'the proxy "{caller.description.name}"'
-            _check_model(caller.model, who, "--proxy-price", opened)
-    if opened.reader is not None:
-        model = opened.reader.model
-        _check_model(model, f'the reader "{model.client.model}"', "--reader-price", opened)
-    for plan in opened.plans.values():
+            _check_model(caller.model, who, "--proxy-price", prompts)
+    if reader is not None:
+        model = reader.model
+        _check_model(model, f'the reader "{model.client.model}"', "--reader-price", prompts)
+    for plan in plans.values():
         for evaluator in plan.evaluators:
             trouble = optional_method(evaluator, "budget_trouble")
             if trouble is not None and (said := trouble()):
@@ -136,14 +145,14 @@ def check_budget(spec: RunSpec, opened: Connections) -> None:
                 )
 
 
-def _check_model(model: Model, who: str, flag: str, opened: Connections) -> None:
+def _check_model(model: Model, who: str, flag: str, prompts: Mapping[str, Asking]) -> None:
     if model.price is None:
         raise InvalidSpec(
             f"budget_usd: {who} has no price. Give it one, in Python with price=(IN, OUT).",
             field="spec.budget_usd",
             flags=f"As a flag: {flag} IN,OUT.",
         )
-    for label, asking in opened.prompts.items():
+    for label, asking in prompts.items():
         settings = model.settings(asking.prompt.max_tokens, asking.prompt.stop)
         if not model.answer_limit(settings):
             raise InvalidSpec(

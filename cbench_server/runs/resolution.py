@@ -31,7 +31,6 @@ DEFAULT_METRICS = [
     "compression-ratio",
     "cost-of-pass",
     "latency",
-    "likelihood-retention",
 ]
 MODEL_METRICS = ("model-cost", "model-usage")
 LIKELIHOOD_METRICS = {"answer-likelihood": "likelihood-retention"}

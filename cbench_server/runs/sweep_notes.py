@@ -7,8 +7,8 @@ from typing import Any
 from cbench_server.errors import InvalidInput
 from cbench_server.metrics.outcomes import score_infos
 from cbench_server.results import EvalRow, Summary
+from cbench_server.runs.concluded_rows import ConcludedRows
 from cbench_server.runs.controls import controls_of
-from cbench_server.runs.run_rows import RunRows
 from cbench_server.spec import Run, RunNote
 from cbench_server.texts import numbers
 
@@ -26,7 +26,7 @@ class Swept:
     notes: tuple[RunNote, ...] = ()
 
 
-async def swept(store: RunRows, run: Run, summary: Summary) -> Swept:
+async def swept(known: ConcludedRows, run: Run, summary: Summary) -> Swept:
     """Draw the curve of a run that has a sweep."""
     asked: dict[str, Any] | None = run.config.get("sweep")
     if not asked or not run.completed_rows:
@@ -37,7 +37,7 @@ async def swept(store: RunRows, run: Run, summary: Summary) -> Swept:
     count = sum(run.progress[name].completed for name in names if name in run.progress)
     if count > DRAWN:
         return _said(asked, f"The sweep has {count:,} rows, too many to draw a curve of.")
-    rows = {name: await _rows_of(store, run, name) for name in names}
+    rows = {name: await known.of(name) for name in names}
     try:
         curve = await asyncio.to_thread(_drawn, run, asked, rows)
     except InvalidInput as error:
@@ -54,10 +54,6 @@ async def swept(store: RunRows, run: Run, summary: Summary) -> Swept:
         reported = summary.get(point["system"], {}).get("mean_reader_prompt_tokens")
         point["reader_prompt_tokens"] = reported
     return Swept({"sweep": {**asked, "curve": curve}}, tuple(notes))
-
-
-async def _rows_of(store: RunRows, run: Run, system: str) -> list[EvalRow]:
-    return [row async for page in store.iterate_rows(run.run_id, system) for row in page]
 
 
 def _said(asked: dict[str, Any], text: str) -> Swept:

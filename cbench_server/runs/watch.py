@@ -14,7 +14,7 @@ from cbench_server.spec import Run
 
 _PROGRESS_EVERY_S = 0.5
 # A message costs as much as a dozen rows, so a live watcher lets a few gather.
-_GATHER_S = 0.004
+_GATHER_S = 0.008
 
 
 async def watch(

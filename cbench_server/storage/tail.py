@@ -89,11 +89,15 @@ class Tails:
         tail = self._tails.get(run_id)
         if not tail or not tail.blocks or tail.blocks[0].first > after_seq + 1:
             return None
+        # A live watcher is near the end of it.
+        unseen: list[_Block] = []
+        for block in reversed(tail.blocks):
+            if block.last <= after_seq:
+                break
+            unseen.append(block)
         page: list[Stored] = []
         size = 0
-        for block in tail.blocks:
-            if block.last <= after_seq:
-                continue
+        for block in reversed(unseen):
             for place in range(max(0, after_seq + 1 - block.first), len(block.events)):
                 event = block.events[place]
                 if not rows and isinstance(event, RowScored):

@@ -92,6 +92,23 @@ def test_files_are_counted_and_mistakes_found(cbench: Cbench, tmp_path: Path) ->
     assert "answer-qualiti" in complaint(cbench(*flags, "mini-qa", "--evaluator", "answer-qualiti"))
 
 
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--budget-usd", "1"], "price"),
+        (["--tokenizer", "no-such"], "no-such"),
+        (["--metric", "no-such"], "no-such"),
+    ],
+    ids=["budget-without-price", "tokenizer", "metric"],
+)
+def test_a_dry_run_refuses_what_the_run_would(cbench: Cbench, flags: list[str], said: str) -> None:
+    asked = ("run", "--builtin", "identity", "--dataset", "mini-qa", "-n", "2", *flags)
+    dry, real = cbench(*asked, "--dry-run"), cbench(*asked)
+    assert dry.returncode == real.returncode == 2, (dry.stderr, real.stderr)
+    assert said in complaint(dry)
+    assert complaint(dry) == complaint(real)
+
+
 @pytest.mark.parametrize("state", ["clean", "changed", "untracked"])
 def test_the_commit_of_a_launched_program_is_in_the_config(
     cbench: Cbench, tmp_path: Path, state: str

@@ -1,6 +1,6 @@
 """Systems and evaluators of a user, made to answer requests."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from cbench_client._gen.cbench.v1 import evaluator_pb2, example_pb2, system_pb2
@@ -12,6 +12,7 @@ from cbench_client.host.offers import (
     bad_return,
     described,
     evaluator_name,
+    note_time,
     offers,
     part,
     stated_limit,
@@ -20,6 +21,9 @@ from cbench_client.host.offers import (
 from cbench_client.host.threads import ThreadPool
 from cbench_client.messages import convert
 from cbench_client.messages.options import DeclaredOptions, joined, options_to_proto
+
+ThreadedCall = tuple[Callable[[], Any], Callable[[Any], None]]
+"""What to run in a thread, and what to do with its result, back on the event loop."""
 
 
 class SystemAdapter:
@@ -50,24 +54,44 @@ class SystemAdapter:
             methods.append(self._converse)
         declare_options(self.info, methods)
         self.answers = {"process": self.process, "converse": self.converse}
+        self.threaded: Mapping[str, tuple[Any, Any]] = (
+            {} if self._process.is_async else {"process": (self.begin, pool.start)}
+        )
 
     async def process(
         self, request: system_pb2.ProcessRequest, reply: system_pb2.ProcessResponse
     ) -> None:
         """Transform one example."""
-        example = decoded_example(request.example)
-        arguments = self._process.options.arguments(
-            decoded_options(request.options), f'system "{self.name}"', strict=not self._converse
-        )
+        example, arguments = self._asked(request)
         # User code may change its dict in place; what is carried over is
         # judged by what was sent.
         processed = await self._process.timed(
             reply, dict(example), arguments=arguments, instruction=request.instruction
         )
-        if not isinstance(processed, Mapping):
-            bad_return("process()", processed, "a dict")
-        with Encoding("process()"):
-            convert.processed_to_proto(processed, example, reply)
+        _fill(reply, processed, example)
+
+    def begin(
+        self, request: system_pb2.ProcessRequest, reply: system_pb2.ProcessResponse
+    ) -> ThreadedCall:
+        """Do the same in a thread, and without a task."""
+        example, arguments = self._asked(request)
+
+        def end(returned: tuple[Any, int]) -> None:
+            processed, taken = returned
+            note_time(reply, taken)
+            _fill(reply, processed, example)
+
+        work = self._process.in_thread(
+            dict(example), arguments=arguments, instruction=request.instruction
+        )
+        return work, end
+
+    def _asked(self, request: system_pb2.ProcessRequest) -> tuple[dict[str, Any], dict[str, Any]]:
+        example = decoded_example(request.example)
+        arguments = self._process.options.arguments(
+            decoded_options(request.options), f'system "{self.name}"', strict=not self._converse
+        )
+        return example, arguments
 
     async def converse(
         self,
@@ -99,10 +123,18 @@ class SystemAdapter:
                 convert.turn_to_proto({"role": "assistant", **turn}, reply.replies.add())
 
 
+def _fill(reply: system_pb2.ProcessResponse, processed: Any, example: dict[str, Any]) -> None:
+    if not isinstance(processed, Mapping):
+        bad_return("process()", processed, "a dict")
+    with Encoding("process()"):
+        convert.processed_to_proto(processed, example, reply)
+
+
 class EvaluatorAdapter:
     """A user's evaluator."""
 
     origin = "evaluator"
+    threaded: Mapping[str, tuple[Any, Any]] = {}
 
     def __init__(self, evaluator: Any, max_concurrency: int | None) -> None:
         self.name = evaluator_name(evaluator)

@@ -3,12 +3,13 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Protocol
 
 from cbench_client.errors import RemoteFailure
 from cbench_client.host.calls import Job, enter_call
-from cbench_client.host.offers import failure_of
+from cbench_client.host.offers import failure_of, inside
 
 # Calls that may wait, as a multiple of those that may run.
 QUEUE_FACTOR = 4
@@ -23,6 +24,8 @@ class Adapter(Protocol):
     limit: int
     close: Callable[[], None]
     answers: dict[str, Any]
+    threaded: Mapping[str, tuple[Any, Any]]
+    """Of the kinds that need no task: what begins a call, and what starts a thread with it."""
 
 
 class Offer:
@@ -80,21 +83,48 @@ class Offer:
 
     def _start(self, kind: str, job: Job) -> None:
         self._running += 1
-        job.task = asyncio.get_running_loop().create_task(self._answer(kind, job))
+        threaded = self._adapter.threaded.get(kind)
+        if threaded is None:
+            job.task = asyncio.get_running_loop().create_task(self._answer(kind, job))
+        else:
+            self._hand_to_thread(*threaded, job)
+
+    def _hand_to_thread(self, begin: Any, start: Any, job: Job) -> None:
+        """Have a thread answer; a task would only wait for it, turn by turn of the loop."""
+        job.has_begun = True
+        try:
+            work, end = begin(job.request, job.reply)
+        except Exception as error:
+            # Whoever submits it must know the call before its outcome comes.
+            asyncio.get_running_loop().call_soon(self._end, job, error)
+            return
+
+        def ended(value: Any, error: BaseException | None) -> None:
+            if error is None and not job.settled:
+                try:
+                    end(value)
+                except Exception as unfit:
+                    error = unfit
+            self._end(job, error)
+
+        start(partial(inside, job.call, work), ended)
 
     async def _answer(self, kind: str, job: Job) -> None:
         enter_call(job.call)
-        failure = None
+        raised = None
         job.has_begun = True
         try:
             if not job.settled:
                 await self._adapter.answers[kind](job.request, job.reply)
         except BaseException as error:
             # A task's edge: even SystemExit is the user's failure, not our end.
-            failure = failure_of(error, self._adapter.origin)
+            raised = error
+        self._end(job, raised)
+
+    def _end(self, job: Job, raised: BaseException | None) -> None:
         self._running -= 1
         self._start_next()
-        job.settle(failure)
+        job.settle(None if raised is None else failure_of(raised, self._adapter.origin))
 
     def _start_next(self) -> None:
         while self._waiting and self._running < self._adapter.limit:
@@ -123,7 +153,7 @@ class Offer:
     def _forget(self, job: Job) -> None:
         self._jobs.pop(job.call.call_id, None)
         self._deadlines.pop(job, None)
-        if job.task is None:
+        if job.task is None and not job.has_begun:
             self._waiting = deque(item for item in self._waiting if item[0] is not job)
             self.room.set()
 

@@ -68,6 +68,7 @@ class MemoryAdapter:
     """A user's memory system."""
 
     origin = "system"
+    threaded: Mapping[str, tuple[Any, Any]] = {}
 
     def __init__(self, system: Any, max_concurrency: int | None) -> None:
         factory = _is_factory(system)

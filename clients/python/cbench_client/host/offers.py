@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from cbench_client.errors import NotServable, RemoteFailure
-from cbench_client.host.calls import current_call, enter_call
+from cbench_client.host.calls import CurrentCall, current_call, enter_call
 from cbench_client.host.declared import MethodOptions
 from cbench_client.host.threads import ThreadPool
 
@@ -66,8 +66,14 @@ class UserMethod:
             taken = time.perf_counter_ns() - started
         else:
             returned, taken = await run_in_thread(self._pool, functools.partial(_timed, call))
-        reply.handler_time.seconds, reply.handler_time.nanos = divmod(taken, 10**9)
+        note_time(reply, taken)
         return returned
+
+    def in_thread(
+        self, *args: Any, arguments: Mapping[str, Any] = _NONE, **offered: Any
+    ) -> Callable[[], tuple[Any, int]]:
+        """Return the same call for a thread, with the nanoseconds it took as second result."""
+        return functools.partial(_timed, self._bound(args, arguments, offered))
 
     def _bound(
         self, args: tuple[Any, ...], options: Mapping[str, Any], offered: Mapping[str, Any]
@@ -93,6 +99,11 @@ def _has_twin(owner: Any, name: str) -> bool:
     return callable(getattr(owner, f"a{name}", None))
 
 
+def note_time(reply: Any, nanoseconds: int) -> None:
+    """Say in a reply what the user's code took."""
+    reply.handler_time.seconds, reply.handler_time.nanos = divmod(nanoseconds, 10**9)
+
+
 def _timed(call: Callable[[], Any]) -> tuple[Any, int]:
     """Call, and return the nanoseconds it took, too."""
     started = time.perf_counter_ns()
@@ -102,13 +113,13 @@ def _timed(call: Callable[[], Any]) -> tuple[Any, int]:
 
 def run_in_thread(pool: ThreadPool, function: Callable[[], Any]) -> Awaitable[Any]:
     """Run user code in a thread that knows the current call."""
-    call = current_call()
+    return pool.run(functools.partial(inside, current_call(), function))
 
-    def run() -> Any:
-        enter_call(call)
-        return function()
 
-    return pool.run(run)
+def inside(call: CurrentCall, function: Callable[[], Any]) -> Any:
+    """Run `function` as a part of `call`."""
+    enter_call(call)
+    return function()
 
 
 def is_async(function: Callable[..., Any]) -> bool:

@@ -3,7 +3,8 @@
 Encoded messages that follow one another are one message with all their calls,
 so what is ready travels together and nothing is encoded twice.
 
-A call's time starts when it is sent. One that waits because as many are out as
+A call's time starts when it is sent, and ends when its outcome arrives: what we
+do before and after is not the peer's. One that waits because as many are out as
 the peer takes is not late for that.
 """
 
@@ -14,9 +15,10 @@ from typing import Any
 
 MAX_BATCH_BYTES = 1024 * 1024
 
-Sink = Callable[[list[tuple[Any, Any]], float], None]
-"""Told of calls that ended together, and the loop's time: what each was for, with its
-outcome or an exception. It must not raise."""
+Ended = tuple[Any, Any, float]
+"""What a call was for, its outcome or an exception, and the seconds since it was sent."""
+Sink = Callable[[list[Ended]], None]
+"""Told of calls that ended together. It must not raise."""
 
 _NEVER = float("inf")
 
@@ -24,7 +26,7 @@ _NEVER = float("inf")
 class _Parcel:
     """Calls that are sent together, as an encoded message, and what they have in common."""
 
-    __slots__ = ("count", "data", "deadline", "is_sent", "sent", "sink", "timeout")
+    __slots__ = ("count", "data", "deadline", "is_sent", "sent_at", "sink", "timeout")
 
     def __init__(self, count: int, data: bytes, timeout: float, now: float, sink: Sink) -> None:
         self.count = count
@@ -32,7 +34,7 @@ class _Parcel:
         self.timeout = timeout
         self.deadline = now + timeout
         self.sink = sink
-        self.sent: Callable[[], None] | None = None
+        self.sent_at = now
         self.is_sent = False
 
 
@@ -83,15 +85,9 @@ class CallStream:
         data: bytes,
         timeout: float,
         sink: Sink,
-        sent: Callable[[], None] | None = None,
     ) -> None:
-        """Send calls, given by their ids what each is for; `data` is a message that holds them.
-
-        `sent` is called when they go, if they had to wait for others.
-        """
+        """Send calls, given by their ids what each is for; `data` is a message that holds them."""
         parcel = _Parcel(len(calls), data, timeout, self._loop.time(), sink)
-        if self._limit is not None and (self._outbox or self._in_flight >= self._limit):
-            parcel.sent = sent
         for call_id, token in calls.items():
             self._waiting[call_id] = (token, parcel)
         self._outbox.append(parcel)
@@ -136,6 +132,7 @@ class CallStream:
         """Return what is to be sent now, as one message of a moderate size; empty if nothing is."""
         parts: list[bytes] = []
         size = 0
+        now = self._loop.time()
         while self._may_send():
             parcel = self._outbox[0]
             if parts and size + len(parcel.data) > MAX_BATCH_BYTES:
@@ -146,21 +143,22 @@ class CallStream:
             size += len(parcel.data)
             parts.append(parcel.data)
             parcel.data = b""
-            if parcel.sent is not None:
-                parcel.deadline = self._loop.time() + parcel.timeout
-                parcel.sent()
+            parcel.sent_at = now
+            parcel.deadline = now + parcel.timeout
         if self._cancelled:
             parts.append(self._cancellation(self._cancelled))
             self._cancelled.clear()
         return b"".join(parts)
 
-    def arrived(self, outcomes: Sequence[tuple[str, Any]]) -> None:
-        """Hand outcomes to those who wait for them, many at once; others are dropped."""
-        now = self._loop.time()
+    def arrived(self, outcomes: Sequence[tuple[str, Any]], when: float) -> None:
+        """Hand outcomes to those who wait for them, many at once; others are dropped.
+
+        `when` is the loop's time at which they came.
+        """
         forget = self._waiting.pop
         last: _Parcel | None = None
         told: Sink | None = None
-        pairs: list[tuple[Any, Any]] = []
+        ended: list[Ended] = []
         for call_id, outcome in outcomes:
             entry = forget(call_id, None)
             if entry is None:
@@ -170,12 +168,12 @@ class CallStream:
             if parcel is not last:
                 last = parcel
                 if told is not None and parcel.sink != told:
-                    told(pairs, now)
-                    pairs = []
+                    told(ended)
+                    ended = []
                 told = parcel.sink
-            pairs.append((token, outcome))
+            ended.append((token, outcome, when - parcel.sent_at))
         if told is not None:
-            told(pairs, now)
+            told(ended)
         if self._limit is not None:
             self.wake()
 
@@ -187,7 +185,7 @@ class CallStream:
         self._outbox.clear()
         now = self._loop.time()
         for token, parcel in waiting.values():
-            parcel.sink([(token, make_error())], now)
+            parcel.sink([(token, make_error(), now - parcel.sent_at)])
         self.wake()
 
     def _sweep_again_at(self, when: float) -> None:
@@ -211,7 +209,7 @@ class CallStream:
                 self.give_up(call_id)
                 error = self._late(token)
                 if self._overdue is None:
-                    parcel.sink([(token, error)], now)
+                    parcel.sink([(token, error, now - parcel.sent_at)])
                 else:
                     self._overdue(parcel.sink, token, error)
         deadlines = (parcel.deadline for _, parcel in self._waiting.values())

@@ -53,7 +53,7 @@ class WholeCall(NamedTuple):
 
 
 class ProcessReply(NamedTuple):
-    """What a system made of an example; `latency` is in seconds, from call to arrival."""
+    """What a system made of an example; `latency` is in seconds, from sending to arrival."""
 
     call: Any
     processed: dict[str, Any]
@@ -93,7 +93,6 @@ class Asked(NamedTuple):
     answered: Answered
     failed: Failed
     reply: Reply
-    started: float
 
 
 def already_in_flight(call_id: str, target: str) -> RemoteFailure:

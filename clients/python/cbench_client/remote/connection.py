@@ -10,7 +10,7 @@ from google.protobuf.message import DecodeError
 from cbench_client._gen.cbench.v1 import system_pb2
 from cbench_client.errors import ClientError, RemoteFailure, Unencodable
 from cbench_client.messages import convert, failures
-from cbench_client.remote.call_stream import MAX_BATCH_BYTES
+from cbench_client.remote.call_stream import MAX_BATCH_BYTES, Ended
 from cbench_client.remote.calls import (
     Answered,
     Asked,
@@ -58,8 +58,7 @@ class SystemConnection:
         self._last_head: tuple[Any, system_pb2.ProcessCall, Any] | None = None
         # Calls made on their own, by id, and those of them that are over, with the time.
         self._alone: dict[str, Any] = {}
-        self._over: list[tuple[tuple[ProcessCall, Asked], Any]] = []
-        self._over_at = 0.0
+        self._over: list[tuple[tuple[ProcessCall, Asked], Any, float]] = []
         self._pulse = Pulse(target, tls, self._is_busy, self._break_off)
         self._late: set[asyncio.Task[None]] = set()
 
@@ -138,8 +137,7 @@ class SystemConnection:
         together are told together.
         """
         self._pulse.watch()
-        now = self._loop.time()
-        asked = Asked(system, timeout, options, answered, failed, reply, now)
+        asked = Asked(system, timeout, options, answered, failed, reply)
         try:
             head = self._head(asked)
         except Unencodable as error:
@@ -226,8 +224,8 @@ class SystemConnection:
         convert.example_to_proto(example, request.example)
         convert.turns_to_proto(turns, request.turns)
         convert.fields_to_proto(options or {}, request.options, "options.")
-        started = self._loop.time()
         encoded = request.SerializeToString()
+        started = self._loop.time()
         data = await self._unary.call("ProcessConversation", encoded, timeout, traceparent)
         latency = self._loop.time() - started
         try:
@@ -263,20 +261,20 @@ class SystemConnection:
             self._stream = ProcessStream(self._open_stream, self.target)
         return self._stream
 
-    def _sort(self, ended: list[tuple[Any, Any]], when: float) -> None:
+    def _sort(self, ended: list[Ended]) -> None:
         """Tell those who asked of calls that ended together."""
         replies: dict[Answered, list[Any]] = {}
         together: list[Any] = []
         last: Asked | None = None
-        for (call, asked), outcome in ended:
+        for (call, asked), outcome, seconds in ended:
             if outcome.__class__ is LargeOutcome:
-                self._later(self._decode_apart(call, asked, outcome.outcome, when))
+                self._later(self._decode_apart(call, asked, outcome.outcome, seconds))
                 continue
             if asked is not last:
                 together = replies.setdefault(asked.answered, [])
                 last = asked
             try:
-                together.append(self._reply(call, asked, outcome, when))
+                together.append(self._reply(call, asked, outcome, seconds))
             except StreamRefused:
                 # The call has not been made; it is, on its own, and so are all that follow.
                 self._streaming = frozenset()
@@ -296,7 +294,7 @@ class SystemConnection:
                     asked.failed(call, failure)
         for answered, together in replies.items():
             if together:
-                self._pulse.heard = when
+                self._pulse.heard = self._loop.time()
                 answered(together)
 
     def _later(self, work: Coroutine[Any, Any, None]) -> None:
@@ -304,14 +302,14 @@ class SystemConnection:
         self._late.add(task)
         task.add_done_callback(self._late.discard)
 
-    async def _decode_apart(self, call: Any, asked: Asked, outcome: Any, when: float) -> None:
+    async def _decode_apart(self, call: Any, asked: Asked, outcome: Any, seconds: float) -> None:
         """Decode a large answer in a thread, and tell of it; the clock has stopped already."""
         try:
-            reply = await asyncio.to_thread(self._reply, call, asked, outcome, when)
+            reply = await asyncio.to_thread(self._reply, call, asked, outcome, seconds)
         except RemoteFailure as failure:
             asked.failed(call, failure)
         else:
-            self._pulse.heard = when
+            self._pulse.heard = self._loop.time()
             asked.answered([reply])
 
     async def _tell_late(self, call: Any, asked: Asked, failure: RemoteFailure) -> None:
@@ -328,7 +326,7 @@ class SystemConnection:
         for made in list(self._alone.values()):
             made.cancel()
 
-    def _reply(self, call: Any, asked: Asked, outcome: Any, when: float) -> Any:
+    def _reply(self, call: Any, asked: Asked, outcome: Any, seconds: float) -> Any:
         """Make the reply to a call, or raise why there is none."""
         if outcome.__class__ is system_pb2.ProcessOutcome and outcome.HasField("response"):
             response = outcome.response
@@ -343,7 +341,7 @@ class SystemConnection:
             raise self._undecodable(error) from None
         usage = convert.usage_from_proto(response.usage) if response.HasField("usage") else None
         handler = convert.handler_seconds(response)
-        return asked.reply(call, processed, when - asked.started, usage, carried, handler)
+        return asked.reply(call, processed, seconds, usage, carried, handler)
 
     def _failure(self, outcome: Any) -> RemoteFailure | StreamRefused:
         if isinstance(outcome, UndecodableOutcome):
@@ -358,27 +356,27 @@ class SystemConnection:
 
     def _start_alone(self, token: tuple[ProcessCall, Asked], request: bytes) -> None:
         call, asked = token
+        started = self._loop.time()
         made = self._unary.start("Process", request, asked.timeout, call.traceparent)
         self._alone[call.call_id] = made
-        made.add_done_callback(partial(self._alone_ended, token))
+        made.add_done_callback(partial(self._alone_ended, token, started))
 
-    def _alone_ended(self, token: tuple[ProcessCall, Asked], made: Any) -> None:
+    def _alone_ended(self, token: tuple[ProcessCall, Asked], started: float, made: Any) -> None:
         """Gather what ends in one turn of the loop, so that it is told together."""
         if not self._over:
-            self._over_at = self._loop.time()
             self._loop.call_soon(self._tell)
-        self._over.append((token, made))
+        self._over.append((token, made, self._loop.time() - started))
 
     def _tell(self) -> None:
         over, self._over = self._over, []
         ended = []
-        for token, made in over:
+        for token, made, seconds in over:
             call_id = token[0].call_id
             # The end of a call that was given up is not told; its id may be in use again.
             if self._alone.get(call_id) is made:
                 del self._alone[call_id]
-                ended.append((token, self._alone_outcome(made)))
-        self._sort(ended, self._over_at)
+                ended.append((token, self._alone_outcome(made), seconds))
+        self._sort(ended)
 
     def _alone_outcome(self, made: Any) -> Any:
         try:

@@ -90,7 +90,7 @@ class ProcessStream(CallStream):
     async def _read(self) -> None:
         try:
             while (data := await self._call.read()) is not _EOF:
-                self._deliver(data)
+                self._deliver(data, self._loop.time())
             self.finish(lambda: self._lost("it ended the stream"))
         except grpc.RpcError as error:
             self.finish(partial(self._failure, error))
@@ -99,18 +99,19 @@ class ProcessStream(CallStream):
             self._call.cancel()
             self._writer.cancel()
 
-    def _deliver(self, data: bytes) -> None:
+    def _deliver(self, data: bytes, when: float) -> None:
         try:
             outcomes = system_pb2.ProcessStreamResponse.FromString(data).outcomes
         except DecodeError:
-            self._salvage(data)
+            self._salvage(data, when)
         else:
             if len(data) <= LARGE_BYTES:
-                self.arrived([(outcome.call_id, outcome) for outcome in outcomes])
+                self.arrived([(outcome.call_id, outcome) for outcome in outcomes], when)
             else:
-                self.arrived([(outcome.call_id, LargeOutcome(outcome)) for outcome in outcomes])
+                large = [(outcome.call_id, LargeOutcome(outcome)) for outcome in outcomes]
+                self.arrived(large, when)
 
-    def _salvage(self, data: bytes) -> None:
+    def _salvage(self, data: bytes, when: float) -> None:
         """Decode the outcomes of a message one by one, so that only bad ones fail."""
         try:
             for piece in pieces(data, field=1):
@@ -121,7 +122,7 @@ class ProcessStream(CallStream):
                 except DecodeError:
                     outcome = UndecodableOutcome()
                     call_id = next(pieces(piece, field=1)).decode()
-                self.arrived([(call_id, outcome)])
+                self.arrived([(call_id, outcome)], when)
         except (ValueError, StopIteration):
             self.finish(lambda: self._garbled("it sent a message that cannot be decoded"))
             self._call.cancel()
