@@ -91,6 +91,8 @@ async def running_daemon(
     set_dialled(settings.dial_allow, settings.dial_deny, settings.address)
     home = data_home(settings.home)
     store = SqliteStore.open(home, max_bytes=settings.max_store_mb * MB)
+    if store.unwritable and not own_runs_only:
+        log.warning("%s Until then runs are read, and none is taken on.", store.unwritable)
     workers = _workers(settings)
     await workers.start()
     scoring = Scoring(workers)
@@ -226,6 +228,7 @@ def _new_meters() -> "Meters":
 
 
 async def _recover(orchestrator: Any) -> None:
+    told = ""
     # The process before this one may still be on its way out, and hold its runs until it is.
     for pause in _RECOVER_AFTER_S:
         await asyncio.sleep(pause)
@@ -233,7 +236,9 @@ async def _recover(orchestrator: Any) -> None:
             try:
                 resumed = await orchestrator.recover()
             except StoreError as error:
-                log.error("unfinished runs cannot be taken up yet: %s", error)
+                if str(error) != told:
+                    told = str(error)
+                    log.error("unfinished runs cannot be taken up yet: %s", error)
                 await asyncio.sleep(_RECOVER_AGAIN_S)
                 continue
             if resumed:

@@ -26,6 +26,7 @@ from cbench_server.rpc.specs import evaluator_ref, spec_from_proto
 from cbench_server.runs.callers import audit, current_caller
 from cbench_server.runs.orchestrator import Orchestrator
 from cbench_server.runs.store import RowQuery
+from cbench_server.runs.unbroken import opened
 from cbench_server.runs.watch import watch
 from cbench_server.spec import EvaluatorRef, Run
 from cbench_server.types import Example
@@ -249,7 +250,7 @@ class BenchService(AnalysisMethods, RetentionMethods, bench_pb2_grpc.BenchServic
     async def UploadExamples(
         self, request_iterator: AsyncIterator[bench_pb2.UploadExamplesRequest], context: Any
     ) -> bench_pb2.UploadExamplesResponse:
-        with await asyncio.to_thread(self._open_upload) as upload:
+        with await opened(self._open_upload) as upload:
             async for request in request_iterator:
                 await asyncio.to_thread(_add_all, upload, request)
             if upload.count == 0:

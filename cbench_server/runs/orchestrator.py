@@ -11,6 +11,7 @@ from cbench_server.errors import (
     AlreadyExists,
     CbenchError,
     ShuttingDown,
+    StoreAway,
     WrongState,
     blaming,
 )
@@ -318,6 +319,8 @@ class Orchestrator:
                 async with self._desks.at(run_id):
                     if await self._recover(run_id):
                         resumed.append(run_id)
+            except StoreAway:
+                raise  # It is away for all of them, and they are to be tried again.
             except CbenchError as error:
                 log.error("run %s is left alone: %s", run_id, error)
         return resumed

@@ -6,6 +6,7 @@ no end to this patience, for neither could the end be stored.
 """
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -30,6 +31,8 @@ from cbench_server.spec import Run, RunState
 
 T = TypeVar("T")
 
+log = logging.getLogger("cbench_server.runs")
+
 _SLOW_S = 5.0
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 2.0
 
@@ -47,6 +50,7 @@ class OwnedStore:
         self._committed = committed
         self._claim = claim
         self._troubles: dict[object, str] = {}
+        self._named = {"run_id": claim.run_id}
 
     @property
     def owners(self) -> Ownership:
@@ -66,6 +70,8 @@ class OwnedStore:
                 try:
                     return await work()
                 except StoreAway as error:
+                    if not self._troubles:
+                        log.warning("a run waits for its store: %s", error, extra=self._named)
                     self._troubles[call] = str(error)
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, _LONGEST_PAUSE_S)

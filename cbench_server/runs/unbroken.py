@@ -6,10 +6,27 @@ leave a run that nobody works on: accepted or resumed, and never begun.
 """
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
+from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+C = TypeVar("C", bound=AbstractContextManager[Any])
+
+
+async def opened(make: Callable[[], C]) -> C:
+    """Make in a thread what must be closed; so it is if nobody waits for it any more."""
+    making = asyncio.ensure_future(asyncio.to_thread(make))
+    try:
+        return await asyncio.shield(making)
+    except asyncio.CancelledError:
+        making.add_done_callback(_close)
+        raise
+
+
+def _close(making: "asyncio.Future[C]") -> None:
+    if not making.cancelled() and making.exception() is None:
+        making.result().__exit__(None, None, None)
 
 
 class Unbroken:

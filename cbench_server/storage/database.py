@@ -1,11 +1,12 @@
 """Connections to the store file, and its errors in words a person can act on."""
 
 import errno
+import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
@@ -26,27 +27,67 @@ _UNWRITABLE = {
 }
 _DAMAGED = {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}
 
+# Said of a file that cannot be written they would fail, some though they change nothing.
+_TO_WRITE = (
+    # Takes effect only while the file is empty, and before it turns to WAL.
+    "PRAGMA auto_vacuum = INCREMENTAL",
+    "PRAGMA journal_mode = WAL",
+    "PRAGMA synchronous = FULL",
+    "PRAGMA foreign_keys = ON",
+    # 16 MB between checkpoints: fewer syncs than the default, still a small file.
+    "PRAGMA wal_autocheckpoint = 4000",
+    "PRAGMA journal_size_limit = 67108864",
+)
+# The second opens the log, or fails.
+_TO_READ = ("PRAGMA query_only = ON", "SELECT 1 FROM sqlite_master LIMIT 1")
+
+# A flipped bit can make text that is none, which must not keep other rows from being read.
+_text = partial(str, encoding="utf-8", errors="surrogateescape")
+
 # A message of SQLite's that quotes a damaged name cannot be decoded.
 SQLITE_ERRORS = (sqlite3.Error, UnicodeDecodeError)
 
 
 def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
-    """Open the file; every transaction is begun and ended by name."""
+    """Open the file; every transaction is begun and ended by name.
+
+    To be read it need not be writable, but then it must not have a log of its own.
+    """
+    try:
+        return _connect(path, read_only=read_only)
+    except sqlite3.OperationalError as error:
+        if not read_only or _code(error) not in _UNWRITABLE or _has_log(path):
+            raise
+        return _connect_frozen(path)
+
+
+def _connect_frozen(path: Path) -> sqlite3.Connection:
+    # Otherwise SQLite wants to write its index of the log beside the file.
+    frozen = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
+    connection = sqlite3.connect(frozen, uri=True, isolation_level=None, check_same_thread=False)
+    connection.text_factory = _text
+    return connection
+
+
+def _is_writable(path: Path) -> bool:
+    return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
+
+
+def _has_log(path: Path) -> bool:
+    try:
+        return path.with_name(f"{path.name}-wal").stat().st_size > 0
+    except FileNotFoundError:
+        return False
+
+
+def _connect(path: Path, *, read_only: bool) -> sqlite3.Connection:
     connection = sqlite3.connect(
         path, timeout=BUSY_TIMEOUT, isolation_level=None, check_same_thread=False
     )
-    # A flipped bit can make text that is none, which must not keep other rows from being read.
-    connection.text_factory = partial(str, encoding="utf-8", errors="surrogateescape")
+    connection.text_factory = _text
     try:
-        # Takes effect only while the file is empty, and before it turns to WAL.
-        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.execute("PRAGMA foreign_keys = ON")
-        # 16 MB between checkpoints: fewer syncs than the default, still a small file.
-        connection.execute("PRAGMA wal_autocheckpoint = 4000")
-        connection.execute("PRAGMA journal_size_limit = 67108864")
-        connection.execute(f"PRAGMA query_only = {'ON' if read_only else 'OFF'}")
+        for statement in _TO_READ if read_only else _TO_WRITE:
+            connection.execute(statement)
     except BaseException:
         connection.close()
         raise
@@ -143,7 +184,13 @@ class Readers:
         with explained(self._path):
             connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
             if connection is None:
-                connection = self._local.connection = connect(self._path, read_only=True)
+                connection = connect(self._path, read_only=True)
+                if not _is_writable(self._path):
+                    # SQLite would not write it later while a connection of now is there, and what
+                    # another process writes may pass unseen by this one.
+                    with closing(connection):
+                        return read(connection, *args, **kwargs)
+                self._local.connection = connection
                 self._connections.append(connection)
             return read(connection, *args, **kwargs)
 

@@ -7,6 +7,7 @@ import fcntl
 import os
 import re
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from cbench_server.errors import LostClaim, UnknownRun
@@ -46,7 +47,8 @@ class RunLocks:
     async def release(self, claim: Claim) -> None:
         """See Ownership."""
         if self._stands(claim):
-            self.remove(claim.run_id)
+            with suppress(OSError):  # Whoever tidies up finds it, once it can be removed.
+                self.remove(claim.run_id)
         held, descriptor = self._held.get(claim.run_id, (None, -1))
         if held == claim:
             del self._held[claim.run_id]
@@ -72,6 +74,7 @@ class RunLocks:
         path = self._path(run_id)
         while True:
             with explained(path), untidied(self._directory):
+                self._directory.mkdir(mode=0o700, exist_ok=True)
                 descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
                 try:
                     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -18,12 +18,12 @@ from cbench_server.storage.sqlite_statements import CREATE, HEAD_REVISION
 
 def migrate(connection: sqlite3.Connection, path: Path) -> None:
     """Upgrade the file if it is older; raise `StoreTooNew` if it is newer."""
-    if _revision(connection, path) == HEAD_REVISION:
+    if revision_of(connection, path) == HEAD_REVISION:
         return
     # Two processes may meet a new file at the same moment.
     lock = path.with_name("migrate.lock")
     with explained(lock), held(lock):
-        revision = _revision(connection, path)
+        revision = revision_of(connection, path)
         if revision == HEAD_REVISION:
             return
         if revision > HEAD_REVISION:
@@ -38,7 +38,7 @@ def migrate(connection: sqlite3.Connection, path: Path) -> None:
             create(connection)
 
 
-def _revision(connection: sqlite3.Connection, path: Path) -> str:
+def revision_of(connection: sqlite3.Connection, path: Path) -> str:
     """Return the file's revision, empty for an empty file. Revisions are ordered as text."""
     tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
     if not tables:

@@ -1,10 +1,8 @@
 """The store we ship: one SQLite file, one writing thread, a few reading ones."""
 
 import asyncio
-import os
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
-from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -28,9 +26,9 @@ from cbench_server.runs.store import (
 )
 from cbench_server.spec import Run, RunState
 from cbench_server.storage import codec, deletion, pages, queries, retention, run_list, run_rows
-from cbench_server.storage.database import Readers, connect, explained
+from cbench_server.storage.database import Readers
 from cbench_server.storage.locks import RunLocks, is_run_id
-from cbench_server.storage.migrate import migrate
+from cbench_server.storage.opening import prepare
 from cbench_server.storage.tail import Tails
 from cbench_server.storage.transaction import UPDATABLE, Transaction
 from cbench_server.storage.wakeups import Watchers
@@ -58,27 +56,26 @@ class SqliteStore:
     ) -> "SqliteStore":
         """Open the store in `home`, creating both if need be; blocks for some milliseconds.
 
+        One that cannot be written is opened to be read, and says why in `unwritable`.
         Beyond `max_bytes` it takes no more runs, examples and rows; 0 sets no limit.
 
         Raises `StoreTooNew`, `StoreCorrupt` or `StoreError`, saying what to do.
         """
         failpoints.arm()
         path = home / "cbench.db"
-        locks = home / "locks"
-        with explained(home):
-            home.mkdir(mode=0o700, parents=True, exist_ok=True)
-            locks.mkdir(mode=0o700, exist_ok=True)
-        with explained(path):
-            # SQLite would make the file readable by others, and not object to a read-only one.
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-            with closing(connect(path)) as connection:
-                migrate(connection, path)
-            return cls(path, RunLocks(locks), clock, max_bytes)
+        unwritable = prepare(path)
+        return cls(path, RunLocks(home / "locks"), clock, max_bytes, unwritable)
 
     def __init__(
-        self, path: Path, locks: RunLocks, clock: Callable[[], float], max_bytes: int = 0
+        self,
+        path: Path,
+        locks: RunLocks,
+        clock: Callable[[], float],
+        max_bytes: int = 0,
+        unwritable: str = "",
     ) -> None:
         self.path = path
+        self.unwritable = unwritable
         self._is_closed = False
         self._clock = clock
         self.locks = locks

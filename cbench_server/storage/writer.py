@@ -52,7 +52,7 @@ class Writer:
         self._path = path
         self._max_bytes = max_bytes
         self._on_commit = on_commit
-        self._connection = connect(path)
+        self._opened: sqlite3.Connection | None = None
         self._wake = threading.Condition()
         self._queue: deque[_Job] = deque()
         self._queued_rows = 0
@@ -164,6 +164,18 @@ class Writer:
         else:
             self._deliver(group, results, advanced)
 
+    @property
+    def _connection(self) -> sqlite3.Connection:
+        if self._opened is None:
+            self._opened = connect(self._path)
+        return self._opened
+
+    def _reconnect(self) -> None:
+        """Have the file opened again: SQLite opens one that is read-only, and leaves it at that."""
+        if self._opened is not None:
+            self._opened.close()
+            self._opened = None
+
     def _is_over(self) -> bool:
         try:
             return used_bytes(self._connection) >= self._max_bytes
@@ -194,8 +206,10 @@ class Writer:
                 self._connection.execute("BEGIN IMMEDIATE")
                 return
             except sqlite3.OperationalError as error:
-                is_busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
-                if not is_busy or attempt == _BUSY_RETRIES - 1:
+                kind = error.sqlite_errorcode & 0xFF
+                if kind == sqlite3.SQLITE_READONLY:
+                    self._reconnect()
+                if kind != sqlite3.SQLITE_BUSY or attempt == _BUSY_RETRIES - 1:
                     raise
 
     def _deliver(
@@ -226,6 +240,7 @@ class Writer:
             self._is_closing = True
             self._wake.notify()
         self._thread.join()
-        with suppress(sqlite3.Error):  # All is committed; the next to open the file does it.
-            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-        self._connection.close()
+        if self._opened is not None:
+            with suppress(sqlite3.Error):  # All is committed; the next to open the file does it.
+                self._opened.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            self._opened.close()

@@ -55,7 +55,9 @@ class Process:
         """Ask it to end, and return its exit code."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(timeout)
+        code = self.process.wait(timeout)
+        self._drain.join(5)
+        return code
 
     def __enter__(self) -> Self:
         return self
@@ -69,11 +71,17 @@ class DaemonProcess(Process):
     """`cbench-server`; restarted at the same place where it is given a held port."""
 
     def __init__(
-        self, home: Path, *flags: str, port: int = 0, env: dict[str, str] | None = None
+        self,
+        home: Path,
+        *flags: str,
+        port: int = 0,
+        env: dict[str, str] | None = None,
+        under: Sequence[str] = (),
     ) -> None:
+        """`under` is a command that runs another one, such as `setpriv`."""
         self.home = home
         program = "import sys; from cbench_server.daemon import main; sys.exit(main())"
-        command = [sys.executable, "-c", program, "--address", f"127.0.0.1:{port}"]
+        command = [*under, sys.executable, "-c", program, "--address", f"127.0.0.1:{port}"]
         environment = {"CBENCH_HANDSHAKE": "1", **(env or {})}
         super().__init__([*command, "--home", str(home), *flags], environment)
 

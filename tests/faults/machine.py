@@ -37,7 +37,9 @@ def demand(*command: str | Path) -> None:
 class Disk:
     """An ext4 file system on a loop device, whose power can be cut."""
 
-    def __init__(self, folder: Path, megabytes: int = 128) -> None:
+    def __init__(self, folder: Path, megabytes: int = 128, options: str = "commit=3600") -> None:
+        # Commits of the journal come from what a program syncs, and not from time.
+        self._options = f"loop,{options}"
         self._image = folder / "disk.img"
         self.path = folder / "disk"
         self.path.mkdir(parents=True)
@@ -47,8 +49,7 @@ class Disk:
         self._mount()
 
     def _mount(self) -> None:
-        # Commits of the journal come from what a program syncs, and not from time.
-        demand("mount", "-o", "loop,commit=3600", self._image, self.path)
+        demand("mount", "-o", self._options, self._image, self.path)
 
     def cut(self) -> None:
         """Lose all that has not reached the disk. Nothing can be written any more."""
@@ -57,6 +58,14 @@ class Disk:
             fcntl.ioctl(descriptor, _EXT4_IOC_SHUTDOWN, struct.pack("I", _NOLOGFLUSH))
         finally:
             os.close(descriptor)
+
+    def fail(self) -> None:
+        """Have the kernel find the file system damaged; with errors=remount-ro it is read only."""
+        device = do("findmnt", "-no", "SOURCE", self.path).stdout.strip()
+        trigger = Path("/sys/fs/ext4") / Path(device).name / "trigger_fs_error"
+        if not trigger.exists():
+            pytest.skip(f"this machine has no {trigger}")
+        trigger.write_text("a test")
 
     def restore(self) -> None:
         """Start again with what the disk holds; its users must have ended."""

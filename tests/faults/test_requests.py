@@ -243,3 +243,24 @@ def test_a_request_whose_client_left_is_carried_out_or_not(
             with suppress(grpc.RpcError):
                 cancel = bench_pb2.CancelRunRequest(run_id=run_id)
                 stub.CancelRun(cancel, timeout=chance.uniform(0.001, 0.03))
+
+
+def test_an_upload_whose_client_left_at_its_opening_leaves_no_file(
+    daemon: DaemonProcess, client: BenchClient, chance: random.Random
+) -> None:
+    hold = threading.Event()
+
+    def nothing_yet() -> Iterator[bench_pb2.UploadExamplesRequest]:
+        hold.wait()
+        yield from ()
+
+    with grpc.insecure_channel(daemon.address) as channel:
+        stub = bench_pb2_grpc.BenchStub(channel)
+        for _ in range(60):
+            call = stub.UploadExamples.future(nothing_yet())
+            threading.Event().wait(chance.uniform(0, 0.004))
+            call.cancel()
+        hold.set()
+    folder = daemon.home / "uploads"
+    client.upload([{"context": "c"}])
+    wait_until(lambda: [path.suffix for path in folder.iterdir()] == [".examples"])

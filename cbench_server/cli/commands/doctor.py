@@ -203,6 +203,7 @@ def _check_store(setup: Setup) -> Iterator[Finding]:
         yield Finding(
             "fail", "store", f"{path} cannot be written", "Change its permissions or owner."
         )
+    if not os.access(path, os.R_OK):
         return
     if setup.is_deep:
         yield from _check_all(setup.home)
