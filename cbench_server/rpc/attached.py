@@ -166,7 +166,7 @@ class AttachedCaller:
             answered([answer])
 
     def _encoded(self, call: Call) -> gateway_pb2.Call:
-        message = gateway_pb2.Call(call_id=call.call_id, traceparent=call.traceparent)
+        message = gateway_pb2.Call(call_id=call.call_id, **call.trace)
         work = call.work
         if isinstance(work, Process):
             self._encode_process(work, message)
@@ -292,7 +292,8 @@ class AttachedEvaluator:
         call = gateway_pb2.Call(call_id=f"score-{id(self):x}-{self._calls}")
         call.score.CopyFrom(score_request(self.name, original, processed, self._options))
         try:
-            with called("score", **{"cbench.evaluator": self.name}) as call.traceparent:
+            with called("score", **{"cbench.evaluator": self.name}) as trace:
+                call.MergeFrom(gateway_pb2.Call(**trace))
                 result = await _ask(attachment, call, self._timeout)
         except CallFailed as error:
             is_lost = error.failure.origin == "transport" and error.failure.retryable

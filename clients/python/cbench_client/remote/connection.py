@@ -12,6 +12,7 @@ from cbench_client.errors import ClientError, RemoteFailure, Unencodable
 from cbench_client.messages import convert, failures
 from cbench_client.remote.call_stream import MAX_BATCH_BYTES
 from cbench_client.remote.calls import (
+    UNTRACED,
     Answered,
     Asked,
     ConversationReply,
@@ -161,8 +162,9 @@ class SystemConnection:
             request.call_id = call_id
             if work.instruction:
                 request.instruction = work.instruction
-            if traceparent := call.traceparent:
-                made.traceparent = traceparent
+            if trace := call.trace:
+                made.traceparent = trace["traceparent"]
+                made.tracestate = trace.get("tracestate", "")
             try:
                 text = convert.visible_to_proto(work.example, work.withheld, request.example)
             except Unencodable as error:
@@ -217,7 +219,7 @@ class SystemConnection:
         timeout: float,
         options: Mapping[str, Any] | None = None,
         instruction: str = "",
-        traceparent: str = "",
+        trace: Mapping[str, str] = UNTRACED,
     ) -> ConversationReply:
         """Have the user's turns of one conversation answered. Raises as `process` does."""
         request = system_pb2.ProcessConversationRequest(
@@ -228,7 +230,7 @@ class SystemConnection:
         convert.fields_to_proto(options or {}, request.options, "options.")
         started = self._loop.time()
         encoded = request.SerializeToString()
-        data = await self._unary.call("ProcessConversation", encoded, timeout, traceparent)
+        data = await self._unary.call("ProcessConversation", encoded, timeout, trace)
         latency = self._loop.time() - started
         try:
             response = system_pb2.ProcessConversationResponse.FromString(data)
@@ -358,7 +360,7 @@ class SystemConnection:
 
     def _start_alone(self, token: tuple[ProcessCall, Asked], request: bytes) -> None:
         call, asked = token
-        made = self._unary.start("Process", request, asked.timeout, call.traceparent)
+        made = self._unary.start("Process", request, asked.timeout, call.trace)
         self._alone[call.call_id] = made
         made.add_done_callback(partial(self._alone_ended, token))
 
