@@ -44,7 +44,8 @@ def client_of(before: list[str]) -> "BenchClient | None":
         return None
     from cbench_client import BenchClient, Tls
 
-    tls = Tls(*(_pem(named.get(flag)) for flag in ("--tls-ca", "--tls-cert", "--tls-key")))
+    ca, cert, key = (_pem(named.get(flag)) for flag in ("--tls-ca", "--tls-cert", "--tls-key"))
+    tls = Tls(ca_pem=ca, cert_pem=cert, key_pem=key)
     token = named.get("--token") or os.environ.get("CBENCH_TOKEN") or None
     is_secured = "--tls" in before or tls != Tls()
     return BenchClient(
