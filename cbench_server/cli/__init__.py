@@ -7,6 +7,9 @@ import sys
 import threading
 from collections.abc import Sequence
 
+# Read when gRPC is loaded: it would log what a command says of a handshake in a sentence.
+os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
+
 from cbench_server.cli.exits import INTERRUPTED, complain
 from cbench_server.cli.exits import report as report_error
 from cbench_server.cli.parser import parse

@@ -1,11 +1,12 @@
 """Suggestions for a command line that is being typed: commands, flags, values and live names."""
 
 import argparse
-import itertools
-import os
 import shlex
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from itertools import islice
+
+from cbench_server.cli import option_names
 
 _RUNS_SHOWN = 50
 _LAST = "last"
@@ -21,9 +22,10 @@ def suggest(words: list[str], build: Build) -> list[str]:
     parser, rest = _parser_of(before, build)
     flag, equals, beginning = current.partition("=")
     if equals and (action := _flag(parser, flag)) is not None and _takes_value(action):
-        return [f"{flag}={each}" for each in _starting(_values(action, before), beginning)]
+        found = _starting(_values(action, before, beginning), beginning)
+        return [f"{flag}={each}" for each in found]
     if rest and (action := _flag(parser, rest[-1])) is not None and _takes_value(action):
-        return _starting(_values(action, before), current)
+        return _starting(_values(action, before, current), current)
     if current.startswith("-"):
         return _starting(_flags(parser, rest), current)
     return _starting(_positional(parser, before), current)
@@ -81,18 +83,22 @@ def _positional(parser: argparse.ArgumentParser, before: list[str]) -> Iterator[
         if isinstance(action, argparse._SubParsersAction):
             yield from action.choices
         else:
-            yield from _values(action, before)
+            yield from _values(action, before, "")
 
 
-def _values(action: argparse.Action, before: list[str]) -> Iterable[str]:
+def _values(action: argparse.Action, before: list[str], beginning: str) -> Iterable[str]:
     if action.choices is not None:
         return [str(each) for each in action.choices]
     flag = next((each for each in action.option_strings if each.startswith("--")), "")
     metavar = action.metavar if isinstance(action.metavar, str) else ""
     find = _BY_FLAG.get(flag) or _BY_METAVAR.get(metavar)
+    found: list[str] = []
     with suppress(Exception):  # no suggestion is worth a message in the middle of a line
-        return find(before) if find is not None else ()
-    return ()
+        if flag in _BY_BEGINNING:
+            found.extend(_BY_BEGINNING[flag](before, beginning))
+        elif find is not None:
+            found.extend(find(before))
+    return found
 
 
 def _starting(candidates: Iterable[str], beginning: str) -> list[str]:
@@ -115,28 +121,11 @@ def _formats(before: list[str]) -> list[str]:
     return [*own, *registry.list("reporter")]
 
 
-def _options(before: list[str]) -> Iterator[str]:
-    """Yield the options of the built-in systems on the line, as `key=`; with names if several."""
-    import inspect
-
-    from cbench_server.registry import registry
-
-    named = [word for flag, word in itertools.pairwise(before) if flag == "--builtin"]
-    for name in named:
-        for key in inspect.signature(registry.get("system", name)).parameters:
-            yield f"{key}=" if len(named) == 1 else f"{name}.{key}="
-
-
 def _runs(before: list[str]) -> Iterator[str]:
     """Yield `last` and the newest runs of the daemon that is named, or of the store here."""
     yield _LAST
-    named = [word for flag, word in itertools.pairwise(before) if flag == "--server"]
-    if server := (named or [os.environ.get("CBENCH_SERVER", "")])[-1]:
-        from itertools import islice
-
-        from cbench_client import BenchClient
-
-        with BenchClient(server, token=os.environ.get("CBENCH_TOKEN") or None) as client:
+    if (client := option_names.client_of(before)) is not None:
+        with client:
             yield from [run.run_id for run in islice(client.list(), _RUNS_SHOWN)]
         return
     from cbench_server.daemon.settings import data_home, load_settings
@@ -152,7 +141,12 @@ _BY_FLAG: dict[str, Callable[[list[str]], Iterable[str]]] = {
     "--builtin": _registered("system"),
     "--output": _formats,
     "--format": _formats,
-    "--option": _options,
+}
+# Those that depend on how the value begins.
+_BY_BEGINNING: dict[str, Callable[[list[str], str], Iterable[str]]] = {
+    "--option": option_names.of_systems,
+    "--sweep": option_names.of_systems,
+    "--evaluator-option": option_names.of_evaluators,
 }
 _BY_METAVAR: dict[str, Callable[[list[str]], Iterable[str]]] = {
     "RUN": _runs,

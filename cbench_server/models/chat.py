@@ -30,7 +30,7 @@ from cbench_server.models.chat_answer import (
 )
 from cbench_server.models.dialling import NotDialled, dialling
 from cbench_server.models.messages import Message
-from cbench_server.models.tracing import HEADER, called
+from cbench_server.models.tracing import UNTRACED, called
 from cbench_server.results import Failure
 
 if TYPE_CHECKING:
@@ -107,8 +107,8 @@ class ChatClient:
         while True:
             attempt += 1
             try:
-                with called("chat", **{"cbench.model": self.model}) as traceparent:
-                    answer = await self._post(body, traceparent)
+                with called("chat", **{"cbench.model": self.model}) as trace:
+                    answer = await self._post(body, trace)
                 reply = parse_reply(answer)
             except Trouble as trouble:
                 wait = self._wait(trouble, attempt)
@@ -207,15 +207,14 @@ class ChatClient:
             )
             raise self._failed(trouble, 0) from None
 
-    async def _post(self, body: bytes, traceparent: str = "", url: str = "") -> bytes:
+    async def _post(self, body: bytes, trace: Mapping[str, str] = UNTRACED, url: str = "") -> bytes:
         import httpx
 
-        headers = {HEADER: traceparent} if traceparent else None
         try:
             async with (
                 asyncio.timeout(self._timeout),
                 self._client().stream(
-                    "POST", url or self.endpoint, content=body, headers=headers
+                    "POST", url or self.endpoint, content=body, headers=trace
                 ) as response,
             ):
                 answer = await _read(response)

@@ -11,8 +11,8 @@ from typing import Protocol
 from cbench_server.errors import CallFailed
 from cbench_server.models.chat_answer import Trouble
 
-HEADER = "traceparent"
-"""Under which HTTP headers and gRPC metadata carry the W3C trace context."""
+UNTRACED: dict[str, str] = {}
+"""What is told where nobody traces."""
 
 
 class Span(Protocol):
@@ -20,7 +20,12 @@ class Span(Protocol):
 
     @property
     def traceparent(self) -> str:
-        """The W3C trace context of what it calls."""
+        """Its id in the W3C trace context."""
+        ...
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The W3C trace context of what it calls, as HTTP headers and gRPC metadata carry it."""
         ...
 
     def child(self, name: str, attributes: dict[str, str | int], *, calls: bool = False) -> "Span":
@@ -78,12 +83,12 @@ def under(span: Span | None) -> Iterator[None]:
 
 
 @contextmanager
-def called(name: str, **attributes: str | int) -> Iterator[str]:
+def called(name: str, **attributes: str | int) -> Iterator[dict[str, str]]:
     """Call another process; yield the trace context to tell it, empty if nobody traces."""
     span = TRACE.get()
     if span is None:
-        yield ""
+        yield UNTRACED
         return
     child = span.child(name, attributes, calls=True)
     with under(child):
-        yield child.traceparent
+        yield child.headers

@@ -1,7 +1,7 @@
 """Systems, memory systems and evaluators of processes that dialled in."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cbench_client._gen.cbench.v1 import evaluator_pb2, gateway_pb2, system_pb2
@@ -151,7 +151,7 @@ class AttachedCaller:
             answered([answer])
 
     def _encoded(self, call: Call) -> gateway_pb2.Call:
-        message = gateway_pb2.Call(call_id=call.call_id, traceparent=call.traceparent)
+        message = _traced(gateway_pb2.Call(call_id=call.call_id), call.trace)
         work = call.work
         if isinstance(work, Process):
             self._encode_process(work, message)
@@ -277,8 +277,8 @@ class AttachedEvaluator:
         call = gateway_pb2.Call(call_id=f"score-{id(self):x}-{self._calls}")
         call.score.CopyFrom(score_request(self.name, original, processed, self._options))
         try:
-            with called("score", **{"cbench.evaluator": self.name}) as call.traceparent:
-                result = await _ask(attachment, call, self._timeout)
+            with called("score", **{"cbench.evaluator": self.name}) as trace:
+                result = await _ask(attachment, _traced(call, trace), self._timeout)
         except CallFailed as error:
             is_lost = error.failure.origin == "transport" and error.failure.retryable
             kind = ComponentAway if is_lost else EvaluatorBroken
@@ -288,6 +288,12 @@ class AttachedEvaluator:
             raise EvaluatorBroken(f'evaluator "{self.name}": {message}')
         assessment = assessment_of(result.score)
         return Assessment(assessment.scores, assessment.details)
+
+
+def _traced(call: gateway_pb2.Call, trace: Mapping[str, str]) -> gateway_pb2.Call:
+    call.traceparent = trace.get("traceparent", "")
+    call.tracestate = trace.get("tracestate", "")
+    return call
 
 
 async def _ask(attachment: Attachment, call: gateway_pb2.Call, timeout: float) -> Any:

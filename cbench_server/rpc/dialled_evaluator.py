@@ -34,8 +34,8 @@ class DialledEvaluator(RemoteEvaluator):
 
     async def _once(self, connection: UnaryConnection, request: bytes, timeout: float) -> bytes:
         try:
-            with called("score", **{"cbench.evaluator": self.name}) as traceparent:
-                return await connection.call("Score", request, timeout, traceparent)
+            with called("score", **{"cbench.evaluator": self.name}) as trace:
+                return await connection.call("Score", request, timeout, trace)
         except RemoteFailure as failure:
             if failure.origin == "transport" and failure.retryable:
                 raise ComponentAway(str(failure)) from failure

@@ -100,7 +100,7 @@ class RemoteCaller:
                 timeout=timeout,
                 options=self._options,
                 instruction=work.instruction,
-                traceparent=call.traceparent,
+                trace=call.trace,
             )
         except (RemoteFailure, Unencodable) as error:
             raise call_failed(error) from error

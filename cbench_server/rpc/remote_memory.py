@@ -141,7 +141,7 @@ class RemoteMemoryCaller:
         request = request_of(call, self._served_name, self._options).SerializeToString()
         started = time.monotonic()
         try:
-            data = await self._connection.call(method, request, timeout, call.traceparent)
+            data = await self._connection.call(method, request, timeout, call.trace)
         except RemoteFailure as error:
             raise call_failed(error) from error
         latency = time.monotonic() - started

@@ -12,7 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from cbench_server.datasets.prompts.prompt import BARE, Asking
 from cbench_server.errors import CallFailed
 from cbench_server.models.account import Account
-from cbench_server.models.tracing import Span
+from cbench_server.models.tracing import UNTRACED, Span
 from cbench_server.types import Example
 
 Turn = dict[str, Any]
@@ -105,14 +105,14 @@ class Call:
     """The latest attempt, in a run that is traced."""
 
     @property
-    def traceparent(self) -> str:
+    def trace(self) -> dict[str, str]:
         """The trace context to tell whoever is called; empty if nobody traces."""
-        return "" if self.span is None else self.span.traceparent
+        return UNTRACED if self.span is None else self.span.headers
 
     @property
     def kept_trace(self) -> str:
         """The trace context for the row; empty if nobody keeps the trace."""
-        traceparent = self.traceparent
+        traceparent = "" if self.span is None else self.span.traceparent
         return traceparent if traceparent and int(traceparent[-2:], 16) & _SAMPLED else ""
 
     @property

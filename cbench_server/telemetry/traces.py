@@ -9,6 +9,7 @@ import importlib
 import logging
 import os
 from collections.abc import Mapping
+from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -81,7 +82,10 @@ class Traces:
         }
         resource = named.merge(Resource(said))
         self._provider = TracerProvider(
-            resource=resource, id_generator=self._ids, shutdown_on_exit=False
+            resource=resource,
+            id_generator=self._ids,
+            shutdown_on_exit=False,
+            sampler=_installed_sampler(),
         )
         self._provider.add_span_processor(BatchSpanProcessor(exporter))
         self._tracer = self._provider.get_tracer(_SERVICE, version)
@@ -104,7 +108,7 @@ class Traces:
 class TraceSpan:
     """A span that is under way."""
 
-    __slots__ = ("_span", "_tracer", "traceparent")
+    __slots__ = ("_span", "_tracer", "headers", "traceparent")
 
     def __init__(self, tracer: Any, span: "OtelSpan") -> None:
         self._tracer = tracer
@@ -113,6 +117,10 @@ class TraceSpan:
         self.traceparent = (
             f"00-{context.trace_id:032x}-{context.span_id:016x}-{int(context.trace_flags):02x}"
         )
+        self.headers = {"traceparent": self.traceparent}
+        # Samplers keep there what those who are called need to decide likewise.
+        if state := context.trace_state.to_header():
+            self.headers["tracestate"] = state
 
     def child(
         self, name: str, attributes: dict[str, str | int], *, calls: bool = False
@@ -140,6 +148,18 @@ class TraceSpan:
             self._span.set_attribute("error.type", failure)
             self._span.set_status(Status(StatusCode.ERROR, failure))
         self._span.end()
+
+
+def _installed_sampler() -> Any:
+    """Return the sampler of another package that OTEL_TRACES_SAMPLER names, else None.
+
+    OpenTelemetry's own are known to its library by name. Others announce themselves under this
+    group, and are made of the variable's argument.
+    """
+    name = os.environ.get("OTEL_TRACES_SAMPLER", "").strip()
+    for point in entry_points(group="opentelemetry_traces_sampler", name=name) if name else ():
+        return point.load()(os.environ.get("OTEL_TRACES_SAMPLER_ARG", ""))
+    return None
 
 
 def trace_id_of(run_id: str) -> int:

@@ -5,26 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"os"
-	"strings"
 	"sync"
-	"time"
-
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
-	pb "github.com/cbench/cbench-server/clients/go/cbenchpb"
 )
 
-const (
-	backoffMin = 100 * time.Millisecond
-	backoffMax = 10 * time.Second
-	// staleName is how long a daemon may take to notice that our last connection is dead.
-	staleName = 30 * time.Second
-	// mostInFlight is announced if no limit is set and more could run.
-	mostInFlight = 256
-)
+// mostInFlight is announced if no limit is set and more could run.
+const mostInFlight = 256
 
 // Attachment offers components to a daemon that cannot dial this process, by
 // dialling it. A broken connection is renewed for as long as it takes.
@@ -42,13 +28,13 @@ type Attachment struct {
 	// cancel is nil until the start.
 	cancel context.CancelFunc
 	// welcomed is closed at the first welcome.
-	welcomed  chan struct{}
-	failures  int
-	lastHeard time.Time
+	welcomed    chan struct{}
+	welcomeOnce sync.Once
 }
 
 // NewAttachment prepares an attachment to the daemon at an address. Pass what
-// to offer, and options.
+// to offer, and options. Several daemons of one store are named with commas,
+// "host:a,host:b": it is attached to all of them.
 func NewAttachment(daemon string, options ...AttachOption) (*Attachment, error) {
 	s := &settings{grace: grace}
 	for _, option := range options {
@@ -63,6 +49,7 @@ func NewAttachment(daemon string, options ...AttachOption) (*Attachment, error) 
 	}
 	// Never more than run and wait here, or the daemon would be refused.
 	most := min(host.totalLimit(), math.MaxInt32/(1+queueFactor)) * (1 + queueFactor)
+	most = max(1, most/len(addressesOf(daemon)))
 	limit := s.maxInFlight
 	if limit == 0 {
 		limit = min(host.totalLimit(), mostInFlight)
@@ -82,7 +69,7 @@ func (a *Attachment) Start() {
 	a.cancel = cancel
 	go func() {
 		defer cancel()
-		a.err = a.keepAttached(ctx)
+		a.err = a.keepAttached(ctx, cancel)
 		close(a.ended)
 	}()
 }
@@ -167,65 +154,20 @@ func (a *Attachment) isStopping() bool {
 	}
 }
 
-func (a *Attachment) keepAttached(ctx context.Context) error {
-	connection, err := dial(a.daemon, a.settings)
-	if err != nil {
-		return err
+// keepAttached stays attached to every daemon; one that refuses for good ends it all.
+func (a *Attachment) keepAttached(ctx context.Context, cancel context.CancelFunc) error {
+	daemons := addressesOf(a.daemon)
+	ended := make(chan error, len(daemons))
+	for _, daemon := range daemons {
+		go func() { ended <- (&link{attachment: a, daemon: daemon}).keep(ctx) }()
 	}
-	defer connection.Close()
-	gateway := pb.NewGatewayClient(connection)
-	for !a.isStopping() {
-		err := runSession(ctx, a, gateway)
-		if refusal := a.judge(err); refusal != nil {
-			return refusal
+	var refusal error
+	for range daemons {
+		if err := <-ended; err != nil && refusal == nil {
+			refusal = err
+			a.stopOnce.Do(func() { close(a.stopping) })
+			cancel()
 		}
-		// Full jitter, so that many processes do not come back in step.
-		longest := min(backoffMax, backoffMin<<a.failures)
-		a.failures = min(a.failures+1, 10)
-		pause := time.NewTimer(backoffMin/2 + rand.N(longest-backoffMin/2))
-		select {
-		case <-pause.C:
-		case <-a.stopping:
-		}
-		pause.Stop()
 	}
-	return nil
-}
-
-// judge returns a refusal if trying again cannot help, else says what happened.
-func (a *Attachment) judge(err error) error {
-	if err == nil {
-		return nil
-	}
-	told := status.Convert(err)
-	isFinal := false
-	switch told.Code() {
-	case codes.Unauthenticated, codes.PermissionDenied, codes.InvalidArgument, codes.Unimplemented, codes.FailedPrecondition:
-		isFinal = true
-	case codes.AlreadyExists:
-		isFinal = a.lastHeard.IsZero() || time.Since(a.lastHeard) > staleName
-	}
-	if isFinal {
-		message := fmt.Sprintf("%s refused the attachment of %s: %s", a.daemon, strings.Join(a.Names(), ", "), told.Message())
-		return &RefusedError{Code: told.Code(), Reason: codeName(told.Code()), Message: message}
-	}
-	if (a.failures == 0 || a.failures == 10) && !a.isStopping() {
-		fmt.Fprintf(os.Stderr, "not attached to %s, trying again: %s\n", a.daemon, told.Message())
-	}
-	return nil
-}
-
-// heard notes a sign of life of the daemon.
-func (a *Attachment) heard(message *pb.AttachResponse) {
-	a.lastHeard = time.Now()
-	if message.GetWelcome() == nil {
-		return
-	}
-	a.failures = 0
-	fmt.Fprintf(os.Stderr, "attached %s to %s\n", strings.Join(a.Names(), ", "), a.daemon)
-	select {
-	case <-a.welcomed:
-	default:
-		close(a.welcomed)
-	}
+	return refusal
 }

@@ -37,7 +37,9 @@ type Client struct {
 }
 
 // NewClient makes a client of the daemon at target, such as "127.0.0.1:50051".
-// Nothing is sent before the first request.
+// Nothing is sent before the first request. Several daemons of one store are named
+// with commas, "host:a,host:b": the first that answers is used, and when it is lost
+// the next.
 func NewClient(target string, options ...ClientOption) (*Client, error) {
 	s := &settings{timeout: 30 * time.Second}
 	for _, option := range options {

@@ -18,6 +18,7 @@ import (
 // until either side ends it.
 type session struct {
 	attachment *Attachment
+	link       *link
 	lane       *lane[*pb.CallResult]
 	wire       grpc.BidiStreamingClient[pb.AttachRequest, pb.AttachResponse]
 	// writing keeps the messages of lane and drain apart.
@@ -27,14 +28,15 @@ type session struct {
 
 // runSession answers calls until either side ends the stream, and returns the
 // status it ended with.
-func runSession(ctx context.Context, attachment *Attachment, gateway pb.GatewayClient) error {
+func runSession(ctx context.Context, link *link, gateway pb.GatewayClient) error {
+	attachment := link.attachment
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	wire, err := gateway.Attach(ctx)
 	if err != nil {
 		return err
 	}
-	s := &session{attachment: attachment, wire: wire}
+	s := &session{attachment: attachment, link: link, wire: wire}
 	s.lane = newLane(attachment.host, failedCall, func(results []*pb.CallResult) error {
 		return s.write(&pb.AttachRequest{Results: results})
 	})
@@ -99,7 +101,7 @@ func (s *session) read(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		s.attachment.heard(message)
+		s.link.heard(message)
 		for _, call := range message.GetCalls() {
 			s.start(ctx, call)
 		}

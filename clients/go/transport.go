@@ -70,10 +70,14 @@ func readAuthorities(file string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// dial opens a connection to target; nothing is sent before the first call.
+// dial opens a connection to target, or to the first of several that answers;
+// nothing is sent before the first call.
 func dial(target string, s *settings) (*grpc.ClientConn, error) {
-	if s.token != "" && s.tls == nil && !isLoopback(target) {
-		return nil, &InsecureTokenError{Target: target}
+	addresses := addressesOf(target)
+	for _, address := range addresses {
+		if s.token != "" && s.tls == nil && !isLoopback(address) {
+			return nil, &InsecureTokenError{Target: address}
+		}
 	}
 	secure := insecure.NewCredentials()
 	if s.tls != nil {
@@ -92,6 +96,10 @@ func dial(target string, s *settings) (*grpc.ClientConn, error) {
 	}
 	if s.token != "" {
 		options = append(options, grpc.WithPerRPCCredentials(bearer(s.token)))
+	}
+	if len(addresses) > 1 {
+		several, more := firstAnswering(addresses)
+		target, options = several, append(options, more...)
 	}
 	connection, err := grpc.NewClient(target, options...)
 	if err != nil {

@@ -5,15 +5,18 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, Literal
 
 import pytest
 
-from cbench_client import BenchClient
+from cbench_client import Attachment, BenchClient, Server
+from cbench_server.cli import option_names
 from cbench_server.cli.completion import split_line, suggest
 from cbench_server.cli.parser import build_parser
 from cbench_server.daemon.embedded import embedded
 
 BIN = Path(sys.executable).parent
+Level = Literal["low", "high"]
 
 
 def suggestions(line: str) -> list[str]:
@@ -56,6 +59,12 @@ def test_a_flag_that_was_given_comes_again_only_if_it_repeats() -> None:
 
 
 @pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait for as long as a busy machine takes to answer."""
+    monkeypatch.setattr(option_names, "PATIENCE_SECONDS", 60.0)
+
+
+@pytest.fixture
 def run_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     home = tmp_path / "home"
     spec = {
@@ -74,12 +83,71 @@ def test_runs_are_completed_from_the_store(run_id: str) -> None:
     assert suggestions(f"cbench compare last {run_id[:9]}") == [run_id]
 
 
+@pytest.mark.usefixtures("patient")
 def test_runs_are_completed_from_the_daemon_that_is_named(
     run_id: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with embedded(home=str(tmp_path / "home")) as target:
         monkeypatch.setenv("CBENCH_HOME", str(tmp_path / "elsewhere"))
         assert suggestions(f"cbench show --server {target} ") == ["last", run_id]
+
+
+class Short:
+    """A system with options, served and attached by the tests."""
+
+    name = "short"
+
+    def process(self, example: dict[str, Any], *, ratio: float = 0.5, level: Level = "low") -> Any:
+        return example
+
+
+class Wide(Short):
+    name = "wide"
+
+    def process(self, example: dict[str, Any], *, width: int = 3, whole: bool = False) -> Any:
+        return example
+
+
+class Judge:
+    name = "strict"
+
+    def score(self, original: Any, processed: Any, *, floor: float = 0.0) -> dict[str, float]:
+        return {"strict": floor}
+
+
+@pytest.mark.usefixtures("patient")
+def test_options_of_served_systems_and_evaluators_are_completed() -> None:
+    with Server([Short(), Judge()]) as one, Server([Short(), Wide()]) as two:
+        line = f"cbench run --system {one.address} "
+        assert suggestions(f"{line} --option ") == ["ratio=", "level=low", "level=high"]
+        assert suggestions(f"{line} --option=level=h") == ["--option=level=high"]
+        assert suggestions(f"{line} --option short.r") == ["short.ratio="]
+        assert suggestions(f"{line} --sweep ra") == ["ratio="]
+        line = f"cbench run --system={two.address}"
+        assert suggestions(f"{line} --option wide.") == [
+            "wide.width=",
+            "wide.whole=true",
+            "wide.whole=false",
+        ]
+        assert suggestions(f"{line}/wide --option wi") == ["width="]
+        line = f"cbench run --builtin identity --evaluator strict@{one.address}"
+        assert suggestions(f"{line} --evaluator-option strict.") == ["strict.floor="]
+    # Whoever is away by now costs nothing but its own suggestions.
+    line = f"cbench run --system {one.address} --builtin truncate-tail --option "
+    assert suggestions(line) == ["ratio="]
+
+
+@pytest.mark.usefixtures("patient")
+def test_options_of_attached_systems_are_completed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with embedded(home=str(tmp_path)) as daemon, Attachment(Wide(), daemon) as attached:
+        attached.wait_attached(60)
+        wanted = ["width=", "whole=true", "whole=false"]
+        line = f"cbench run --server {daemon} --attached wide --option w"
+        assert suggestions(line) == wanted
+        monkeypatch.setenv("CBENCH_SERVER", daemon)
+        assert suggestions("cbench run --attached wide --option w") == wanted
 
 
 def typed_in_bash(line: str) -> list[str]:

@@ -1,5 +1,7 @@
 """TLS and tokens, to the daemon and to systems, and what is said when they do not match."""
 
+import os
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -59,6 +61,31 @@ def test_a_secured_daemon_opens_to_the_right_flags_only(
     half = cbench(*asked, "--tls-cert", other)
     assert complaint(half) == "--tls-cert and --tls-key belong together; pass both."
     assert {each.returncode for each in (plain, stranger, wrong, silent, unproven)} == {1}
+
+
+_DRIVE = """
+import sys
+from cbench_client import BenchClient, Unreachable
+try:
+    list(BenchClient(sys.argv[1], tls=True).list())
+except Unreachable as error:
+    sys.exit(str(error))
+"""
+
+
+def test_a_handshake_that_fails_is_said_in_one_line_and_not_by_grpc(secured: str) -> None:
+    # Processes of their own: gRPC reads how much to print when it is loaded.
+    for command in ([CBENCH, "runs", "--tls", "--server", secured], ["-c", _DRIVE, secured]):
+        failed = subprocess.run(
+            [sys.executable, *command],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            env={name: value for name, value in os.environ.items() if name != "GRPC_VERBOSITY"},
+        )
+        assert (failed.returncode, failed.stdout) == (1, "")
+        assert "is not accepted: self-signed certificate." in failed.stderr
+        assert len(failed.stderr.splitlines()) == 1, failed.stderr
 
 
 def test_a_system_behind_tls_is_reached_with_its_authority(

@@ -3,11 +3,12 @@
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.fixtures.sdks import RUST, built, public_names, run
+from tests.fixtures.sdks import ROOT, RUST, built, public_names, run
 from tests.sdks.toolchain import evaluate, fences
 
 
@@ -19,7 +20,12 @@ def programs() -> Path:
 
 @pytest.mark.parametrize(
     "command",
-    [*RUST.build, (*RUST.tests[0], "--no-run"), *RUST.stubs],
+    [
+        *RUST.build,
+        (*RUST.tests[0], "--no-run"),
+        # Nearly a minute of compiling, for what changes with the contract alone.
+        pytest.param(("cargo", "xtask", "protos", "--check"), marks=pytest.mark.faults),
+    ],
     ids=["examples", "tests", "what makes its stubs"],
 )
 def test_clippy_has_nothing_to_say(command: tuple[str, ...]) -> None:
@@ -33,6 +39,19 @@ def test_clippy_has_nothing_to_say(command: tuple[str, ...]) -> None:
     )
     # Warnings, which are repeated when nothing is compiled.
     assert done.stderr == ""
+
+
+def test_stubs_that_are_not_what_the_protos_give_are_found(tmp_path: Path) -> None:
+    """As by a change of the contract, and by a hand that edits what is generated."""
+    for changed in ("protos/cbench/v1/system.proto", "clients/rust/src/gen/cbench.v1.rs"):
+        tree = tmp_path / Path(changed).stem
+        for part in ("protos", "clients/rust"):
+            shutil.copytree(ROOT / part, tree / part, ignore=shutil.ignore_patterns("target"))
+        check = (sys.executable, tree / "clients" / "rust" / "stubs.py")
+        run(*check)
+        with (tree / changed).open("a") as file:
+            file.write("// more\n")
+        assert "cargo xtask protos" in run(*check, code=1)
 
 
 def test_rustdoc_has_nothing_to_say_and_its_page_is_current() -> None:

@@ -229,6 +229,54 @@ def test_a_sampler_that_takes_nothing_sends_nothing_and_links_to_nothing(
     assert seen.finished.run_id not in run_ids
 
 
+_SAMPLER = """
+from opentelemetry.sdk.trace.sampling import Decision, Sampler, SamplingResult
+from opentelemetry.trace import TraceState
+
+class Noting(Sampler):
+    def __init__(self, argument):
+        self.state = TraceState([("lab", argument)])
+
+    def should_sample(self, *_, **__):
+        return SamplingResult(Decision.RECORD_AND_SAMPLE, trace_state=self.state)
+
+    def get_description(self):
+        return "noting"
+"""
+
+
+@pytest.mark.parametrize("streams", [True, False], ids=["streamed", "unary"])
+async def test_what_a_sampler_adds_to_a_trace_reaches_those_who_are_called(
+    collector: Collector, server: ModelServer, tmp_path: Path, streams: bool
+) -> None:
+    named = tmp_path / "packages" / "noting-1.dist-info"
+    named.mkdir(parents=True)
+    (named / "METADATA").write_text("Metadata-Version: 2.1\nName: noting\nVersion: 1\n")
+    points = "[opentelemetry_traces_sampler]\nnoting = noting_sampler:Noting\n"
+    (named / "entry_points.txt").write_text(points)
+    (tmp_path / "packages" / "noting_sampler.py").write_text(_SAMPLER)
+    server.say("Paris")
+    environment = {
+        "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://{collector.address}",
+        "OTEL_TRACES_SAMPLER": "noting",
+        "OTEL_TRACES_SAMPLER_ARG": "p-7",
+        "PYTHONPATH": str(tmp_path / "packages"),
+    }
+    with DaemonProcess(tmp_path / "home", env=environment) as daemon:
+        async with listening("system", streams=streams) as system, listening("evaluator") as scorer:
+            seen = await run(
+                daemon,
+                systems=[{"target": system.address}],
+                datasets=[{"name": "mini-qa", "max_examples": 2}],
+                reader={"base_url": server.url, "model": "a-reader"},
+                evaluators=[{"name": "listener", "target": scorer.address}],
+            )
+    assert len(seen.rows) == 2
+    assert (system.states, scorer.states) == ({"lab=p-7"}, {"lab=p-7"})
+    told = [each for each in server.headers if "traceparent" in each]
+    assert {each.get("tracestate") for each in told} == {"lab=p-7"}
+
+
 _RUN = """
 import sys
 from cbench_server.cli import main

@@ -4,8 +4,10 @@ import asyncio
 import json
 import threading
 from collections import OrderedDict
+from collections.abc import Mapping
 
 from cbench_server.models.chat import ChatClient
+from cbench_server.models.tracing import UNTRACED
 
 _KEPT = 32
 _Key = tuple[str, str, str | None, float, str]
@@ -17,10 +19,10 @@ class _SharedClient(ChatClient):
     _busy = 0
     _is_retired = False
 
-    async def _post(self, body: bytes, traceparent: str = "", url: str = "") -> bytes:
+    async def _post(self, body: bytes, trace: Mapping[str, str] = UNTRACED, url: str = "") -> bytes:
         self._busy += 1
         try:
-            return await super()._post(body, traceparent, url)
+            return await super()._post(body, trace, url)
         finally:
             self._busy -= 1
             if self._is_retired and not self._busy:

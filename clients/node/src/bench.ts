@@ -96,6 +96,9 @@ export interface FollowOptions extends RequestOptions {
 /**
  * A client of one daemon.
  *
+ * Several daemons of one store are named with commas, `host:a,host:b`: the first
+ * that answers is used, and when it is lost the next.
+ *
  * Throws `Refused` for what the daemon declines, and `Unreachable` if it cannot
  * be reached.
  */

@@ -6,12 +6,15 @@ import type { Fields } from "./values.js";
 /** The kinds of work, named as in `gateway.proto`. */
 export type Kind = "process" | "converse" | "score" | "reset" | "ingest" | "query";
 
+/** Options by name, as a run sets them; undefined where it does not. */
+export type Settings = Readonly<Record<string, unknown>>;
+
 /** What user code may know about the call it is answering. */
-export interface Call {
+export interface Call<Options = Settings> {
   /** The same for every retry of this call. */
   readonly callId: string;
-  /** The settings of this run, such as a target rate. */
-  readonly options: Fields;
+  /** The settings of this run, such as a target rate; see `OptionsOf` for their types. */
+  readonly options: Options;
   /**
    * What the dataset asks of whoever answers: the task, its labels and the form of an answer.
    * May be empty, and counts in no token ratio.
@@ -28,7 +31,7 @@ export interface Call {
 }
 
 /** What a memory system may know about the call it is answering. */
-export interface MemoryCall extends Call {
+export interface MemoryCall<Options = Settings> extends Call<Options> {
   /** Which memory is meant; scopes do not see each other. */
   readonly scope: string;
   /** For `query`: the most tokens to hand to a model; undefined means no limit. */

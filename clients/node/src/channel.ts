@@ -68,6 +68,12 @@ export function addressOf(target: string): Address {
   return { host: parts[1] ?? parts[2] ?? "", port, path: undefined };
 }
 
+/** The addresses of a target, in the order in which they are preferred: `host:a,host:b`. */
+export function addressesOf(target: string): string[] {
+  const addresses = target.split(",").map((each) => each.trim()).filter(Boolean);
+  return addresses.length > 0 ? addresses : [target];
+}
+
 const LOOPBACK = new BlockList();
 LOOPBACK.addSubnet("127.0.0.0", 8, "ipv4");
 LOOPBACK.addAddress("::1", "ipv6");

@@ -48,7 +48,7 @@ type IsSet<O extends DeclaredOption> = O extends { readonly required: true } | {
  * What a call has in its `options`, given what was declared:
  *
  *     const options = { ratio: { type: "number", default: 0.5, minimum: 0, maximum: 1 } } as const;
- *     const { ratio } = call.options as OptionsOf<typeof options>; // a number
+ *     process(example, { options: { ratio } }: Call<OptionsOf<typeof options>>) // a number
  */
 export type OptionsOf<D extends DeclaredOptions> = {
   readonly [K in keyof D]:

@@ -17,11 +17,23 @@ import {
  * One record of a dataset. It does not change; `with` gives a changed copy.
  *
  * Fields are properties: `example.context`. A field that is named like one of
- * the methods here is reached by `get`.
+ * the methods here is reached by `get`. TypeScript knows those that most
+ * datasets have; declare others, `example: Example & { readonly choices: string[] }`,
+ * or ask for them with `get`.
  */
 export class Example {
-  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- only the dataset knows what a field holds
-  readonly [field: string]: any;
+  /** What tells it from the others of its dataset. */
+  declare readonly id?: string | number | bigint;
+  /** The dataset it is from. */
+  declare readonly dataset?: string;
+  /** The text to work on. */
+  declare readonly context?: string;
+  /** What is asked about it. */
+  declare readonly question?: string;
+  /** The answer of a system. */
+  declare readonly response?: string;
+  /** The answer that is expected, which evaluators see and systems do not. */
+  declare readonly answer?: unknown;
   readonly #fields: Map<string, unknown>;
 
   constructor(fields: Iterable<readonly [string, unknown]> | Record<string, unknown>) {
@@ -33,7 +45,7 @@ export class Example {
   }
 
   /** Return a field, `undefined` where there is none. */
-  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- as above
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- only the dataset knows what a field holds
   get(name: string): any {
     return this.#fields.get(name);
   }

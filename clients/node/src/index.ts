@@ -12,7 +12,7 @@
 export type { Assessment, Evaluator, Scores, System } from "./adapters.js";
 export { attach, Attachment, type AttachOptions } from "./attachment.js";
 export { BenchClient, type FollowOptions } from "./bench.js";
-export type { Call, MemoryCall } from "./calls.js";
+export type { Call, MemoryCall, Settings } from "./calls.js";
 export type { Connection, Tls } from "./channel.js";
 export type { DeclaredOption, DeclaredOptions, OptionsOf, TakesOptions } from "./declared.js";
 export {

@@ -2,7 +2,7 @@
 
 import type { Client, ClientReadableStream, ServiceError } from "@grpc/grpc-js";
 
-import { asBytes, headers, openClient, type Connection } from "./channel.js";
+import { addressesOf, asBytes, headers, openClient, type Connection } from "./channel.js";
 import type { ClientError } from "./errors.js";
 import { decodeMessage } from "./messages.js";
 import { errorOf, findsNobody, isLost, isStatus } from "./status.js";
@@ -22,30 +22,71 @@ export interface RequestOptions {
   signal?: AbortSignal | undefined;
 }
 
-/** A connection to one daemon, and what has become of it. */
+/** Done a second time these would find nothing left to do, and say so. */
+const NOT_REPEATED = /\/(DeleteRun|PruneRuns)$/;
+
+/** A connection to one daemon, or to the first of several that answers, and what has become of it. */
 export class Requests {
   hasAnswered = false;
-  readonly #target: string;
+  readonly #addresses: readonly string[];
   readonly #connection: Connection;
   readonly #timeoutMs: number;
-  readonly #client: Client;
+  readonly #clients: readonly Client[];
+  #place = 0;
+  /** How many daemons were lost since one last answered. */
+  #lost = 0;
   #isClosed = false;
 
   constructor(target: string, connection: Connection, timeoutMs: number) {
-    this.#target = target;
+    this.#addresses = addressesOf(target);
     this.#connection = connection;
     this.#timeoutMs = timeoutMs;
-    this.#client = openClient(target, connection);
+    this.#clients = this.#addresses.map((address) => openClient(address, connection));
   }
 
   close(): void {
     this.#isClosed = true;
-    this.#client.close();
+    for (const client of this.#clients) client.close();
+  }
+
+  get #client(): Client {
+    return this.#clients[this.#place] as Client;
+  }
+
+  /** Note an answer. */
+  #answered(): void {
+    this.hasAnswered = true;
+    this.#lost = 0;
+  }
+
+  /** Go on to the next daemon if this one is lost; tell whether it is worth a try. */
+  #isAnotherLeft(error: unknown): boolean {
+    if (this.#clients.length === 1 || this.#isClosed || !isStatus(error) || !isLost(error)) return false;
+    this.#place = (this.#place + 1) % this.#clients.length;
+    this.#lost += 1;
+    if (this.#lost < this.#clients.length) return true;
+    this.#lost = 0;
+    return false;
+  }
+
+  /** Find the first of several daemons that answers, for what cannot be sent twice. */
+  async #reach(): Promise<void> {
+    for (let tries = this.#clients.length; tries > 1; tries -= 1) {
+      const error = await new Promise<unknown>((resolve) => {
+        const deadline = Date.now() + this.#timeoutMs;
+        this.#client.makeUnaryRequest(
+          "/grpc.health.v1.Health/Check", asBytes, asBytes, Buffer.alloc(0), headers(this.#connection), { deadline }, resolve,
+        );
+      });
+      if (!this.#isAnotherLeft(error)) break;
+    }
+    this.#lost = 0;
   }
 
   /** Whether to try again after an error. */
   mayWait(error: ServiceError, silenceMs: number, limitMs: number | undefined): boolean {
     if (this.#isClosed || !isLost(error)) return false;
+    if (this.#isAnotherLeft(error)) return limitMs === undefined || silenceMs < limitMs;
     if (this.hasAnswered) return limitMs === undefined || silenceMs < limitMs;
     return !findsNobody(error) && silenceMs < Math.min(FIRST_CONTACT_MS, limitMs ?? FIRST_CONTACT_MS);
   }
@@ -74,17 +115,22 @@ export class Requests {
   async *pieces<Q>(
     path: string, requests: Codec<Q>, request: Q, responses: Codec<{ content: Buffer }>, { signal }: RequestOptions,
   ): AsyncGenerator<Buffer> {
-    signal?.throwIfAborted();
-    const stream = this.stream(path, requests, request, responses, ({ content }) => content, signal);
-    try {
-      for await (const piece of stream) {
-        this.hasAnswered = true;
-        yield piece as Buffer;
+    for (let hasBegun = false; ; ) {
+      signal?.throwIfAborted();
+      const stream = this.stream(path, requests, request, responses, ({ content }) => content, signal);
+      try {
+        for await (const piece of stream) {
+          hasBegun = true;
+          this.#answered();
+          yield piece as Buffer;
+        }
+        return;
+      } catch (error) {
+        const explained = this.#explained(error, signal);
+        if (hasBegun || !this.#isAnotherLeft(error)) throw explained;
+      } finally {
+        stream.cancel();
       }
-    } catch (error) {
-      throw this.#explained(error, signal);
-    } finally {
-      stream.cancel();
     }
   }
 
@@ -92,6 +138,7 @@ export class Requests {
   async send<Q, R>(
     path: string, requests: Codec<Q>, messages: AsyncIterable<Q>, responses: Codec<R>, options: RequestOptions,
   ): Promise<R> {
+    await this.#reach();
     let settle: (error: ServiceError | null, data?: Buffer) => void = () => {};
     const answer = new Promise<Buffer>((resolve, reject) => {
       settle = (error, data) => { if (error) reject(this.error(error)); else resolve(data as Buffer); };
@@ -126,12 +173,16 @@ export class Requests {
   async unary<Q, R>(
     path: string, requests: Codec<Q>, request: Q, responses: Codec<R>, options: RequestOptions,
   ): Promise<R> {
-    try {
-      const response = await this.ask(path, requests, request, responses, options);
-      this.hasAnswered = true;
-      return response;
-    } catch (error) {
-      throw this.#explained(error, options.signal);
+    for (;;) {
+      try {
+        const response = await this.ask(path, requests, request, responses, options);
+        this.#answered();
+        return response;
+      } catch (error) {
+        const explained = this.#explained(error, options.signal);
+        const isSafe = !NOT_REPEATED.test(path) || (isStatus(error) && findsNobody(error));
+        if (!this.#isAnotherLeft(error) || !isSafe) throw explained;
+      }
     }
   }
 
@@ -156,7 +207,7 @@ export class Requests {
 
   /** Say what a status means. */
   error(error: ServiceError): ClientError {
-    return errorOf(error, this.#target, Boolean(this.#connection.token));
+    return errorOf(error, this.#addresses[this.#place] as string, Boolean(this.#connection.token));
   }
 
   #explained(error: unknown, signal: AbortSignal | undefined): unknown {

@@ -59,7 +59,7 @@ fn check_depth(depth: usize, path: &dyn Fn() -> String) -> Result<()> {
         return Ok(());
     }
     let mut path = path();
-    path.truncate(path.floor_char_boundary(80));
+    crate::status::shorten(&mut path, 80);
     Err(Error::Unencodable(format!(
         "field \"{path}\" nests more than {MAX_DEPTH} levels deep, the most that can cross the \
          wire. Flatten it, or send it as text."

@@ -38,8 +38,10 @@ pub(crate) fn status_of(failure: &Failure, origin: pb::FailureOrigin) -> Status 
     Status::with_metadata(code_of(failure), message.message, trailers)
 }
 
-fn shorten(text: &mut String, most: usize) {
-    text.truncate(text.floor_char_boundary(most));
+/// Cuts a text to at most so many bytes, between characters.
+pub(crate) fn shorten(text: &mut String, most: usize) {
+    let end = (0..=most.min(text.len())).rev().find(|&end| text.is_char_boundary(end));
+    text.truncate(end.unwrap_or(0));
 }
 
 fn code_of(failure: &Failure) -> Code {

@@ -117,7 +117,8 @@ where
 pub(crate) async fn on_a_thread<T: Send + 'static>(
     user_code: impl FnOnce() -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {
-    let running = tokio::task::spawn_blocking(move || trace::caught(user_code).flatten());
+    let running =
+        tokio::task::spawn_blocking(move || trace::caught(user_code).and_then(|result| result));
     running.await.unwrap_or_else(|_| Err(Failure::shutting_down()))
 }
 

@@ -96,7 +96,7 @@ fn names_any(frame: &str, parts: &[&str]) -> bool {
 
 fn shown(frames: &[String]) -> String {
     let mut text = frames.join("\n");
-    text.truncate(text.floor_char_boundary(MAX_TRACE));
+    crate::status::shorten(&mut text, MAX_TRACE);
     text
 }
 

@@ -20,13 +20,15 @@ class Shorten implements System {
   readonly name = "shorten";
   readonly maxConcurrency = 4;
 
-  async process(example: Example, { options, signal }: Call): Promise<Example> {
+  async process(example: Example & { readonly hint?: string }, { options, signal }: Call): Promise<Example> {
     signal.throwIfAborted();
-    const context: string = example.context;
+    const context: string = example.context ?? example.hint ?? "";
     const choices: string[] = example.get("choices");
+    // @ts-expect-error A field whose name is misspelt.
+    if (example.contxt) throw new Error("There is no such field.");
     if (choices.length === 0) throw new RemoteFailure("no choices", { reason: "EMPTY", retryable: false });
     await Promise.resolve();
-    return example.with({ context: context.slice(0, Number(options.length)), weight: float(1) });
+    return example.with({ context: context.slice(0, Number(options["length"])), weight: float(1) });
   }
 }
 
@@ -67,7 +69,7 @@ export async function main(): Promise<void> {
   }, { server: "127.0.0.1:50051", tls: true, token: "..." });
   const bench = new BenchClient();
   for await (const event of bench.evaluate(spec)) {
-    if (event.kind === "finished") console.log(event.run.summaries[0]?.metrics.mean);
+    if (event.kind === "finished") console.log(event.run.summaries[0]?.metrics["mean"]);
   }
 }
 
@@ -80,8 +82,8 @@ const declaredOptions = {
 export const declared: System = {
   name: "declared",
   declaredOptions,
-  process(example, call) {
-    const { ratio, mode, limit } = call.options as OptionsOf<typeof declaredOptions>;
+  process(example, call: Call<OptionsOf<typeof declaredOptions>>) {
+    const { ratio, mode, limit } = call.options;
     const share: number = ratio;
     const quick: boolean = mode === "fast";
     const most: number | null | undefined = limit;

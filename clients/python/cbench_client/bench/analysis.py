@@ -1,27 +1,23 @@
 """What a daemon makes of stored runs: comparisons, gates, reports and files."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import grpc
 from google.protobuf.message import Message
 
 from cbench_client._gen.cbench.v1 import bench_pb2, comparison_pb2
-from cbench_client.errors import ClientError
+from cbench_client.bench.requests import Requests
 
 _PIECE_BYTES = 1024 * 1024
 
-M = TypeVar("M", bound=Message)
 
-
-class AnalysisClient:
+class AnalysisClient(Requests):
     """The methods of `BenchClient` that read stored runs as a whole.
 
     A run is named by its id, by a prefix that only one id has, or by `last`.
     They take as long as they need: no timeout bounds them.
     """
-
-    _channel: Any
 
     def compare(
         self,
@@ -99,35 +95,25 @@ class AnalysisClient:
             raise self._failure(error) from None
         return response.run, not response.already_stored
 
-    def _call_long(self, name: str, request: Message, response_type: type[M]) -> M:
-        method = self._channel.unary_unary(
-            f"/cbench.v1.Bench/{name}",
-            request_serializer=lambda message: message.SerializeToString(),
-            response_deserializer=response_type.FromString,
-        )
-        try:
-            response: M = method(request)
-        except grpc.RpcError as error:
-            raise self._failure(error) from None
-        return response
-
     def _content(self, name: str, request: Message, response_type: Any) -> Iterator[bytes]:
-        method = self._channel.unary_stream(
-            f"/cbench.v1.Bench/{name}",
-            request_serializer=lambda message: message.SerializeToString(),
-            response_deserializer=response_type.FromString,
-        )
-        pieces = method(request)
-        try:
-            for piece in pieces:
-                yield piece.content
-        except grpc.RpcError as error:
-            raise self._failure(error) from None
-        finally:
-            pieces.cancel()
-
-    def _failure(self, error: grpc.RpcError) -> ClientError:
-        raise NotImplementedError
+        has_begun = False
+        while True:
+            method = self._channel.unary_stream(
+                f"/cbench.v1.Bench/{name}",
+                request_serializer=lambda message: message.SerializeToString(),
+                response_deserializer=response_type.FromString,
+            )
+            pieces = method(request)
+            try:
+                for piece in pieces:
+                    has_begun = True
+                    yield piece.content
+                return
+            except grpc.RpcError as error:
+                if has_begun or not self._is_asked_elsewhere(name, error):
+                    raise self._failure(error) from None
+            finally:
+                pieces.cancel()
 
 
 def _cut(content: Iterable[bytes]) -> Iterator[bytes]:

@@ -1,70 +1,42 @@
 """A client of a daemon: start runs, follow them, read their rows."""
 
-import re
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import grpc
-from google.protobuf.message import Message
 
 from cbench_client._gen.cbench.v1 import bench_pb2, evaluator_pb2
 from cbench_client._gen.specs import EvaluatorRef, RunSpec
 from cbench_client.bench.follow import FINAL_STATES, Follower
+from cbench_client.bench.requests import BENCH, FINDS_NO_SERVER
 from cbench_client.bench.retention import RetentionClient
 from cbench_client.bench.rows import row_to_dict
 from cbench_client.bench.spec import message_from_dict
-from cbench_client.errors import ClientError, Refused, Unreachable
+from cbench_client.errors import Refused, Unreachable
 from cbench_client.messages import convert
-from cbench_client.messages.error_details import KEY, decode_details
 from cbench_client.messages.scores import Assessment, assessment_of, score_request
-from cbench_client.remote.channel import Tls, open_sync_channel
-from cbench_client.remote.diagnosis import explain
 from cbench_client.remote.status import is_lost
 
 __all__ = ["BenchClient", "row_to_dict"]
 
-_BENCH = "cbench.v1.Bench"
 _UPLOAD_BYTES = 1024 * 1024
 # How long a first contact that breaks off, unlike one that finds no server, is tried again.
 _FIRST_CONTACT_SECONDS = 10.0
-_FINDS_NO_SERVER = re.compile(r"failed to connect|resolv", re.IGNORECASE)
-_UNREACHABLE = frozenset(
-    (
-        grpc.StatusCode.UNAVAILABLE,
-        grpc.StatusCode.DEADLINE_EXCEEDED,
-        grpc.StatusCode.UNAUTHENTICATED,
-        grpc.StatusCode.UNIMPLEMENTED,
-    )
-)
 
 Spec = bench_pb2.RunSpec | RunSpec | Mapping[str, Any]
-M = TypeVar("M", bound=Message)
 
 
 class BenchClient(RetentionClient):
     """A client of one daemon. Runs, rows and events are the protocol's own messages.
 
+    Several daemons of one store are named with commas, `host:a,host:b`: the first
+    that answers is used, and when it is lost the next.
+
     `timeout`, in seconds, bounds single requests; following a run ends
     with the run. May be shared by threads. Raises `Refused` for what the daemon
     declines and `Unreachable` if it cannot be reached.
     """
-
-    def __init__(
-        self,
-        target: str = "127.0.0.1:50051",
-        *,
-        tls: Tls | bool | None = None,
-        token: str | None = None,
-        timeout: float = 30.0,
-    ) -> None:
-        self.target = target
-        self.timeout = timeout
-        self._tls = tls
-        self._has_token = bool(token)
-        self._has_answered = False
-        self._is_closed = False
-        self._channel: Any = open_sync_channel(target, tls=tls, token=token)
 
     def evaluate(
         self,
@@ -86,8 +58,11 @@ class BenchClient(RetentionClient):
             request_id=request_id or str(uuid.uuid4()),
             omit_rows=not include_rows,
         )
-        start = self._stream("Evaluate", bench_pb2.EvaluateResponse)
-        return self._follow(lambda: start(request), "", 0, not include_rows, False, reconnect_for)
+
+        def start() -> Any:
+            return self._stream("Evaluate", bench_pb2.EvaluateResponse)(request)
+
+        return self._follow(start, "", 0, not include_rows, False, reconnect_for)
 
     def watch(
         self,
@@ -223,7 +198,7 @@ class BenchClient(RetentionClient):
     def upload(self, examples: Iterable[Mapping[str, Any]]) -> tuple[str, int]:
         """Store examples; return the digest for `DatasetRef.upload`, and how many there are."""
         method = self._channel.stream_unary(
-            f"/{_BENCH}/UploadExamples",
+            f"/{BENCH}/UploadExamples",
             request_serializer=bench_pb2.UploadExamplesRequest.SerializeToString,
             response_deserializer=bench_pb2.UploadExamplesResponse.FromString,
         )
@@ -234,18 +209,13 @@ class BenchClient(RetentionClient):
             # gRPC reports an exception from the examples as its own status.
             if broken:
                 raise broken[0] from None
-            raise self._error(error, _BENCH) from None
+            raise self._error(error, BENCH) from None
         return response.digest, response.example_count
 
     def components(self) -> bench_pb2.ListComponentsResponse:
         """List what a run may name: datasets, evaluators, metrics and systems."""
         request = bench_pb2.ListComponentsRequest()
         return self._call("ListComponents", request, bench_pb2.ListComponentsResponse)
-
-    def close(self) -> None:
-        """Close the connection; iterators that follow a run end with an error."""
-        self._is_closed = True
-        self._channel.close()
 
     def __enter__(self) -> "BenchClient":
         return self
@@ -262,21 +232,18 @@ class BenchClient(RetentionClient):
         include_processed: bool,
         reconnect_for: float | None,
     ) -> Iterator[bench_pb2.RunEvent]:
-        watch = self._stream("WatchRun", bench_pb2.WatchRunResponse)
-
         def go_on(run_id: str, after: int) -> Any:
-            return watch(
-                bench_pb2.WatchRunRequest(
-                    run_id=run_id,
-                    after_sequence=after,
-                    omit_rows=omit_rows,
-                    include_processed=include_processed,
-                )
+            request = bench_pb2.WatchRunRequest(
+                run_id=run_id,
+                after_sequence=after,
+                omit_rows=omit_rows,
+                include_processed=include_processed,
             )
+            return self._stream("WatchRun", bench_pb2.WatchRunResponse)(request)
 
         def may_wait(error: grpc.RpcError, silence: float) -> None:
             if not self._may_wait(error, silence, reconnect_for):
-                raise self._error(error, _BENCH) from None
+                raise self._error(error, BENCH) from None
 
         follower = Follower(start, go_on, self._is_over, may_wait, run_id, after)
         for event in follower.events():
@@ -286,73 +253,18 @@ class BenchClient(RetentionClient):
     def _may_wait(self, error: grpc.RpcError, silence: float, limit: float | None) -> bool:
         if self._is_closed or not is_lost(error):
             return False
+        if self._daemons.is_another_there():
+            return limit is None or silence < limit
         if not self._has_answered:
-            if _FINDS_NO_SERVER.search(error.details() or ""):
+            if FINDS_NO_SERVER.search(error.details() or ""):
                 return False
             limit = min(_FIRST_CONTACT_SECONDS, limit or _FIRST_CONTACT_SECONDS)
         return limit is None or silence < limit
 
     def _is_over(self, run_id: str, last: int) -> bool:
-        method = self._unary(_BENCH, "GetRun", bench_pb2.GetRunResponse)
+        method = self._unary(BENCH, "GetRun", bench_pb2.GetRunResponse)
         run = method(bench_pb2.GetRunRequest(run_id=run_id), timeout=self.timeout).run
         return run.state in FINAL_STATES and run.last_sequence <= last
-
-    def _pages(self, name: str, request: Any, response_type: Any) -> Iterator[Any]:
-        while True:
-            page = self._call(name, request, response_type)
-            yield page
-            if not page.next_page_token:
-                return
-            request.page_token = page.next_page_token
-
-    def _stream(self, name: str, response_type: Any) -> Any:
-        return self._channel.unary_stream(
-            f"/{_BENCH}/{name}",
-            request_serializer=lambda request: request.SerializeToString(),
-            response_deserializer=response_type.FromString,
-        )
-
-    def _unary(self, service: str, name: str, response_type: Any) -> Any:
-        return self._channel.unary_unary(
-            f"/{service}/{name}",
-            request_serializer=lambda request: request.SerializeToString(),
-            response_deserializer=response_type.FromString,
-        )
-
-    def _call(
-        self, name: str, request: Message, response_type: type[M], service: str = _BENCH
-    ) -> M:
-        try:
-            method = self._unary(service, name, response_type)
-            response: M = method(request, timeout=self.timeout)
-        except grpc.RpcError as error:
-            raise self._error(error, service) from None
-        self._has_answered = True
-        return response
-
-    def _failure(self, error: grpc.RpcError) -> ClientError:
-        return self._error(error, _BENCH)
-
-    def _error(self, error: grpc.RpcError, service: str) -> ClientError:
-        code = error.code() or grpc.StatusCode.UNKNOWN
-        if code in _UNREACHABLE:
-            return explain(
-                self.target,
-                service,
-                error,
-                tls=self._tls,
-                has_token=self._has_token,
-                timeout=self.timeout,
-            )
-        trailers: dict[str, Any] = dict(cast(Any, error.trailing_metadata() or ()))
-        details = decode_details(trailers.get(KEY, b""))
-        return Refused(
-            error.details() or f"{self.target} declined without a word.",
-            code=code.name,
-            reason=str(trailers.get("cbench-reason", "")),
-            violations=details.violations,
-            metadata=details.metadata,
-        )
 
 
 def _spec(spec: Spec) -> bench_pb2.RunSpec:

@@ -1,36 +1,19 @@
 """Attachments: Python objects offered to a daemon that cannot dial this process."""
 
 import asyncio
-import random
-import sys
 from collections.abc import Iterable
 from concurrent.futures import Future
-from typing import Any, cast
 
-import grpc
-import grpc.aio
-
-from cbench_client._gen.cbench.v1 import gateway_pb2
 from cbench_client.errors import NotServable, Refused
 from cbench_client.host.background import GRACE_S, LoopThread, ending_on_signals, wait_until_done
 from cbench_client.host.host import host_for
 from cbench_client.host.limits import QUEUE_FACTOR
+from cbench_client.host.link import Link
 from cbench_client.host.servable import Servable, Servables
-from cbench_client.host.session import Session, raise_status
-from cbench_client.remote.channel import Tls, check_token, open_channel
+from cbench_client.remote.channel import Tls, check_token
+from cbench_client.remote.daemons import addresses_of
 
-BACKOFF_MIN_S, BACKOFF_MAX_S = 0.1, 10.0
-# How long a daemon may take to notice that our last connection is dead.
-STALE_NAME_S = 30.0
 _MAX_IN_FLIGHT = 256
-
-_FINAL = {
-    grpc.StatusCode.UNAUTHENTICATED,
-    grpc.StatusCode.PERMISSION_DENIED,
-    grpc.StatusCode.INVALID_ARGUMENT,
-    grpc.StatusCode.UNIMPLEMENTED,
-    grpc.StatusCode.FAILED_PRECONDITION,
-}
 
 
 class Attachment:
@@ -38,7 +21,8 @@ class Attachment:
 
     Args:
         systems: One object, or several of any kind, told apart by their methods.
-        server: Where the daemon listens.
+        server: Where the daemon listens. Several daemons of one store are named with
+            commas, `host:a,host:b`: it is attached to all of them.
         max_in_flight: Calls the daemon may have outstanding here at once; by
             default as many as the objects run.
         tls: `True`, or `Tls(...)` for certificates of your own.
@@ -57,21 +41,24 @@ class Attachment:
         tls: Tls | bool | None = None,
         token: str | None = None,
     ) -> None:
-        check_token(server, tls, token)
+        servers = addresses_of(server)
+        for each in servers:
+            check_token(each, tls, token)
         self.server = server
         self._host = host_for(systems, memory_systems, evaluators, max_concurrency)
         if max_in_flight is not None and max_in_flight < 1:
             raise NotServable(f"max_in_flight is {max_in_flight}; it must be at least 1.")
         # Never more than run and wait here, or the daemon would be refused.
-        most = self._host.total_limit * (1 + QUEUE_FACTOR)
-        self._limit = min(max_in_flight or min(self._host.total_limit, _MAX_IN_FLIGHT), most)
-        self._tls, self._token = tls, token
+        most = max(1, self._host.total_limit * (1 + QUEUE_FACTOR) // len(servers))
+        limit = min(max_in_flight or min(self._host.total_limit, _MAX_IN_FLIGHT), most)
         self._thread = LoopThread("cbench-attach")
         self._attached: Future[str] = Future()
         self._stopping = asyncio.Event()
         self._grace = GRACE_S
-        self._last_seen: float | None = None
-        self._failures = 0
+        self._links = [
+            Link(self._host, each, limit, self._stopping, self._welcomed, tls=tls, token=token)
+            for each in servers
+        ]
 
     @property
     def names(self) -> list[str]:
@@ -89,7 +76,7 @@ class Attachment:
         return self
 
     def wait_attached(self, timeout: float | None = None) -> str:
-        """Wait for the daemon's first welcome and return the attachment's id.
+        """Wait for the first welcome of a daemon and return the attachment's id.
 
         Raises `Refused` if the daemon declines, `TimeoutError` if it is silent.
         """
@@ -131,58 +118,17 @@ class Attachment:
                 self._attached.set_exception(TimeoutError(f"never attached to {self.server}"))
 
     async def _keep_attached(self) -> None:
-        while not self._stopping.is_set():
-            try:
-                await self._attach_once()
-            except grpc.RpcError as error:
-                self._judge(cast(grpc.aio.AioRpcError, error))
-            if self._stopping.is_set():
-                return
-            # Full jitter, so that many processes do not come back in step.
-            longest = min(BACKOFF_MAX_S, BACKOFF_MIN_S * 2**self._failures)
-            self._failures = min(self._failures + 1, 10)
-            delay = random.uniform(BACKOFF_MIN_S / 2, longest)
-            try:
-                await asyncio.wait_for(self._stopping.wait(), delay)
-            except TimeoutError:
-                continue
+        """Stay attached to every daemon; one that refuses for good ends it all."""
+        links = [asyncio.create_task(link.keep()) for link in self._links]
+        try:
+            await asyncio.gather(*links)
+        finally:
+            for link in links:
+                link.cancel()
 
-    def _judge(self, error: grpc.aio.AioRpcError) -> None:
-        """Raise `Refused` if trying again is of no use, else say what happened."""
-        code, details = error.code(), error.details() or ""
-        now = asyncio.get_running_loop().time()
-        is_final = code in _FINAL
-        if code is grpc.StatusCode.ALREADY_EXISTS:
-            is_final = self._last_seen is None or now - self._last_seen > STALE_NAME_S
-        if is_final:
-            raise Refused(
-                f"{self.server} refused the attachment of {', '.join(self.names)}: {details}",
-                code=code.name,
-            )
-        if self._failures in (0, 10) and not self._stopping.is_set():
-            print(f"not attached to {self.server}, trying again: {details}", file=sys.stderr)
-
-    async def _attach_once(self) -> None:
-        async with open_channel(self.server, tls=self._tls, token=self._token) as channel:
-            # No serialisers: messages are joined and taken apart as bytes.
-            stream = cast(Any, channel).stream_stream("/cbench.v1.Gateway/Attach")()
-            hello = gateway_pb2.AttachRequest(hello=self._host.hello(self._limit))
-            try:
-                await stream.write(hello.SerializeToString())
-                await Session(self._host, stream, self._limit, self._stopping, self._heard).run()
-            except asyncio.InvalidStateError:
-                # Writing to a stream that is over; its status says why.
-                await raise_status(stream)
-            finally:
-                stream.cancel()
-
-    def _heard(self, message: gateway_pb2.AttachResponse) -> None:
-        self._last_seen = asyncio.get_running_loop().time()
-        if message.HasField("welcome"):
-            self._failures = 0
-            print(f"attached {', '.join(self.names)} to {self.server}", file=sys.stderr)
-            if not self._attached.done():
-                self._attached.set_result(message.welcome.attachment_id)
+    def _welcomed(self, attachment_id: str) -> None:
+        if not self._attached.done():
+            self._attached.set_result(attachment_id)
 
 
 def attach(

@@ -5,6 +5,9 @@ from typing import Any, NamedTuple, Protocol
 
 from cbench_client.errors import ClientError, RemoteFailure
 
+UNTRACED: Mapping[str, str] = {}
+"""The trace context of a call that nobody traces."""
+
 
 class Work(Protocol):
     """An example to be transformed, of which some fields are withheld."""
@@ -33,8 +36,8 @@ class ProcessCall(Protocol):
         ...
 
     @property
-    def traceparent(self) -> str:
-        """The W3C trace context to tell the system; may be empty."""
+    def trace(self) -> Mapping[str, str]:
+        """The W3C trace context to tell the system, as metadata has it; may be empty."""
         ...
 
 
@@ -45,7 +48,7 @@ class WholeCall(NamedTuple):
     example: Mapping[str, Any]
     withheld: frozenset[str] = frozenset()
     instruction: str = ""
-    traceparent: str = ""
+    trace: Mapping[str, str] = UNTRACED
 
     @property
     def work(self) -> "WholeCall":

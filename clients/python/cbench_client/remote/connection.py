@@ -12,6 +12,7 @@ from cbench_client.errors import ClientError, RemoteFailure, Unencodable
 from cbench_client.messages import convert, failures
 from cbench_client.remote.call_stream import MAX_BATCH_BYTES, Ended
 from cbench_client.remote.calls import (
+    UNTRACED,
     Answered,
     Asked,
     ConversationReply,
@@ -159,8 +160,9 @@ class SystemConnection:
             request.call_id = call_id
             if work.instruction:
                 request.instruction = work.instruction
-            if traceparent := call.traceparent:
-                made.traceparent = traceparent
+            if trace := call.trace:
+                made.traceparent = trace["traceparent"]
+                made.tracestate = trace.get("tracestate", "")
             try:
                 text = convert.visible_to_proto(work.example, work.withheld, request.example)
             except Unencodable as error:
@@ -215,7 +217,7 @@ class SystemConnection:
         timeout: float,
         options: Mapping[str, Any] | None = None,
         instruction: str = "",
-        traceparent: str = "",
+        trace: Mapping[str, str] = UNTRACED,
     ) -> ConversationReply:
         """Have the user's turns of one conversation answered. Raises as `process` does."""
         request = system_pb2.ProcessConversationRequest(
@@ -226,7 +228,7 @@ class SystemConnection:
         convert.fields_to_proto(options or {}, request.options, "options.")
         encoded = request.SerializeToString()
         started = self._loop.time()
-        data = await self._unary.call("ProcessConversation", encoded, timeout, traceparent)
+        data = await self._unary.call("ProcessConversation", encoded, timeout, trace)
         latency = self._loop.time() - started
         try:
             response = system_pb2.ProcessConversationResponse.FromString(data)
@@ -357,7 +359,7 @@ class SystemConnection:
     def _start_alone(self, token: tuple[ProcessCall, Asked], request: bytes) -> None:
         call, asked = token
         started = self._loop.time()
-        made = self._unary.start("Process", request, asked.timeout, call.traceparent)
+        made = self._unary.start("Process", request, asked.timeout, call.trace)
         self._alone[call.call_id] = made
         made.add_done_callback(partial(self._alone_ended, token, started))
 

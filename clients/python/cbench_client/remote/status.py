@@ -36,7 +36,7 @@ def failure_of(error: grpc.RpcError, who: str, *, origin: str = "system") -> Rem
     reason = str(trailers.get("cbench-reason", "")) or code.name
     if is_too_large(error):
         return RemoteFailure(
-            f"{who} could not be sent or could not send a message that large: {short(details)}.",
+            f"{_too_large(who, details)}: {short(details)}.",
             origin=origin,
             reason="MESSAGE_TOO_LARGE",
         )
@@ -68,6 +68,17 @@ def is_lost(error: grpc.RpcError) -> bool:
 def is_too_large(error: grpc.RpcError) -> bool:
     """Whether a message exceeded the limit of either side."""
     return error.code() in _TOO_LARGE_CODES and bool(_TOO_LARGE.search(error.details() or ""))
+
+
+def _too_large(who: str, details: str) -> str:
+    """Say which side found which message too large, from how gRPC's libraries put it."""
+    if "CLIENT: Received" in details:
+        return f"{who} answered with a larger message than is taken here"
+    if "CLIENT: Sent" in details:
+        return f"the request to {who} is a larger message than may be sent"
+    if re.search(r"\bsen[dt]\b", details, re.IGNORECASE):
+        return f"the answer of {who} is a larger message than it may send"
+    return f"{who} does not take a message that large"
 
 
 def _told(trailers: dict[str, Any]) -> RemoteFailure | None:

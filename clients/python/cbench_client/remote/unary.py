@@ -1,6 +1,7 @@
 """Single calls to one service of another process: bytes out, bytes in, one attempt each."""
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any, cast
 
 import grpc
@@ -9,6 +10,7 @@ from google.protobuf.message import DecodeError
 from grpc_health.v1 import health_pb2
 
 from cbench_client.errors import RemoteFailure
+from cbench_client.remote.calls import UNTRACED
 from cbench_client.remote.channel import Tls, open_channel
 from cbench_client.remote.diagnosis import explain_async
 from cbench_client.remote.pulse import Pulse
@@ -61,9 +63,11 @@ class UnaryConnection:
                 timeout=timeout,
             ) from None
 
-    async def call(self, name: str, request: bytes, timeout: float, traceparent: str = "") -> bytes:
+    async def call(
+        self, name: str, request: bytes, timeout: float, trace: Mapping[str, str] = UNTRACED
+    ) -> bytes:
         """Call a method once. Raises `RemoteFailure`."""
-        made = self.start(name, request, timeout, traceparent)
+        made = self.start(name, request, timeout, trace)
         self._out.add(made)
         self.pulse.watch()
         try:
@@ -101,9 +105,11 @@ class UnaryConnection:
         for made in list(self._out):
             made.cancel()
 
-    def start(self, name: str, request: bytes, timeout: float, traceparent: str = "") -> Any:
+    def start(
+        self, name: str, request: bytes, timeout: float, trace: Mapping[str, str] = UNTRACED
+    ) -> Any:
         """Start a call of a method and return gRPC's object for it; see `result`."""
-        metadata = (("traceparent", traceparent),) if traceparent else None
+        metadata = tuple(trace.items()) or None
         return self._method(name)(request, timeout=timeout, metadata=metadata)
 
     def result(self, call: Any) -> bytes:

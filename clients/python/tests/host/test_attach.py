@@ -15,6 +15,7 @@ import pytest
 
 from cbench_client._gen.cbench.v1 import gateway_pb2
 from cbench_client.errors import NotServable, Refused
+from cbench_client.host import link
 from cbench_client.host.attachment import Attachment
 from cbench_client.host.calls import current_call
 from cbench_client.messages import convert
@@ -197,7 +198,7 @@ async def test_a_name_still_held_by_our_dead_connection_is_tried_again(daemon: D
 async def test_a_name_held_for_too_long_is_a_refusal(
     daemon: Daemon, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sys.modules[Attachment.__module__], "STALE_NAME_S", 0.0)
+    monkeypatch.setattr(link, "STALE_NAME_S", 0.0)
     attachment = Attachment(Echo(), daemon.address).start()
     first = await daemon.gateway.session()
     daemon.gateway.refusals = [grpc.StatusCode.ALREADY_EXISTS]

@@ -158,6 +158,30 @@ async def test_a_message_beyond_the_limit_is_not_asked_for_again(
     peer.process = process
     failure = await failure_of(ask(await connect(), "hi", alone=True))
     assert (failure.reason, failure.retryable) == ("MESSAGE_TOO_LARGE", False)
+    assert "answered with a larger message than is taken here" in str(failure)
+
+
+@pytest.mark.parametrize(
+    ("details", "told"),
+    [
+        ("SERVER: Received message larger than max (9 vs. 4)", "does not take a message that"),
+        ("gRPC message exceeds maximum size 4194304: 5000000", "does not take a message that"),
+        ("SERVER: Sent message larger than max (9 vs. 4)", "than it may send"),
+        ("trying to send message larger than max (9 vs. 4)", "than it may send"),
+    ],
+    ids=["core", "java", "core-answer", "go-answer"],
+)
+async def test_it_is_said_which_message_is_too_large(
+    peer: Peer, connect: Connect, details: str, told: str
+) -> None:
+    async def process(data: bytes, context: grpc.aio.ServicerContext) -> bytes:
+        await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, details)
+        return b""
+
+    peer.process = process
+    failure = await failure_of(ask(await connect(), "hi", alone=True))
+    assert failure.reason == "MESSAGE_TOO_LARGE"
+    assert told in str(failure)
 
 
 @pytest.mark.parametrize("alone", [True, False], ids=["unary", "stream"])

@@ -1,7 +1,9 @@
 //! Generates the stubs in `src/gen` from `protos/`: `cargo xtask protos`.
 //!
 //! `cargo xtask protos --check` writes nothing, and fails if the stubs differ
-//! from what it would write.
+//! from what it would write. `src/gen/made-from.txt` has digests of what they
+//! were made from and of themselves, by which `stubs.py` tells the same without
+//! compiling anything.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -16,6 +18,7 @@ use protox::Compiler;
 const USAGE: &str = "usage: cargo xtask protos [--check]";
 const CODE: &str = "cbench.v1.rs";
 const DESCRIPTORS: &str = "descriptors.bin";
+const MADE_FROM: &str = "made-from.txt";
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = env::args().skip(1).collect();
@@ -30,7 +33,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let target = package.join("src/gen");
     if !is_check {
-        return generate(&package.join("../../protos"), &target);
+        generate(&package.join("../../protos"), &target)?;
+        return note(&package, &target);
     }
     let fresh = package.join("target/protos-check");
     fs::create_dir_all(&fresh)?;
@@ -76,11 +80,38 @@ fn comment(path: &[i32], text: &str) -> Location {
     }
 }
 
-fn generate(protos: &Path, output: &Path) -> Result<(), Box<dyn Error>> {
+fn sources(protos: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
     let mut sources: Vec<PathBuf> = fs::read_dir(protos.join("cbench/v1"))?
         .map(|entry| entry.map(|found| found.path()))
         .collect::<Result<_, _>>()?;
     sources.sort();
+    Ok(sources)
+}
+
+/// Notes what the stubs were made from, and what they are.
+fn note(package: &Path, target: &Path) -> Result<(), Box<dyn Error>> {
+    let mut inputs = sources(&package.join("../../protos"))?;
+    inputs.extend(
+        ["xtask/src/main.rs", "xtask/Cargo.toml", "Cargo.lock"].map(|path| package.join(path)),
+    );
+    let outputs = [CODE, DESCRIPTORS].map(|name| target.join(name));
+    let text = format!("from {:016x}\nmade {:016x}\n", digest(&inputs)?, digest(&outputs)?);
+    Ok(fs::write(target.join(MADE_FROM), text)?)
+}
+
+/// FNV-1a, 64 bits, of files one after the other; `stubs.py` has the same.
+fn digest(paths: &[PathBuf]) -> Result<u64, Box<dyn Error>> {
+    let mut digest = 0xcbf2_9ce4_8422_2325;
+    for path in paths {
+        for byte in fs::read(path)? {
+            digest = (digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+    Ok(digest)
+}
+
+fn generate(protos: &Path, output: &Path) -> Result<(), Box<dyn Error>> {
+    let sources = sources(protos)?;
     let mut compiler = Compiler::new([protos])?;
     compiler.include_source_info(true).include_imports(true);
     compiler.open_files(&sources)?;
