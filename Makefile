@@ -7,7 +7,7 @@ BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help sbom release demo demo-polyglot test faults lint format protos skew statements release-protos conformance report-page golden bench docs sdk-docs clean base dev stubs-tools adapters demo-model docs-site
+.PHONY: help sbom release demo demo-polyglot test faults hostile lint format protos skew statements release-protos conformance report-page golden bench docs sdk-docs clean base dev stubs-tools adapters demo-model docs-site
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -27,6 +27,9 @@ test: dev stubs-tools ## run every test but the long ones of `make faults`, and 
 
 faults: dev ## kill, stop, cut off, fill, damage and confuse everything; SEED=123 repeats a run
 	@SEED="$(SEED)" $(BIN)/python scripts/faults.py
+
+hostile: dev ## the whole hostile corpus through every step of the event loop; PART=1/20 for a fair sample
+	@$(BIN)/python scripts/hostile.py --jobs 2 $(if $(PART),--part $(PART))
 
 skew: dev ## frozen SDKs with this daemon, and the SDKs of this tree with frozen daemons
 	@$(BIN)/python -m pytest -m "" -rs --costs tests/skew

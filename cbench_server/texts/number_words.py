@@ -66,6 +66,9 @@ def _number(parts: Sequence[str], place: int) -> tuple[Decimal | None, int]:
         magnitude = _MAGNITUDES.get(parts[end], 0) if end < len(parts) else 0
         if magnitude and magnitude < least:
             total, place, least = (total or 0) + group * magnitude, end + 1, magnitude
+            # Nothing is added to "1.5 million": a "two" on the next line is another cell.
+            if group % 1:
+                return total, place
         elif total is None:
             return group, end
         elif magnitude or group >= least:

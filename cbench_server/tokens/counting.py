@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import tiktoken
 
 _SLICE = 16_384
-_OVERSIZED = 2 * _SLICE
+_OVERSIZED = 3 * _SLICE
 
 # At these places every piece of both encodings ends: their patterns let a letter be followed
 # only by letters, marks or an apostrophe, and a digit only by digits; they look ahead only
