@@ -1,15 +1,11 @@
 """Suggestions for a command line that is being typed: commands, flags, values and live names."""
 
 import argparse
-import itertools
-import os
 import shlex
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 
-_RUNS_SHOWN = 50
-_LAST = "last"
-
+from cbench_server.cli import live_names
 
 Build = Callable[[list[str]], argparse.ArgumentParser]
 """Makes the parser, with the flags of the commands among some words."""
@@ -90,9 +86,11 @@ def _values(action: argparse.Action, before: list[str]) -> Iterable[str]:
     flag = next((each for each in action.option_strings if each.startswith("--")), "")
     metavar = action.metavar if isinstance(action.metavar, str) else ""
     find = _BY_FLAG.get(flag) or _BY_METAVAR.get(metavar)
+    found: list[str] = []
     with suppress(Exception):  # no suggestion is worth a message in the middle of a line
-        return find(before) if find is not None else ()
-    return ()
+        for each in find(before) if find is not None else ():
+            found.append(each)
+    return found
 
 
 def _starting(candidates: Iterable[str], beginning: str) -> list[str]:
@@ -108,6 +106,10 @@ def _registered(kind: str) -> Callable[[list[str]], list[str]]:
     return names
 
 
+def _builtins(before: list[str]) -> list[str]:
+    return _registered("memory_system" if before[:1] == ["memory"] else "system")(before)
+
+
 def _formats(before: list[str]) -> list[str]:
     from cbench_server.registry import registry
 
@@ -115,46 +117,17 @@ def _formats(before: list[str]) -> list[str]:
     return [*own, *registry.list("reporter")]
 
 
-def _options(before: list[str]) -> Iterator[str]:
-    """Yield the options of the built-in systems on the line, as `key=`; with names if several."""
-    import inspect
-
-    from cbench_server.registry import registry
-
-    named = [word for flag, word in itertools.pairwise(before) if flag == "--builtin"]
-    for name in named:
-        for key in inspect.signature(registry.get("system", name)).parameters:
-            yield f"{key}=" if len(named) == 1 else f"{name}.{key}="
-
-
-def _runs(before: list[str]) -> Iterator[str]:
-    """Yield `last` and the newest runs of the daemon that is named, or of the store here."""
-    yield _LAST
-    named = [word for flag, word in itertools.pairwise(before) if flag == "--server"]
-    if server := (named or [os.environ.get("CBENCH_SERVER", "")])[-1]:
-        from itertools import islice
-
-        from cbench_client import BenchClient
-
-        with BenchClient(server, token=os.environ.get("CBENCH_TOKEN") or None) as client:
-            yield from [run.run_id for run in islice(client.list(), _RUNS_SHOWN)]
-        return
-    from cbench_server.daemon.settings import data_home, load_settings
-    from cbench_server.storage.run_ids import newest_run_ids
-
-    yield from newest_run_ids(data_home(load_settings({}).home), _RUNS_SHOWN)
-
-
 _BY_FLAG: dict[str, Callable[[list[str]], Iterable[str]]] = {
     "--dataset": _registered("dataset"),
     "--evaluator": _registered("evaluator"),
     "--metric": _registered("metric"),
-    "--builtin": _registered("system"),
+    "--builtin": _builtins,
     "--output": _formats,
     "--format": _formats,
-    "--option": _options,
+    "--option": live_names.options,
+    "--attached": live_names.attached,
 }
 _BY_METAVAR: dict[str, Callable[[list[str]], Iterable[str]]] = {
-    "RUN": _runs,
+    "RUN": live_names.runs,
     "NAME[:CONFIG]": _registered("dataset"),
 }
