@@ -1,8 +1,9 @@
-"""`make demo` and `make demo-polyglot`: a daemon and two runs, without any model.
+"""`make demo` and `make demo-polyglot`: a daemon and three runs, without any model.
 
-The first compares compressors in several languages with controls, the second scores the
-responses of a program on every kind of dataset. Everything it starts is stopped in any
-case; the runs and a report on the first stay in .demo.
+The first compares compressors in several languages with cuts to the same lengths, the second a
+memory with the end of each conversation, the third scores the responses of a program on every
+kind of dataset. Everything it starts is stopped in any case; the runs and a report on the first
+stay in .demo.
 """
 
 import argparse
@@ -16,12 +17,22 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from example_systems import COMPILED, ROOT, WITHOUT_COMPILER, ExampleSystem, NotBuilt, build
+from example_systems import (
+    COMPILED,
+    MEMORY,
+    ROOT,
+    WITHOUT_COMPILER,
+    ExampleSystem,
+    NotBuilt,
+    build,
+)
 
 BIN = Path(sys.executable).parent
-CONTROLS = ("truncate-tail", "random-drop")
 RETRIEVAL = "long-notes"
 RATIO = 0.05
+CONVERSATIONS = "mini-memory"
+# About as many tokens as the eight turns that the memory by embeddings chooses.
+LAST_TURNS = 5
 RESPONDER = "rules_of_thumb.py"
 TASKS = (
     "mini-qa",
@@ -42,19 +53,28 @@ def main(systems: Sequence[ExampleSystem], folder: Path) -> int:
     os.environ["CBENCH_HOME"] = str(folder / "home")
     with daemon(folder / "daemon.log") as address:
         say(f"a daemon listens on {address}; its log is in {folder / 'daemon.log'}")
-        built = list(buildable(systems, folder))
-        names = ", ".join(system.name for system in built)
-        say(f"first, {names} keep {RATIO:.0%} of each text, beside controls\n")
-        server = ["--server", address]
-        code = run_cbench([*compression(built), *server])
-        if code == 0:
-            print_front(built, server)
-            report = ["report", "last", "-o", str(folder / "report.html")]
-            code = run_cbench([*report, *server], subprocess.DEVNULL)
-        if code == 0:
-            say(f"\nthen {RESPONDER} answers {len(TASKS)} kinds of questions\n")
-            print(flush=True)
-            code = run_cbench([*responding(), *server])
+        return show(systems, folder, ["--server", address])
+
+
+def show(systems: Sequence[ExampleSystem], folder: Path, server: Sequence[str]) -> int:
+    """Make the runs, print what they come to, and return the exit code."""
+    built = list(buildable(systems, folder))
+    names = ", ".join(system.name for system in built)
+    say(f"first, {names} keep {RATIO:.0%} of each text, each beside cuts to its own length\n")
+    if code := run_cbench([*compression(built), *server]):
+        return code
+    print_front(built, server)
+    report = ["report", "last", "-o", str(folder / "report.html")]
+    if code := run_cbench([*report, *server], subprocess.DEVNULL):
+        return code
+    for memory in buildable((MEMORY,), folder):
+        say(f"\nthen {memory.name} remembers conversations, beside their last turns\n")
+        print(flush=True)
+        if code := run_cbench([*remembering(memory), *server]):
+            return code
+    say(f"\nlast, {RESPONDER} answers {len(TASKS)} kinds of questions\n")
+    print(flush=True)
+    code = run_cbench([*responding(), *server])
     if code == 0:
         say(WHAT_NEXT.format(folder=folder))
     return code
@@ -66,7 +86,8 @@ def buildable(systems: Sequence[ExampleSystem], folder: Path) -> Iterator[Exampl
         try:
             build(system, folder / f"build-{system.name}.log", say)
         except NotBuilt as reason:
-            say(f"{system.language} is skipped: {reason}")
+            what = system.name if system.language == "Python" else system.language
+            say(f"{what} is skipped: {reason}")
         else:
             yield system
 
@@ -76,15 +97,20 @@ def compression(systems: Sequence[ExampleSystem]) -> list[str]:
     command = ["run", "--dataset", RETRIEVAL]
     for system in systems:
         command += ["--launch", system.launch, "--name", system.name]
-    for control in ("identity", *CONTROLS):
-        command += ["--builtin", control]
-    for name in (*(system.name for system in systems), *CONTROLS):
-        command += ["--option", f"{name}.ratio={RATIO}"]
-    return command
+        command += ["--option", f"{system.name}.ratio={RATIO}"]
+    return [*command, "--builtin", "identity", "--controls", "matched"]
+
+
+def remembering(memory: ExampleSystem) -> list[str]:
+    """Return the command of the second run: a memory, a cut of its length, and everything."""
+    command = ["memory", "run", "--dataset", CONVERSATIONS]
+    command += ["--launch", memory.launch, "--name", memory.name]
+    command += ["--builtin", "last-n", "--option", f"last-n.n={LAST_TURNS}"]
+    return [*command, "--builtin", "full-history"]
 
 
 def responding() -> list[str]:
-    """Return the command of the second run."""
+    """Return the command of the third run."""
     program = shlex.join([sys.executable, f"examples/python/{RESPONDER}"])
     command = ["run", "--launch", program, "-n", str(EXAMPLES_OF_A_TASK)]
     for name in TASKS:
@@ -103,11 +129,13 @@ def print_front(systems: Sequence[ExampleSystem], server: Sequence[str]) -> None
     (points,) = (front["points"] for front in fronts if front["axis"] == "context_tokens")
     language = {system.name: system.language for system in systems}
     print("\nQuality against context tokens; front 1 is the Pareto front", flush=True)
-    print(f"{'Front':7}{'System':20}{'Language':12}{'Score':>5}{'Context tokens':>16}")
+    print(f"{'Front':7}{'System':21}{'Language':12}{'Score':>5}{'Context tokens':>16}")
     for point in sorted(points, key=lambda each: (each["layer"], each["cost"]["value"])):
         name, score, cost = point["system"], point["quality"]["value"], point["cost"]["value"]
+        if "@" in name:
+            continue  # A cut to a system's length: the table above has them.
         spoken = language.get(name, "(control)")
-        print(f"{point['layer']:<7}{name:20}{spoken:12}{score:5.3f}{cost:16,.0f}")
+        print(f"{point['layer']:<7}{name:21}{spoken:12}{score:5.3f}{cost:16,.0f}")
 
 
 WHAT_NEXT = """

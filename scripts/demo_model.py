@@ -6,20 +6,18 @@ and is asked how likely the right answer is to it; nothing leaves this machine.
 
 import argparse
 import os
-import shlex
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
-from demo import BIN, run_cbench, say
-from example_systems import ROOT
+from demo import buildable, run_cbench, say
+from example_systems import EXTRACTIVE, RETRIEVER, ROOT, ExampleSystem
 
-EXAMPLES = 24
+EXAMPLES = 12
 RATIO = 0.4
-ANSWER_TOKENS = 16
-CONTROLS = ("truncate-tail", "random-drop")
-EMBEDDING = "constraints/embedding.txt"
+ANSWER_TOKENS = 12
+FIELDS = ("contains", "answer_gain")
 
 
 def main(folder: Path, examples: int) -> int:
@@ -28,49 +26,32 @@ def main(folder: Path, examples: int) -> int:
     if code := run_cbench(["model", "fetch"]):
         return code
     os.environ["CBENCH_HOME"] = str(folder / "home")
-    say(f"\n{examples} questions, each compressor at {RATIO:.0%} of the words, beside controls\n")
-    code = run_cbench(reading(with_embedding(folder), examples))
-    if code:
+    systems = list(buildable((EXTRACTIVE, RETRIEVER), folder))
+    names = " and ".join(system.name for system in systems)
+    say(
+        f"\n{examples} questions: {names} keep {RATIO:.0%} of the words, beside equally long cuts\n"
+    )
+    if code := run_cbench(reading(systems, examples)):
         return code
-    for field in ("contains", "answer_gain"):
-        print(f"\ncbench compare last --baseline identity --score-field {field}\n", flush=True)
+    for field in FIELDS:
         compared = ["compare", "last", "--baseline", "identity", "--score-field", field]
-        if code := run_cbench([*compared, "--flips", "0"]):
+        compared += ["--flips", "0"]
+        print(f"\n$ cbench {' '.join(compared)}", flush=True)
+        if code := run_cbench(compared):
             return code
     report = ["report", "last", "-o", str(folder / "model-report.html")]
     return run_cbench(report, subprocess.DEVNULL)
 
 
-def with_embedding(folder: Path) -> str:
-    """Install the package with the embeddings beside the environment; return where."""
-    place = folder / "embedding"
-    stamp = place / "pinned.txt"
-    pinned = (ROOT / EMBEDDING).read_text()
-    if not stamp.exists() or stamp.read_text() != pinned:
-        say(f"getting the embeddings (wordllama, 19 MB) into {place}")
-        install = [str(BIN / "python"), "-m", "pip", "install", "--quiet", "--no-compile"]
-        install += ["--disable-pip-version-check", "--no-deps", "--upgrade", "--target", str(place)]
-        install += ["--require-hashes", "-r", EMBEDDING]
-        subprocess.run(install, check=True)
-        stamp.write_text(pinned)
-    return str(place.resolve())
-
-
-def reading(embedding: str, examples: int) -> list[str]:
+def reading(systems: list[ExampleSystem], examples: int) -> list[str]:
     """Return the command of the run."""
-    python = shlex.quote(sys.executable)
-    selector = f"env PYTHONPATH={shlex.quote(embedding)} {python}"
-    command = ["run", "--dataset", "mini-qa", "-n", str(examples), "--builtin", "identity"]
-    command += ["--launch", f"{python} examples/python/extractive.py", "--name", "identity"]
-    command += ["--launch", f"{selector} examples/python/embedding_selector.py"]
-    command += ["--name", "extractive", "--name", "embedding-selector"]
-    for control in CONTROLS:
-        command += ["--builtin", control]
-    for name in ("extractive", "embedding-selector", *CONTROLS):
-        command += ["--option", f"{name}.ratio={RATIO}"]
-    command += ["--score-field", "contains"]
-    command += ["--reader", "local", "--likelihood", "local", "--no-anchors"]
-    return [*command, "--max-tokens", str(ANSWER_TOKENS), "--controls", "none"]
+    command = ["run", "--dataset", "mini-qa", "-n", str(examples)]
+    for system in systems:
+        command += ["--launch", system.launch, "--name", system.name]
+        command += ["--option", f"{system.name}.ratio={RATIO}"]
+    command += ["--builtin", "identity", "--controls", "matched", "--no-anchors"]
+    command += ["--reader", "local", "--likelihood", "local", "--score-field", FIELDS[0]]
+    return [*command, "--max-tokens", str(ANSWER_TOKENS)]
 
 
 def _end(number: int, _: object) -> None:
@@ -88,8 +69,8 @@ if __name__ == "__main__":
         os.chdir(ROOT)
         if given.fetch_only:
             given.folder.mkdir(exist_ok=True)
-            with_embedding(given.folder)
-            sys.exit(run_cbench(["model", "fetch"]))
+            is_whole = len(list(buildable((EXTRACTIVE, RETRIEVER), given.folder))) == 2
+            sys.exit(run_cbench(["model", "fetch"]) or not is_whole)
         sys.exit(main(given.folder, given.examples))
     except KeyboardInterrupt:
         sys.exit(128 + signal.SIGINT)

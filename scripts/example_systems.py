@@ -14,6 +14,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 CLIENTS = ROOT / "clients"
 NODE = CLIENTS / "node"
+PINNED_EMBEDDING = ROOT / "constraints" / "embedding.txt"
+EMBEDDING = ROOT / ".demo" / "embedding"
 
 Command = tuple[str, ...]
 
@@ -32,16 +34,29 @@ class ExampleSystem:
     tools: tuple[str, ...] = ()
     folder: Path = ROOT
     build: tuple[Command, ...] = ()
+    embeds: bool = False
+    """Whether it wants the package with embeddings, which is kept beside the environment."""
 
     @property
     def launch(self) -> str:
         """The command for `--launch`."""
-        return shlex.join(self.program)
+        packages = ("env", f"PYTHONPATH={EMBEDDING}") if self.embeds else ()
+        return shlex.join((*packages, *self.program))
 
 
+def python_example(name: str, file: str, *, embeds: bool = False) -> ExampleSystem:
+    """Describe a program of examples/python."""
+    return ExampleSystem(name, "Python", (sys.executable, f"examples/python/{file}"), embeds=embeds)
+
+
+EXTRACTIVE = python_example("extractive", "extractive.py")
+RETRIEVER = python_example("embedding-retriever", "embedding_retriever.py", embeds=True)
+MEMORY = python_example("embedding-memory", "embedding_memory.py", embeds=True)
 WITHOUT_COMPILER = (
-    ExampleSystem("python-lexrank", "Python", (sys.executable, "examples/python/lexrank.py")),
-    ExampleSystem("extractive", "Python", (sys.executable, "examples/python/extractive.py")),
+    python_example("python-lexrank", "lexrank.py"),
+    EXTRACTIVE,
+    python_example("bm25-passages", "bm25.py"),
+    RETRIEVER,
     ExampleSystem(
         name="keyword-in-context",
         language="Node",
@@ -83,6 +98,8 @@ def build(system: ExampleSystem, log: Path, say: Callable[[str], None]) -> None:
         if shutil.which(tool) is None:
             raise NotBuilt(f"{tool} is not installed")
     with alone_in(system.folder):
+        if system.embeds:
+            install_embedding(log, say)
         if not system.build or (system.folder == NODE and is_node_built()):
             return
         say(f"building {system.name} with {system.build[-1][0]}; the first time takes a while")
@@ -94,6 +111,22 @@ def build(system: ExampleSystem, log: Path, say: Callable[[str], None]) -> None:
                 if done.returncode:
                     what = f"`{shlex.join(command)}` failed in {system.folder}"
                     raise NotBuilt(f"{what}; {log} says why")
+
+
+def install_embedding(log: Path, say: Callable[[str], None]) -> None:
+    """Install the package with the embeddings beside the environment, unless it is there."""
+    stamp, pinned = EMBEDDING / "pinned.txt", PINNED_EMBEDDING.read_text()
+    if stamp.exists() and stamp.read_text() == pinned:
+        return
+    say("getting the embeddings (wordllama, 19 MB); once")
+    install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-compile", "--no-deps"]
+    install += ["--disable-pip-version-check", "--upgrade", "--target", str(EMBEDDING)]
+    install += ["--require-hashes", "-r", str(PINNED_EMBEDDING)]
+    with log.open("w") as output:
+        done = subprocess.run(install, stdout=output, stderr=subprocess.STDOUT, check=False)
+    if done.returncode:
+        raise NotBuilt(f"pip could not install wordllama; {log} says why")
+    stamp.write_text(pinned)
 
 
 @contextmanager

@@ -35,7 +35,7 @@ setuptools>=77"
 pin docs "mkdocs-material>=9.6"
 pin inspect "inspect-ai>=0.3.100
 duckdb>=1.2"
-# For examples/python/embedding_selector.py, beside what base.txt has.
+# For examples/python/embedding_retriever.py and embedding_memory.py, beside what base.txt has.
 # shellcheck disable=SC2046
 pin embedding "wordllama==0.4.0.post1" -c constraints/base.txt $(sed -n 's/^\([^ #]*\)==.*/--no-emit-package \1/p' constraints/base.txt)
 # For --engine ray, whose tests have an environment of their own, beside what base.txt has.

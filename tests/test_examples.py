@@ -16,7 +16,7 @@ EXAMPLES = Path(__file__).resolve().parent.parent / "examples" / "python"
 TESTED_HERE = {
     "attached.py",
     "bm25.py",
-    "embedding_selector.py",
+    "embedding_retriever.py",
     "extractive.py",
     "follow_a_run.py",
     "in_process.py",
@@ -26,7 +26,7 @@ TESTED_HERE = {
     "rules_of_thumb.py",
 }
 TESTED_WITH_THE_SDK = {"hello_evaluator.py", "hello_memory.py", "hello_system.py", "lexrank.py"}
-TESTED_WITH_ADAPTERS = {"embedding_memory.py", "embedding_retriever.py"}
+TESTED_WITH_ADAPTERS = {"embedding_memory.py"}
 
 Start = Callable[..., str]
 
@@ -68,13 +68,13 @@ def test_a_compressor_shortens_a_long_context_and_keeps_the_answer(name: str, st
     assert example["answer"] in processed["context"]
 
 
-def test_a_selector_by_embeddings_keeps_the_sentence_that_was_asked_for(start: Start) -> None:
+def test_a_retriever_by_embeddings_keeps_the_sentence_that_was_asked_for(start: Start) -> None:
     packages = EXAMPLES.parent.parent / ".demo" / "embedding"
     if not (packages / "wordllama").is_dir():
         missing = "wordllama is not here: python scripts/demo_model.py --fetch-only"
         (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(missing)
     address = start(
-        "env", f"PYTHONPATH={packages}", sys.executable, EXAMPLES / "embedding_selector.py"
+        "env", f"PYTHONPATH={packages}", sys.executable, EXAMPLES / "embedding_retriever.py"
     )
     example = next(iter(load_dataset("mini-qa")))
     with RemoteSystem(address) as system:

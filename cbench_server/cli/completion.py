@@ -4,13 +4,8 @@ import argparse
 import shlex
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from itertools import islice
 
-from cbench_server.cli import option_names
-
-_RUNS_SHOWN = 50
-_LAST = "last"
-
+from cbench_server.cli import live_names, option_names
 
 Build = Callable[[list[str]], argparse.ArgumentParser]
 """Makes the parser, with the flags of the commands among some words."""
@@ -114,6 +109,10 @@ def _registered(kind: str) -> Callable[[list[str]], list[str]]:
     return names
 
 
+def _builtins(before: list[str]) -> list[str]:
+    return _registered("memory_system" if before[:1] == ["memory"] else "system")(before)
+
+
 def _formats(before: list[str]) -> list[str]:
     from cbench_server.registry import registry
 
@@ -121,26 +120,14 @@ def _formats(before: list[str]) -> list[str]:
     return [*own, *registry.list("reporter")]
 
 
-def _runs(before: list[str]) -> Iterator[str]:
-    """Yield `last` and the newest runs of the daemon that is named, or of the store here."""
-    yield _LAST
-    if (client := option_names.client_of(before)) is not None:
-        with client:
-            yield from [run.run_id for run in islice(client.list(), _RUNS_SHOWN)]
-        return
-    from cbench_server.daemon.settings import data_home, load_settings
-    from cbench_server.storage.run_ids import newest_run_ids
-
-    yield from newest_run_ids(data_home(load_settings({}).home), _RUNS_SHOWN)
-
-
 _BY_FLAG: dict[str, Callable[[list[str]], Iterable[str]]] = {
     "--dataset": _registered("dataset"),
     "--evaluator": _registered("evaluator"),
     "--metric": _registered("metric"),
-    "--builtin": _registered("system"),
+    "--builtin": _builtins,
     "--output": _formats,
     "--format": _formats,
+    "--attached": live_names.attached,
 }
 # Those that depend on how the value begins.
 _BY_BEGINNING: dict[str, Callable[[list[str], str], Iterable[str]]] = {
@@ -149,6 +136,6 @@ _BY_BEGINNING: dict[str, Callable[[list[str], str], Iterable[str]]] = {
     "--evaluator-option": option_names.of_evaluators,
 }
 _BY_METAVAR: dict[str, Callable[[list[str]], Iterable[str]]] = {
-    "RUN": _runs,
+    "RUN": live_names.runs,
     "NAME[:CONFIG]": _registered("dataset"),
 }

@@ -12,7 +12,7 @@ from cbench_client._gen.cbench.v1 import bench_pb2
 from cbench_client.errors import ClientError
 from cbench_server.cli.exits import INTERRUPTED, OK
 from cbench_server.cli.launches import Launches
-from cbench_server.cli.output import complain_of_failure, exit_code, print_row, print_run
+from cbench_server.cli.output import complain_of_failure, exit_code, print_end, print_row
 from cbench_server.cli.signals import leave
 from cbench_server.cli.stored_runs import run_of
 from cbench_server.rpc.runs import state_from_proto
@@ -188,9 +188,10 @@ def conclude(
         how = f"resume with: cbench resume {kept.run_id}"
         print(f"kept {kept.completed_rows:,} rows; {how}", file=sys.stderr)
         return INTERRUPTED
-    if not streams_rows:
-        print_run(client, run, args.output, with_rows=with_rows)
-    complain_of_failure(run, args.output)
+    if streams_rows:
+        complain_of_failure(run)
+    else:
+        print_end(client, run, args.output, with_rows=with_rows)
     code = exit_code(run)
     return at_end(client, run) if at_end is not None and code == OK else code
 

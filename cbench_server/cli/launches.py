@@ -1,4 +1,4 @@
-"""The launched systems of a run, and the record by which `cbench resume` launches them again.
+"""What is launched and served for a run, and the record that `cbench resume` starts it again by.
 
 The record is a file of this user beside the store. It is never taken from a run: what a daemon
 keeps was written by its clients, and must not decide which commands are run here.
@@ -12,11 +12,16 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from cbench_server.cli.bridges import environment_of
 from cbench_server.cli.exits import CommandFailed
 from cbench_server.cli.launch import PATIENCE_SECONDS, Launched, label_of
 from cbench_server.cli.launched_output import Output, Voice
+from cbench_server.cli.local_models import record_of, serve_again
+
+if TYPE_CHECKING:
+    from cbench_server.models.local import LocalModel
 
 _KEPT_DAYS = 30
 
@@ -29,6 +34,9 @@ class Launches:
         self._token = token
         self._patience = patience or PATIENCE_SECONDS
         self._launched: list[Launched] = []
+        self.models: list[LocalModel] = []
+        """Local models that are served for the run, by this command."""
+        self._served_again: list[LocalModel] = []
         self._tell: Callable[[str], None] | None = None
         self._telling = threading.Lock()
 
@@ -47,6 +55,9 @@ class Launches:
         except ValueError as error:
             raise CommandFailed(f"{self._record(run_id)} is damaged: {error}.") from error
         for each in recorded:
+            if "gguf" in each:
+                self._serve_again(each)
+                continue
             self._add(
                 each["command"],
                 Path(each["folder"]),
@@ -55,6 +66,11 @@ class Launches:
                 each["target"],
             )
         return True
+
+    def _serve_again(self, record: dict[str, Any]) -> None:
+        model = serve_again(record)
+        self._served_again.append(model)
+        self.models.append(model)
 
     def _add(self, command: str, folder: Path, label: str, log: Path, target: str = "") -> None:
         self._make_folder()
@@ -83,9 +99,10 @@ class Launches:
 
     def remember(self, run_id: str) -> None:
         """Write down what is launched for a run, so that it can be resumed."""
-        if not self._launched:
+        if not (self._launched or self.models):
             return
-        record = [
+        self._make_folder()
+        record: list[dict[str, Any]] = [
             {
                 "command": each.command,
                 "folder": str(each.folder),
@@ -95,6 +112,7 @@ class Launches:
             }
             for each in self._launched
         ]
+        record += [record_of(model) for model in self.models]
         descriptor = os.open(
             self._record(run_id), os.O_CREAT | os.O_WRONLY | os.O_TRUNC, mode=0o600
         )
@@ -103,7 +121,7 @@ class Launches:
 
     def forget(self, run_id: str) -> None:
         """Drop the record of a run that has nothing left to resume."""
-        if self._launched:
+        if self._launched or self.models:
             self._record(run_id).unlink(missing_ok=True)
 
     def count(self, good_rows: Mapping[str, int]) -> None:
@@ -129,6 +147,8 @@ class Launches:
             each.begin_to_stop()
         for each in self._launched:
             each.stop()
+        for model in self._served_again:
+            model.close()
 
     @cached_property
     def _folder(self) -> Path:

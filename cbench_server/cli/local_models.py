@@ -1,13 +1,17 @@
 """Local models of a command: `local` and `local:FILE` in the place of a URL, served until its end.
 
 Every flag that takes the URL of a model takes them. The servers belong to the command, listen on
-the loopback, and end with it in any case; what they serve is on record as labels of the run.
+the loopback, and end with it in any case. What they serve is on record in the run, and where they
+listened is in a file of this user, by which `cbench resume` serves them again.
 """
 
 import argparse
+import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from cbench_server.cli.connect import server_of
 from cbench_server.cli.exits import UsageError
@@ -16,7 +20,7 @@ from cbench_server.cli.options import DEFAULT_MODEL
 if TYPE_CHECKING:
     from cbench_server.models.local import LocalModel
 
-Serve = Callable[[str], "LocalModel | None"]
+Serve = Callable[..., "LocalModel | None"]
 
 
 def is_local(text: object) -> bool:
@@ -25,33 +29,47 @@ def is_local(text: object) -> bool:
 
 
 @contextmanager
-def local_models(args: argparse.Namespace) -> Iterator[None]:
+def local_models(args: argparse.Namespace) -> Iterator["list[LocalModel]"]:
     """Serve the local models that a command names, and put their addresses in the place."""
     if not any(is_local(text) for text in _named(args)):
-        yield
+        yield []
         return
     _check_reach(args)
     # Here, so that commands without a local model do not load it.
     from cbench_server.models.local import DEFAULT_CONTEXT, LocalSettings, path_in, serving
 
-    served: dict[str, LocalModel] = {}
+    served: dict[tuple[str, bool], LocalModel] = {}
     window = vars(args).get("context_window") or DEFAULT_CONTEXT
     with ExitStack() as stack:
 
-        def serve(text: str) -> "LocalModel | None":
+        def serve(text: str, apart: bool = False) -> "LocalModel | None":
             path = path_in(text) if is_local(text) else None
             if path is None:
                 return None
-            if path not in served:
-                served[path] = stack.enter_context(serving(path, LocalSettings(context=window)))
-            return served[path]
+            if (path, apart) not in served:
+                settings = LocalSettings(context=window)
+                served[path, apart] = stack.enter_context(serving(path, settings))
+            return served[path, apart]
 
         _replace_proxies(args, serve)
         _replace_reader(args, serve, window)
         _replace_judges(args, serve)
         _replace_likelihood(args, serve)
         _label(args, list(served.values()))
-        yield
+        yield list(served.values())
+
+
+def record_of(model: "LocalModel") -> dict[str, Any]:
+    """Tell what it takes to serve a model again where it was."""
+    settings = asdict(model.settings)
+    return {"gguf": str(model.file), "settings": settings, "port": urlsplit(model.url).port}
+
+
+def serve_again(record: dict[str, Any]) -> "LocalModel":
+    """Serve a model of a record; whoever calls closes it."""
+    from cbench_server.models.local import LocalSettings, start
+
+    return start(record["gguf"], LocalSettings(**record["settings"]), record["port"])
 
 
 def _named(args: argparse.Namespace) -> list[object]:
@@ -125,7 +143,10 @@ def _replace_judges(args: argparse.Namespace, serve: Serve) -> None:
 
 
 def _replace_likelihood(args: argparse.Namespace, serve: Serve) -> None:
-    model = serve(vars(args).get("likelihood") or "")
+    # With a core to spare, a server of its own: each works on one request at a time, and a reader
+    # keeps the other busy.
+    apart = is_local(vars(args).get("likelihood")) and (os.cpu_count() or 1) > 1
+    model = serve(vars(args).get("likelihood") or "", apart)
     if model is not None:
         args.likelihood = model.url
         args.likelihood_model = args.likelihood_model or model.model
@@ -135,7 +156,8 @@ def _label(args: argparse.Namespace, served: "list[LocalModel]") -> None:
     """Put on record what was served, by digest and settings."""
     if "labels" not in vars(args):
         return
-    for place, model in enumerate(served, 1):
+    unlike = {(model.file, model.settings): model for model in served}
+    for place, model in enumerate(unlike.values(), 1):
         suffix = f"_{place}" if place > 1 else ""
         new = [(f"{name}{suffix}", value) for name, value in model.labels().items()]
         args.labels = [*args.labels, *new]

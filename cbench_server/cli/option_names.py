@@ -75,7 +75,8 @@ def _systems_of(flag: str, word: str, before: list[str]) -> list[Taken]:
             from cbench_server.registry import registry
             from cbench_server.rpc.declared_options import builtin_options
 
-            return [(word, builtin_options(registry, "system", word))]
+            kind = "memory_system" if before[0] == "memory" else "system"
+            return [(word, builtin_options(registry, kind, word))]
         if flag == "--system":
             return _served(word, before)
         if flag == "--attached":

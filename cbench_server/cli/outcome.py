@@ -1,4 +1,4 @@
-"""What a command that does something says: sentences on stderr, or JSON on stdout."""
+"""What a command says: sentences on stderr, what was asked for on stdout, or JSON there."""
 
 import argparse
 import sys
@@ -39,6 +39,16 @@ def tell(args: argparse.Namespace, document: Any, *sentences: str) -> None:
         return
     for sentence in sentences:
         inform(args, sentence)
+
+
+def give(args: argparse.Namespace, document: Any, text: str) -> None:
+    """Print what was asked for on stdout: `document` where JSON is wanted, else the text."""
+    from cbench_server.cli.screen import print_json
+
+    if args.output == "json":
+        print_json(document)
+    elif text:
+        print(text)
 
 
 def add_shorthands(parser: argparse.ArgumentParser) -> None:

@@ -5,6 +5,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import islice
 
 from cbench_client import BenchClient
@@ -13,6 +14,7 @@ from cbench_server.cli.exits import FAILED, OK, USAGE, UsageError, complain
 from cbench_server.cli.files import write_file, write_stdout
 from cbench_server.cli.screen import draw, print_json, print_line
 from cbench_server.cli.stored_runs import report_from, rows_of
+from cbench_server.datasets.validate import NO_CONTEXT
 from cbench_server.errors import NothingMatches, UnknownName
 from cbench_server.registry import registry
 from cbench_server.reports.failure_groups import group_failures
@@ -96,10 +98,30 @@ def row_facts(client: BenchClient, run: Run) -> RowFacts:
     return RowFacts(failures, scores, broken, group_failures(failed))
 
 
-def complain_of_failure(run: Run, output: str) -> None:
-    """Say why a run failed, unless the table says so in the same place."""
-    if run.failure and not (output == TABLE and (sys.stdout.isatty() or _are_streams_one())):
-        complain(f"run {run.run_id} failed: {run.failure.message}")
+def print_end(client: BenchClient, run: Run, output: str, *, with_rows: bool) -> None:
+    """Print a run that has ended, and once why it failed: in the table, or on stderr."""
+    in_table = output == TABLE and (sys.stdout.isatty() or _are_streams_one())
+    shown = run
+    if run.failure and not in_table and output == TABLE:
+        shown = replace(run, failure=replace(run.failure, message=""))
+    print_run(client, shown, output, with_rows=with_rows)
+    if not in_table:
+        complain_of_failure(run)
+    elif run.failure and (remedy := _remedy(run.failure.message)):
+        print(remedy)
+
+
+def complain_of_failure(run: Run) -> None:
+    """Say on stderr why a run failed, if it did."""
+    if run.failure:
+        said = f"run {run.run_id} failed: {run.failure.message}"
+        remedy = _remedy(run.failure.message)
+        complain(f"{said.rstrip('.')}. {remedy}" if remedy else said)
+
+
+def _remedy(message: str) -> str:
+    """Return the flag that helps against a failure, empty if none is known."""
+    return "Name the field that holds it: --map context=FIELD" if NO_CONTEXT in message else ""
 
 
 def _are_streams_one() -> bool:

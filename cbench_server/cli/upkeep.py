@@ -158,7 +158,8 @@ def _lines(pruned: "list[PrunedRun]", removed: list[str], *, is_dry: bool) -> "I
         yield f"{done} {each.run_id} (ended {ended}, {each.size / 1e6:,.1f} MB, by {each.why})"
     for name in removed:
         yield f"removed {name}"
-    yield f"{done} {len(pruned)} runs, {sum(each.size for each in pruned) / 1e6:,.1f} MB"
+    count = f"{len(pruned):,} run{'' if len(pruned) == 1 else 's'}"
+    yield f"{done} {count}, {sum(each.size for each in pruned) / 1e6:,.1f} MB"
 
 
 def pin_runs(args: argparse.Namespace) -> int:

@@ -6,6 +6,8 @@ from hashlib import blake2b
 from cbench_server.errors import BadDataset
 from cbench_server.types import Example
 
+NO_CONTEXT = '"context" is missing'
+"""What the message begins with where a mapping may help."""
 _DIGEST_BYTES = 16
 _ENTRY_BYTES = _DIGEST_BYTES + 8
 _SHARDS = 4096
@@ -92,8 +94,8 @@ def _check_context(example: Example, where: str) -> None:
         # Keys can be anything a file holds; a few of them are enough to recognise the example.
         keys = ", ".join(map(str, list(example)[:10])) or "nothing"
         raise BadDataset(
-            f'{where}: "context" is missing (the example has: {keys:.200}); '
-            "every example needs a context"
+            f"{where}: {NO_CONTEXT} (the example has: {keys:.200}); "
+            "every example needs a context, or a mapping that says which field holds it"
         )
     context = example["context"]
     if not isinstance(context, str):

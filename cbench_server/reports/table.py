@@ -212,7 +212,7 @@ def notes(run: Run, facts: RowFacts) -> list[str]:
     if _can_be_resumed(run):
         more = " --budget-usd MORE" if run.has_spent_budget else ""
         lines.append(f"Continue it with: cbench resume {run.run_id}{more}")
-    else:
+    elif run.completed_rows:
         lines.append(f"Look closer with: cbench show {run.run_id}")
     return lines
 
@@ -276,7 +276,7 @@ def state_line(run: Run) -> str:
         took = f" in {numbers.seconds(max(0.0, run.end_time - run.create_time))}"
     reason = f": {run.waiting_reason}" if run.waiting_reason else ""
     if run.failure is not None:
-        reason = f": {run.failure.message}"
+        reason = f": {run.failure.message}" if run.failure.message else ""
     state = "stopped" if run.has_spent_budget else run.state
     return f"Run {run.run_id} {state}{took}, {rows}{reason}"
 

@@ -6,6 +6,7 @@ from cbench_server.registry import Registry
 from cbench_server.runs.conclusions import arms_config
 from cbench_server.runs.config import describe_config, describe_prompts
 from cbench_server.runs.connections import Connections
+from cbench_server.runs.served_models import served_models
 from cbench_server.runs.suites import suites_in
 from cbench_server.spec import RunSpec
 
@@ -17,6 +18,8 @@ def opened_config(spec: RunSpec, opened: Connections, registry: Registry) -> dic
         config["prompts"] = describe_prompts(opened.prompts, opened.told)
     config |= arms_config(opened.refs, spec.kind)
     config["identities"] = opened.identities
+    if models := served_models(spec.labels):
+        config["local_models"] = models
     if opened.roles:
         config["roles"] = opened.roles
     if suites := suites_in(spec.datasets, registry):

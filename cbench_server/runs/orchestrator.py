@@ -141,7 +141,9 @@ class Orchestrator:
                 new_run(spec, request_id, parent.systems, self._clock()),
                 parent_run_id=run_id,
                 total_rows=parent.completed_rows,
-                config=describe_rescoring(parent, opened.plans, references_upload, self._clock()),
+                config=describe_rescoring(
+                    parent, spec, opened.plans, references_upload, self._clock()
+                ),
                 notes=kept_notes(parent, references_upload),
             )
         except BaseException:

@@ -23,6 +23,7 @@ from cbench_server.runs.digests import canonical_digest
 from cbench_server.runs.plan import DatasetPlan
 from cbench_server.runs.recorded_rows import rescore, set_scores
 from cbench_server.runs.rows import own_size, set_headline
+from cbench_server.runs.served_models import served_models
 from cbench_server.runs.store import RowPage, RowQuery, RunStore, SpooledExample
 from cbench_server.scoring.placement import InlineScoring, Scoring
 from cbench_server.spec import STOPPED_BY_BUDGET, EvaluatorRef, Run, RunNote, RunSpec, renewed
@@ -311,7 +312,11 @@ def kept_notes(parent: Run, references_upload: str) -> tuple[RunNote, ...]:
 
 
 def describe_rescoring(
-    parent: Run, plans: Mapping[str, DatasetPlan], references_upload: str, now: float
+    parent: Run,
+    spec: RunSpec,
+    plans: Mapping[str, DatasetPlan],
+    references_upload: str,
+    now: float,
 ) -> dict[str, Any]:
     """Record what the parent did, and what is done otherwise."""
     datasets = [
@@ -331,4 +336,6 @@ def describe_rescoring(
     # A parent that was itself rescored has examples that were corrected then.
     if earlier := parent.config.get("rescoring"):
         rescoring["earlier"] = earlier
+    if models := served_models(spec.labels):
+        config["local_models"] = models
     return {**config, "datasets": datasets, "rescoring": rescoring}

@@ -1,6 +1,7 @@
 """A memory: find the turns nearest to a question by embeddings from a wheel.
 
-pip install wordllama; python examples/python/embedding_memory.py 127.0.0.1:50062
+Install it with: pip install -r constraints/embedding.txt
+Start it with: python examples/python/embedding_memory.py 127.0.0.1:50062
 """
 
 import sys

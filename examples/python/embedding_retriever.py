@@ -1,6 +1,7 @@
 """A compressor: keep the sentences nearest to the question by embeddings from a wheel.
 
-pip install wordllama; python examples/python/embedding_retriever.py 127.0.0.1:50061
+Install it with: pip install -r constraints/embedding.txt
+Start it with: python examples/python/embedding_retriever.py 127.0.0.1:50061
 """
 
 import re

@@ -147,7 +147,20 @@ def test_a_filter_that_leaves_nothing_is_explained(
 ) -> None:
     run = cbench("run", "--builtin", "identity", "--dataset", "mini-qa", "--where", condition)
     assert run.returncode == 2
-    assert reason in run.stdout
+    assert reason in complaint(run)
+    assert reason not in run.stdout
+
+
+def test_a_column_of_another_name_is_answered_with_the_flag_that_names_it(
+    cbench: Cbench, tmp_path: Path
+) -> None:
+    (tmp_path / "odd.jsonl").write_text('{"passage": "a b", "query": "b", "answer": "b"}\n')
+    words = ["run", "--builtin", "identity", "--dataset", "odd.jsonl", "--quiet"]
+    run = cbench(*words)
+    assert complaint(run).endswith("Name the field that holds it: --map context=FIELD")
+    assert "Look closer" not in run.stdout  # There is no row to look at.
+    assert '"context" is missing' not in run.stdout
+    assert cbench(*words, "--map", "context=passage,question=query").returncode == 0
 
 
 def test_what_resuming_cannot_mend_is_said_once_and_without_that_advice(

@@ -8,7 +8,7 @@ from typing import Any
 from cbench_server.cli import options
 from cbench_server.cli.commands import memory, run
 from cbench_server.cli.exits import OK, USAGE, UsageError, explain
-from cbench_server.cli.outcome import add_json, tell
+from cbench_server.cli.outcome import add_json, give, tell
 
 _FILE = "run.toml"
 _EXAMPLES = """\
@@ -70,12 +70,10 @@ def check_files(args: argparse.Namespace) -> int:
     for name in args.files:
         mistakes = _mistakes(name, type(args.parser))
         found.append({"file": name, "mistakes": mistakes.splitlines()})
-        if args.output != "json":
-            print(mistakes or f"{name}: good", file=sys.stderr if mistakes else sys.stdout)
-    if args.output == "json":
-        from cbench_server.cli.screen import print_json
-
-        print_json(found)
+        if mistakes and args.output != "json":
+            print(mistakes, file=sys.stderr)
+    good = [f"{each['file']}: good" for each in found if not each["mistakes"]]
+    give(args, found, "\n".join(good))
     return USAGE if any(each["mistakes"] for each in found) else OK
 
 
@@ -140,12 +138,7 @@ def show_file(args: argparse.Namespace) -> int:
         args.kind = read_document(args.config).get("kind", "process")
     fill_in(args)
     document, remarks = document_asked(args)
-    if args.output == "json":
-        from cbench_server.cli.screen import print_json
-
-        print_json(document)
-        return OK
-    print(to_toml(document, remarks), end="")
+    give(args, document, to_toml(document, remarks).removesuffix("\n"))
     return OK
 
 

@@ -6,7 +6,7 @@ from importlib import import_module
 from pathlib import Path
 
 from cbench_server.cli.exits import OK, UsageError
-from cbench_server.cli.outcome import add_json, inform
+from cbench_server.cli.outcome import add_json, give, inform
 from cbench_server.cli.starters.starter import Starter
 
 LANGUAGES = ("python", "node", "go", "rust", "java", "shell")
@@ -60,10 +60,6 @@ def init(args: argparse.Namespace) -> int:
     steps = [f"cd {folder}"] if args.folder != "." else []
     steps += [step for step in (starter.build, starter.test) if step]
     steps += ["cbench try --config run.toml", "cbench run --config run.toml"]
-    if args.output == "json":
-        from cbench_server.cli.screen import print_json
-
-        print_json({"folder": str(folder), "files": list(files), "next": steps})
-        return OK
-    print("\n".join(steps))
+    found = {"folder": str(folder), "files": list(files), "next": steps}
+    give(args, found, "\n".join(steps))
     return OK

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cbench_server.cli import options
 from cbench_server.cli.exits import FAILED, OK, CommandFailed
-from cbench_server.cli.outcome import add_json, inform, tell
+from cbench_server.cli.outcome import add_json, give, inform, tell
 from cbench_server.cli.values import natural_int, positive_int
 
 _EXAMPLES = """\
@@ -80,7 +80,7 @@ def fetch_model(args: argparse.Namespace) -> int:
 
 def list_models(args: argparse.Namespace) -> int:
     """Print what is here, and what is not."""
-    from cbench_server.cli.screen import draw, print_json
+    from cbench_server.cli.screen import draw
     from cbench_server.models.local_files import WHEELS, kept
     from cbench_server.texts.grid import Grid
 
@@ -97,9 +97,6 @@ def list_models(args: argparse.Namespace) -> int:
                 "sha256": wheel.sha256 or None,
             }
         )
-    if args.output == "json":
-        print_json(entries)
-        return OK
     rows = [
         (
             str(each["what"]),
@@ -109,7 +106,8 @@ def list_models(args: argparse.Namespace) -> int:
         )
         for each in entries
     ]
-    print(draw(Grid(("What", "Package", "Size", "Path"), tuple(rows), frozenset({0, 1, 3}))))
+    table = draw(Grid(("What", "Package", "Size", "Path"), tuple(rows), frozenset({0, 1, 3})))
+    give(args, entries, table)
     return OK
 
 
@@ -117,12 +115,8 @@ def print_path(args: argparse.Namespace) -> int:
     """Print where the weights are."""
     from cbench_server.models.local_files import model_file
 
-    if args.output == "json":
-        from cbench_server.cli.screen import print_json
-
-        print_json({"path": str(model_file())})
-        return OK
-    print(model_file())
+    path = str(model_file())
+    give(args, {"path": path}, path)
     return OK
 
 
@@ -131,10 +125,7 @@ def remove_models(args: argparse.Namespace) -> int:
     from cbench_server.models.local_fetch import remove
 
     is_removed = remove(partial(inform, args))
-    if args.output == "json":
-        tell(args, {"removed": bool(is_removed)})
-    elif not is_removed:
-        print("nothing was fetched")
+    give(args, {"removed": bool(is_removed)}, "" if is_removed else "nothing was fetched")
     return OK
 
 

@@ -102,13 +102,19 @@ def _sent(client: "BenchClient", args: argparse.Namespace, parent: "Run") -> str
 def rescore(args: argparse.Namespace) -> int:
     """Rescore a finished run as a new run, follow it, print it."""
     from cbench_server.cli.follow import conclude
+    from cbench_server.cli.launches import launching
     from cbench_server.cli.output import check_output
     from cbench_server.cli.spec import evaluators_of
     from cbench_server.cli.uploads import upload_judge_files
 
     if not args.imports:
         check_output(args)
-    with local_models(args), connect(args, evaluates=True) as client:
+    with (
+        local_models(args) as models,
+        launching(quiet=args.quiet, patience=None) as launches,
+        connect(args, evaluates=True) as client,
+    ):
+        launches.models = models
         # Once more, now that --import has registered its reporters.
         check_output(args)
         parent = find_run(client, args.run)
@@ -127,4 +133,4 @@ def rescore(args: argparse.Namespace) -> int:
         )
         inform(args, f"run {child.run_id} rescores {parent.run_id}")
         events = client.watch(child.run_id, include_rows=False)
-        return conclude(client, events, args, run_id=child.run_id)
+        return conclude(client, events, args, run_id=child.run_id, launches=launches)

@@ -31,7 +31,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def resume(args: argparse.Namespace) -> int:
-    """Continue a run, with the systems that were launched for it, and follow it."""
+    """Continue a run, with what was launched and served for it, and follow it."""
     from cbench_server.cli.follow import conclude
     from cbench_server.cli.launches import launching
     from cbench_server.spec import RunState
@@ -47,8 +47,8 @@ def resume(args: argparse.Namespace) -> int:
         if stopped.state is not RunState.SUCCEEDED and launches.start_again(run_id):
             if args.detach:
                 raise UsageError(
-                    "--detach cannot be used here: the systems of this run were launched, and end "
-                    "with the command that launches them."
+                    "--detach cannot be used here: systems or models of this run were started by a "
+                    "command, and end with it."
                 )
             launches.wait()
         client.resume(run_id, budget_usd=args.budget_usd)

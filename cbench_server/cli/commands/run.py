@@ -121,10 +121,11 @@ def run(args: argparse.Namespace) -> int:
     check_detach(args)
     tls = system_tls(args)
     with (
-        local_models(args),
+        local_models(args) as models,
         launching_all(args) as launches,
         connect(args, evaluates=True) as client,
     ):
+        launches.models = models
         # Once more, now that --import has registered its reporters.
         check_output(args)
         spec = spec_of(client, args, launches, tls)

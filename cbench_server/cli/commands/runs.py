@@ -77,13 +77,15 @@ def list_runs(args: argparse.Namespace) -> int:
     """List runs, newest first."""
     from cbench_client._gen.cbench.v1 import bench_pb2
     from cbench_server.cli.screen import draw, print_json
-    from cbench_server.reports.json_report import run_to_dict
 
     states = [bench_pb2.RunState.Value(f"RUN_STATE_{state.upper()}") for state in args.states]
     with connect(args) as client:
         listed = client.list(states=states, labels=dict(args.labels), mine=args.mine)
         runs = [run_of(message) for message in islice(listed, args.limit)]
     if args.output == "json":
+        # Only here: it takes as long as reading the runs.
+        from cbench_server.reports.json_report import run_to_dict
+
         print_json([run_to_dict(run) for run in runs])
     elif runs:
         print(draw(_listing(runs)))

@@ -13,6 +13,7 @@ from cbench_server.cli.commands import run
 from cbench_server.cli.connect import system_tls
 from cbench_server.cli.exits import FAILED, OK, UsageError
 from cbench_server.cli.files import read_text
+from cbench_server.cli.local_models import local_models
 from cbench_server.cli.run_files.arguments import fill_in
 from cbench_server.cli.screen import is_coloured, print_json, render_fields
 from cbench_server.texts import numbers
@@ -74,6 +75,7 @@ def try_once(args: argparse.Namespace) -> int:
     recorder = _Recorder()
     with (
         tempfile.TemporaryDirectory(prefix="cbench-try-") as folder,
+        local_models(args),
         run.launching_all(args) as launches,
         embedded(
             imports=args.imports,
