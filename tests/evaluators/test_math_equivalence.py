@@ -353,3 +353,51 @@ def test_what_differs_in_its_unit_is_not_equal_either_way(gold: str, given: str)
 def test_the_same_unit_may_be_written_otherwise_or_left_out(gold: str, given: str) -> None:
     boxed = {"response": f"\\boxed{{{given}}}"}
     assert MathEquivalence().score({"answer": gold}, boxed) == {"math_equiv": 1.0}
+
+
+# math-verify takes each of these pairs for equal.
+_NOT_THE_SAME = [
+    ("3m", "3"),
+    ("3m", "3h"),
+    ("3 metres", "3s"),
+    ("5 cm", "5m"),
+    ("3m", "3^T"),
+    ("3_2", "3'"),
+    ("1 2", "(3)"),
+    ("1 2", "3"),
+    ("BA", "ba"),
+    ("x+A", "x+a"),
+    ("(1,2)", r"\{1,2\}"),
+    ("3,4", "(4,3)"),
+    (r"3_{10}", r"\binom{3}{2}"),
+]
+
+
+@pytest.mark.parametrize(("gold", "given"), _NOT_THE_SAME)
+@pytest.mark.parametrize(("rule", "key"), [("", "math_equiv"), ("verify", "math_verify")])
+def test_what_symbols_drop_makes_answers_differ(gold: str, given: str, rule: str, key: str) -> None:
+    evaluator = MathEquivalence(rule=rule)
+    for answer, said in ((gold, given), (given, gold)):
+        boxed = {"response": f"The answer is $\\boxed{{{said}}}$"}
+        assert evaluator.score({"answer": answer}, boxed) == {key: 0.0}
+        same = {"response": f"The answer is $\\boxed{{{answer}}}$"}
+        assert evaluator.score({"answer": answer}, same) == {key: 1.0}
+
+
+@pytest.mark.parametrize(
+    ("gold", "given"),
+    [
+        ("3m", "3 metres"),
+        ("3m", "3 m"),
+        ("3,4", "(3,4)"),
+        ("4,3", r"3\text{ or }4"),
+        ("1011_2", "1011"),
+        (r"1\frac{1}{2}", "3/2"),
+        ("1 1/2", r"\frac32"),
+        ("10 000", "10000"),
+        ("5 km", "5"),
+        (r"2x\text{ cm}", "2x"),
+    ],
+)
+def test_what_may_be_left_unsaid_makes_no_difference(gold: str, given: str) -> None:
+    assert score(gold, f"The answer is $\\boxed{{{given}}}$") == 1.0

@@ -38,6 +38,10 @@ _HENDRYCKS = [
     ("1{,}000", "1{,}000", True),
     ("x^2", "X^2", False),
     ("1 000", "1000", True),
+    (" 10 000", "10 000", True),
+    (r"\tfrac 1 2", r"\tfrac12", True),
+    (r"\frac 1 2", "0.5", True),
+    ("x^2 3", "x^23", True),
     (r"\frac", r"\frac", True),
     (r"\sqrt", "", False),
 ]
@@ -50,6 +54,7 @@ _FALSELY_EQUAL = [
     ("x=5", "-x=5"),
     ("3 1/2", "31/2"),
     ("1 2", "12"),
+    (r"\frac{1 2}{3}", r"\frac{12}{3}"),
 ]
 
 

@@ -115,7 +115,9 @@ def _math_protocol(config: str) -> DatasetProtocol:
         primary_score="math_hendrycks",
         groups=("level", "type"),
         aggregate=Aggregation(configs="micro" if config in _MATH else ""),
-        metric=differs("Where both answers have a unit or a name, other ones are not equal here."),
+        metric=differs(
+            "Other units or names are not equal here where both answers have one, nor 1 2 and 12."
+        ),
     )
 
 

@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 
+from cbench_server.evaluators.math.contradictions import contradict, in_order, with_unit_apart
 from cbench_server.evaluators.math.numbers import (
     read_clock,
     read_decimal_comma,
@@ -78,19 +79,26 @@ def _judge(gold: str, given: str) -> Judgement:
         return Judgement(expected == found, "text")
     if _spelling(expected) == _spelling(found):
         return Judgement(True, "text")
+    expected, found = with_unit_apart(expected, found), with_unit_apart(found, expected)
     if (same := _same_number(*_values(expected, found))) is not None:
         return Judgement(same, "numbers")
     if _in_other_bases(expected, found):
         return Judgement(False, "numbers")
-    if _has_words(expected) or _has_words(found):
+    if _has_words(expected) or _has_words(found) or contradict(expected, found):
         return Judgement(False, "text")
-    verdict = compare_symbols(as_latex(without_unit(gold)), as_latex(without_unit(given)))
+    gold, given = in_order(without_unit(gold), without_unit(given))
+    verdict = compare_symbols(as_latex(gold), as_latex(given))
     return Judgement(verdict.equal, "symbols", verdict.reason)
 
 
-def differ_as_numbers(gold: str, given: str) -> bool:
-    """Whether two answers are both numbers, with their units, and not the same ones."""
-    return _same_number(*_values(plain(unwrapped(gold)), plain(unwrapped(given)))) is False
+def differ(gold: str, given: str) -> bool:
+    """Whether two answers are numbers, with their units, that differ, or contradict each other."""
+    expected, found = plain(unwrapped(gold)), plain(unwrapped(given))
+    if _spelling(expected) == _spelling(found):
+        return False
+    expected, found = with_unit_apart(expected, found), with_unit_apart(found, expected)
+    same = _same_number(*_values(expected, found))
+    return contradict(expected, found) if same is None else not same
 
 
 def _same_number(expected: str, found: str) -> bool | None:

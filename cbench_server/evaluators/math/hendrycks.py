@@ -19,7 +19,9 @@ _TIDIED = (
     ("\\$", ""),
 )
 _SPLIT_DIGITS = re.compile(r"(\d)\s+(?=\d)")
-_THOUSANDS = re.compile(r"(?<![\d\s])\d{1,3}(?: \d{3})+(?!\d)")
+_THOUSANDS = re.compile(r"(?<!\d)(?<!\d )\d{1,3}(?: \d{3})+(?!\d)")
+# The digit that a command or a power takes is no part of what follows.
+_ARGUMENT = re.compile(r"((?:\\frac *\d?|\\sqrt|[_^]) *)\d +(?=\d)")
 
 
 def given_answer(response: str) -> str:
@@ -140,4 +142,7 @@ def _dropped(answer: str) -> str:
 
 def _spaced(answer: str) -> list[str]:
     """Return the digits before a space and another digit, which would become one number."""
-    return _SPLIT_DIGITS.findall(_THOUSANDS.sub("", answer).partition(_UNITS)[0])
+    for old, new in _TIDIED:
+        answer = answer.replace(old, new)
+    answer = _ARGUMENT.sub(r"\1x", _THOUSANDS.sub("", answer.partition(_UNITS)[0]))
+    return _SPLIT_DIGITS.findall(answer)

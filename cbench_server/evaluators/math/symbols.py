@@ -13,6 +13,7 @@ import resource
 import signal
 import sys
 from contextlib import suppress
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -27,6 +28,11 @@ _RECURSION = 2_000
 _PLACES = 6
 _DECIMALS = re.compile(r"\d*\.\d+")
 _DECIMAL = re.compile(r"-?\d*\.\d+")
+# Its list of units has m and s, so that 3m would be 3; those of ours are gone by now.
+_LATEX = LatexExtractionConfig(
+    boxed_match_priority=-1,
+    normalization_config=replace(LatexExtractionConfig().normalization_config, units=False),
+)
 
 
 def main() -> None:
@@ -118,8 +124,7 @@ def _with_imaginary_unit(expression: Any) -> Any:
 
 def _parsed(latex: str) -> Any:
     """Read LaTeX, and nothing else: math-verify's other readers evaluate Python."""
-    config = LatexExtractionConfig(boxed_match_priority=-1)
-    found = parse(f"\\[{latex}\\]", [config], fallback_mode="no_fallback", parsing_timeout=None)
+    found = parse(f"\\[{latex}\\]", [_LATEX], fallback_mode="no_fallback", parsing_timeout=None)
     return found[0] if found else None
 
 

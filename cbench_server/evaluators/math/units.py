@@ -41,6 +41,9 @@ _NOT_UNITS = re.compile(
 _TRAILING = re.compile(
     r"(?<=[\d})\]A-Za-z])\s+([^\W\d_]{2,}(?:\s+[^\W\d_]{2,})*)\s*(?:\^\s*\{?[23]\}?)?$"
 )
+_TEXT_AT_END = re.compile(
+    r"\s*\\(?:text|textrm|mathrm|mbox)\s*\{([\s./]*(?:[^\W\d_]+[\s./]*)+)\}\s*(?:\^\s*\{?[23]\}?)?$"
+)
 _LETTER_UNITS = frozenset("mgshlL")
 _SHORT = frozenset({"lb", "in", "mg", "hz", "am", "pm", "sq", "cu", "of", "rs", "nm"})
 _POWERS = {"square": "2", "sq": "2", "cubic": "3", "cu": "3"}
@@ -101,8 +104,8 @@ def _canonical(text: str) -> str:
 
 def without_unit(text: str) -> str:
     """Leave out words at the end of an expression: `3\\sqrt{2} square units` is `3\\sqrt{2}`."""
-    found = _TRAILING.search(text)
-    if found is None or not all(map(_may_be_unit, found[1].lower().split())):
+    found = _TEXT_AT_END.search(text) or _TRAILING.search(text)
+    if found is None or not all(map(_may_be_unit, _WORD.findall(found[1].lower()))):
         return text
     return text[: found.start()]
 
