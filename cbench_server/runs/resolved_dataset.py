@@ -12,7 +12,7 @@ from cbench_server.datasets.published import as_examples
 from cbench_server.datasets.record import DEFAULT_REFERENCE_FIELDS, DatasetRecord
 from cbench_server.datasets.shuffle import shuffled
 from cbench_server.errors import InvalidSpec
-from cbench_server.runs.spool import prepare
+from cbench_server.runs.spool import FIRST_ROWS, choose, prepare
 from cbench_server.runs.store import SpooledExample
 from cbench_server.runs.wiring import UNKNOWN_PROTOCOL
 from cbench_server.spec import DatasetRef, RunSpec
@@ -51,24 +51,30 @@ class ResolvedDataset:
     def open(
         self, first_ordinal: int, tokenizer: Tokenizer, text_fields: frozenset[str] | None
     ) -> Iterator[SpooledExample]:
-        """Read it from its start; in a memory run, question by question."""
-        if self.is_memory:
-            return prepare(
-                self.originals(),
-                label=self.ref.label,
-                first_ordinal=first_ordinal,
-                tokenizer=tokenizer,
-                text_fields=text_fields,
-            )
-        return prepare(
-            self.examples(),
-            label=self.ref.label,
+        """Read it from its start; in a memory run, question by question.
+
+        An upload is read twice: what is wrong at its end is found before anything is called.
+        """
+        if self.record is None and self.uploads.count(self.ref.upload) > FIRST_ROWS:
+            for _ in choose(self._asked(), **self._choice()):
+                pass
+        yield from prepare(
+            self._asked(),
             first_ordinal=first_ordinal,
             tokenizer=tokenizer,
             text_fields=text_fields,
-            where=self.ref.where,
-            max_examples=self.ref.max_examples,
+            **self._choice(),
         )
+
+    def _asked(self) -> Iterator[Example]:
+        return self.originals() if self.is_memory else self.examples()
+
+    def _choice(self) -> dict[str, Any]:
+        """Return what is chosen of the examples; questions are chosen already."""
+        if self.is_memory:
+            return {"label": self.ref.label}
+        ref = self.ref
+        return {"label": ref.label, "where": ref.where, "max_examples": ref.max_examples}
 
     def originals(self) -> Iterator[Example]:
         """Iterate what the rows will be about, unchecked: the examples or questions chosen."""

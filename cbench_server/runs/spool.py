@@ -15,6 +15,8 @@ from cbench_server.runs.turns import CHOSEN_AMONG, CHOSEN_AMONG_BYTES
 from cbench_server.tokens import Tokenizer, count_fields
 from cbench_server.types import Example
 
+FIRST_ROWS = 16
+"""So many examples are loaded at first, so that the first rows start early."""
 _CHUNK_ROWS = 256
 _CHUNK_BYTES = 2_000_000
 # Of stored examples that are kept, so that a lane close behind need not read them back.
@@ -33,6 +35,24 @@ def prepare(
     digest: Callable[[Example], str] = canonical_digest,
 ) -> Iterator[SpooledExample]:
     """Check, tag, count and digest the examples of one dataset, one at a time."""
+    chosen = choose(examples, label=label, where=where, max_examples=max_examples)
+    for index, (example_id, example) in enumerate(chosen):
+        whole = {"id": example_id, "dataset": label, **once(example)}
+        whole["id"] = example_id
+        tokens = count_fields(whole, tokenizer, text_fields)
+        yield SpooledExample(
+            first_ordinal + index, label, index, whole, digest(whole), tokens, text_size(whole)
+        )
+
+
+def choose(
+    examples: Iterator[Example],
+    *,
+    label: str,
+    where: Mapping[str, str] | None = None,
+    max_examples: int | None = None,
+) -> Iterator[tuple[str | int, Example]]:
+    """Yield the examples that were asked for, checked, each with its id."""
     ledger = IdLedger()
     index = 0
     filters = dict(where or {})
@@ -49,13 +69,7 @@ def prepare(
                 unmet.pop(name, None)
             if len(held) < len(filters):
                 continue
-        example_id = check_example(example, position, label, ledger)
-        whole = {"id": example_id, "dataset": label, **once(example)}
-        whole["id"] = example_id
-        tokens = count_fields(whole, tokenizer, text_fields)
-        yield SpooledExample(
-            first_ordinal + index, label, index, whole, digest(whole), tokens, text_size(whole)
-        )
+        yield check_example(example, position, label, ledger), example
         index += 1
     if filters and index == 0:
         raise NothingMatches(_no_match(label, filters, unmet, fields))
@@ -143,7 +157,7 @@ class Spool:
             writing: asyncio.Task[None] | None = None
             for source in self._sources:
                 examples = source(ordinal)
-                most = 16  # The first rows start early.
+                most = FIRST_ROWS
                 while chunk := await asyncio.to_thread(self._load, examples, most):
                     most = _CHUNK_ROWS
                     ordinal = chunk[-1].ordinal + 1

@@ -2,6 +2,7 @@
 
 import asyncio
 import resource
+import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,7 +17,7 @@ from cbench_client._gen.cbench.v1 import bench_pb2
 from tests.fixtures.floods import calls_never_read, is_closed, memory_peak, silent_connections
 
 from .following import follow
-from .processes import DaemonProcess, examples, start_system, wait_until
+from .processes import DaemonProcess, Process, examples, start_system, wait_until
 
 RUN = "/cbench.v1.Bench/GetRun"
 UPLOAD = "/cbench.v1.Bench/UploadExamples"
@@ -108,6 +109,26 @@ def test_silent_connections_are_bounded_and_closed(tmp_path: Path) -> None:
             assert serves(daemon)
         with calls_never_read(daemon.address, WATCH, 50):
             assert daemon.terminate() == 0
+
+
+def test_connections_without_a_call_are_closed_and_those_with_one_stay(tmp_path: Path) -> None:
+    # A daemon as it is, but for the time, which is five minutes.
+    program = (
+        "import sys; from cbench_server.rpc import server; server.IDLE_SECONDS = 1; "
+        "from cbench_server.daemon import main; sys.exit(main())"
+    )
+    flags = ["--address", "127.0.0.1:0", "--home", str(tmp_path / "home")]
+    with (
+        Process([sys.executable, "-c", program, *flags]) as daemon,
+        BenchClient(daemon.address) as client,
+        calls_never_read(daemon.address, RUN, 1) as busy,
+    ):
+        for _ in range(2):
+            with calls_never_read(daemon.address, RUN, 0) as idle:
+                wait_until(lambda idle=idle: is_closed(idle))
+            # Clients whose connection was closed make it again by themselves.
+            assert list(client.list()) == []
+        assert not is_closed(busy)
 
 
 def test_the_daemon_has_all_the_descriptors_it_may_have(locked: DaemonProcess) -> None:

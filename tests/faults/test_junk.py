@@ -228,13 +228,30 @@ def test_ids_that_look_alike_are_refused_before_any_call(
     assert log.read_text() == ""
 
 
-@pytest.mark.faults
-def test_ids_that_are_the_same_far_apart_end_the_run(client: BenchClient) -> None:
+@pytest.mark.parametrize("how", [{}, {"shuffle": True}, {"where": {"answer": "Paris"}}])
+def test_ids_that_are_the_same_far_apart_are_refused_before_any_call(
+    client: BenchClient, tmp_path: Path, how: dict[str, Any]
+) -> None:
+    log = tmp_path / "calls"
     data = examples(6000)
     data[-1]["id"] = "e0"
-    with start_system("echo") as system:
-        spec = {"systems": [{"target": system.address}], "timed_rows": 0, "asked_again": 0}
-        seen = run(client, spec, data)
+    digest, _ = client.upload(data)
+    with start_system("echo", str(log)) as system:
+        given = {"name": "given", "upload": digest, **how}
+        spec = {"systems": [{"target": system.address}], "datasets": [given], "timed_rows": 0}
+        seen = follow(client.evaluate(spec))
     assert (seen.state, seen.finished.failure.reason) == ("FAILED", "BAD_DATASET")
     assert '"e0"' in seen.finished.failure.message
-    assert len(set(seen.keys)) == len(seen.keys)
+    assert log.read_text() == ""
+
+
+def test_what_is_cut_off_by_a_limit_is_not_looked_at(client: BenchClient) -> None:
+    data = examples(60)
+    data[-1]["id"] = "e0"
+    digest, _ = client.upload(data)
+    with start_system("echo") as system:
+        given = {"name": "given", "upload": digest, "max_examples": 59}
+        seen = follow(
+            client.evaluate({"systems": [{"target": system.address}], "datasets": [given]})
+        )
+    assert (seen.state, len(seen.keys)) == ("SUCCEEDED", 59)
