@@ -2,6 +2,14 @@
 
 use std::net::IpAddr;
 
+/// Gives the addresses of a target, in the order in which they are preferred. Several
+/// daemons of one store are named with commas.
+pub(crate) fn addresses_of(target: &str) -> Vec<String> {
+    let parts = target.split(',').map(str::trim).filter(|address| !address.is_empty());
+    let addresses: Vec<String> = parts.map(str::to_string).collect();
+    if addresses.is_empty() { vec![target.to_string()] } else { addresses }
+}
+
 /// Where an address leads.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Address {
@@ -58,6 +66,13 @@ mod tests {
         assert_eq!(Address::parse("host:port"), tcp("host", None));
         assert_eq!(Address::parse("unix:/a"), Address::Unix("/a".into()));
         assert_eq!(Address::parse("unix:///a"), Address::Unix("/a".into()));
+    }
+
+    #[test]
+    fn several_addresses_are_told_apart_by_commas() {
+        assert_eq!(addresses_of("a:1"), ["a:1"]);
+        assert_eq!(addresses_of("a:1, [::1]:2,"), ["a:1", "[::1]:2"]);
+        assert_eq!(addresses_of(""), [""]);
     }
 
     #[test]

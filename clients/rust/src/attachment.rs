@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
-use tokio::task::AbortHandle;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tonic::{Code, Status};
 
+use crate::address::addresses_of;
 use crate::chance;
 use crate::channel::{Dial, reason_of, short};
 use crate::error::{Error, Result};
@@ -43,7 +44,8 @@ pub struct Attachment {
 }
 
 impl Attachment {
-    /// Attaches to the daemon that listens at `server`.
+    /// Attaches to the daemon that listens at `server`. Several daemons of one store are
+    /// named with commas, `host:a,host:b`: it is attached to all of them.
     pub fn new(offers: impl Into<Offers>, server: impl Into<String>) -> Self {
         let dial = Dial { target: server.into(), tls: None, token: None };
         Self { offers: offers.into(), dial, max_in_flight: None }
@@ -96,21 +98,27 @@ impl Attachment {
         let total = host.total_limit();
         let wanted = self.max_in_flight.map_or(total.min(MAX_IN_FLIGHT), |limit| limit as usize);
         // Never more than run and wait here, or the daemon would be refused.
-        let limit = wanted.min(total * (1 + QUEUE_FACTOR));
+        let servers = addresses_of(&self.dial.target);
+        let limit = wanted.min((total * (1 + QUEUE_FACTOR) / servers.len()).max(1));
         let stopping = CancellationToken::new();
         let (welcome, attached) = watch::channel(None);
-        let keeper = Keeper {
-            host,
-            dial: self.dial,
-            limit,
-            stopping: stopping.clone(),
-            welcome,
-            last_seen: None,
-            failures: 0,
-        };
+        let welcome = Arc::new(welcome);
+        let mut links = JoinSet::new();
+        for target in servers {
+            let keeper = Keeper {
+                host: host.clone(),
+                dial: Dial { target, ..self.dial.clone() },
+                limit,
+                stopping: stopping.clone(),
+                welcome: welcome.clone(),
+                last_seen: None,
+                failures: 0,
+            };
+            links.spawn(keeper.keep_attached());
+        }
+        drop(welcome);
         let (tell, outcome) = watch::channel(None);
-        let keeping =
-            tokio::spawn(async move { tell.send_replace(Some(keeper.keep_attached().await)) });
+        let keeping = tokio::spawn(async move { tell.send_replace(Some(all_of(links).await)) });
         Ok(RunningAttachment { stopping, attached, outcome, keeping: keeping.abort_handle() })
     }
 }
@@ -159,13 +167,24 @@ impl RunningAttachment {
     }
 }
 
-/// Renews the connection whenever it breaks.
+/// Waits for the links to every daemon; one that is refused for good ends the others.
+async fn all_of(mut links: JoinSet<Result<()>>) -> Result<()> {
+    while let Some(ended) = links.join_next().await {
+        if let Ok(refused @ Err(_)) = ended {
+            links.shutdown().await;
+            return refused;
+        }
+    }
+    Ok(())
+}
+
+/// Renews the connection to one daemon whenever it breaks.
 struct Keeper {
     host: Arc<Host>,
     dial: Dial,
     limit: usize,
     stopping: CancellationToken,
-    welcome: watch::Sender<Option<String>>,
+    welcome: Arc<watch::Sender<Option<String>>>,
     last_seen: Option<Instant>,
     failures: u32,
 }

@@ -70,6 +70,10 @@ pub struct Bench {
 
 impl Bench {
     /// Makes a client of the daemon at `target`, such as `127.0.0.1:50051`.
+    ///
+    /// Several daemons of one store are named with commas, `host:a,host:b`: the first that
+    /// answers is used, and when it is lost the next. With TLS their certificates have the
+    /// name of the first, or that of [`Tls::server_name`].
     pub async fn connect(target: impl Into<String>) -> Result<Self> {
         Self::builder(target).connect().await
     }

@@ -9,8 +9,9 @@ use tonic::service::interceptor::InterceptedService;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status};
 
-use crate::address::Address;
+use crate::address::{Address, addresses_of};
 use crate::error::{Error, Result};
+use crate::several::first_answering;
 use crate::status::REASON;
 use crate::tls::{Tls, TokenSender, check_token};
 use crate::violation::violations_in;
@@ -35,16 +36,24 @@ pub(crate) struct Dial {
 impl Dial {
     /// Prepares a connection, which is made when first used and again when lost.
     pub fn connection(&self) -> Result<Connection> {
-        check_token(&self.target, self.tls.as_ref(), self.token.as_deref())?;
-        let sender = TokenSender::new(self.token.as_deref())?;
-        Ok(InterceptedService::new(self.endpoint()?.connect_lazy(), sender))
+        let addresses = addresses_of(&self.target);
+        let mut endpoints = Vec::new();
+        for address in &addresses {
+            check_token(address, self.tls.as_ref(), self.token.as_deref())?;
+            endpoints.push(self.endpoint(address)?);
+        }
+        let channel = match endpoints.as_slice() {
+            [endpoint] => endpoint.connect_lazy(),
+            several => first_answering(&several[0], addresses),
+        };
+        Ok(InterceptedService::new(channel, TokenSender::new(self.token.as_deref())?))
     }
 
-    fn endpoint(&self) -> Result<Endpoint> {
-        let uri = match Address::parse(&self.target) {
+    fn endpoint(&self, address: &str) -> Result<Endpoint> {
+        let uri = match Address::parse(address) {
             Address::Unix(path) => format!("unix:{path}"),
             Address::Tcp { port: None, .. } => {
-                let message = format!("{} names no port. Write it as host:port.", self.target);
+                let message = format!("{address} names no port. Write it as host:port.");
                 return Err(Error::unreachable(message));
             }
             Address::Tcp { host, port: Some(port) } => {
@@ -54,7 +63,7 @@ impl Dial {
             }
         };
         let endpoint = Endpoint::from_shared(uri).map_err(|error| {
-            Error::unreachable(format!("\"{}\" is not an address to dial: {error}.", self.target))
+            Error::unreachable(format!("\"{address}\" is not an address to dial: {error}."))
         })?;
         let endpoint = endpoint
             .connect_timeout(Duration::from_secs(5))
@@ -68,8 +77,7 @@ impl Dial {
             None => Ok(endpoint),
             Some(tls) => endpoint.tls_config(tls.client_config()).map_err(|error| {
                 Error::unreachable(format!(
-                    "the certificates for {} cannot be used: {}.",
-                    self.target,
+                    "the certificates for {address} cannot be used: {}.",
                     causes(&error)
                 ))
             }),

@@ -45,6 +45,7 @@ mod scoped;
 mod server;
 mod services;
 mod session;
+mod several;
 mod spec;
 mod status;
 mod system;
