@@ -86,20 +86,37 @@ class Program:
         answer: Future[Any] = Future()
         with self._lock:
             self._waiting[place] = answer
+            answered, process = self._answered, self._process
         self._lines.put(line)
         try:
             return checked(await asyncio.wrap_future(answer), self._who)
         except asyncio.CancelledError:
-            self._give_up(place)
+            self._give_up(place, answered, process)
             raise
 
-    def _give_up(self, place: int) -> None:
+    def _give_up(
+        self, place: int, answered: int, process: "subprocess.Popen[bytes] | None"
+    ) -> None:
+        """Forget a call that was made when there were `answered` answers of a process.
+
+        One that has answered before, and nothing since, hangs: every later call would wait behind
+        this one. One that has never answered may still be starting.
+        """
         with self._lock:
             if self._waiting.pop(place, None) is not None:
                 self._given_up.add(place)
             has_never_answered = not self._answered
+            hangs = 0 < self._answered == answered and self._process is process
         if has_never_answered:
             print(f"{self._who} has not answered yet. {_UNBUFFERED}", file=sys.stderr)
+        elif hangs and process is not None:
+            print(
+                f"{self._who} has answered nothing since a request whose time is over, and is "
+                "ended, so that others do not wait for it",
+                file=sys.stderr,
+                flush=True,
+            )
+            process.kill()
 
     def close(self) -> None:
         """See Exchange."""

@@ -157,6 +157,11 @@ class Launched:
             f"{self.output.last_words}"
         )
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether its process is gone, and not started again yet."""
+        return self._life.has_ended
+
     def _supervise(self) -> None:
         """Start the system again whenever it has died, unless it keeps dying."""
         in_a_row, rows_then = 0, 0
@@ -272,6 +277,11 @@ class _Life:
         if code < 0:
             return f"was killed by signal {-code} ({signal.Signals(-code).name})"
         return f"ended with exit code {code}"
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it is over."""
+        return self._process.poll() is not None
 
     def ask(self) -> None:
         """Ask it to end."""

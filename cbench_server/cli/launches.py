@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from cbench_client.errors import Refused
 from cbench_server.cli.bridges import environment_of
 from cbench_server.cli.exits import CommandFailed
 from cbench_server.cli.launch import PATIENCE_SECONDS, Launched, label_of
@@ -24,6 +25,11 @@ if TYPE_CHECKING:
     from cbench_server.models.local import LocalModel
 
 _KEPT_DAYS = 30
+# How long to wait for the end of a system that cannot be reached, and for what it said last.
+_END_S = 2.0
+_LAST_WORDS_S = 30.0
+
+Event = TypeVar("Event")
 
 
 class Launches:
@@ -133,6 +139,26 @@ class Launches:
         """Have the run told, in a thread, how systems have died."""
         with self._telling:
             self._tell = tell
+
+    def blamed(self, events: "Iterator[Event]") -> "Iterator[Event]":
+        """Pass events on; where a system cannot be reached because it died here, say that."""
+        try:
+            yield from events
+        except Refused as error:
+            if error.reason != "SYSTEM_UNREACHABLE" or not (deaths := self._deaths()):
+                raise
+            raise CommandFailed(deaths) from error
+
+    def _deaths(self) -> str:
+        """Tell how systems have died; one that is just dying is given time for its last words."""
+        started = time.monotonic()
+        while True:
+            deaths = " ".join(each.death for each in self._launched if each.death)
+            is_dying = any(each.has_ended for each in self._launched)
+            patience = _LAST_WORDS_S if is_dying else _END_S
+            if deaths or not self._launched or time.monotonic() - started >= patience:
+                return deaths
+            time.sleep(0.05)
 
     def explain(self) -> None:
         """Tell the run how systems have died, if any have."""

@@ -14,6 +14,7 @@ from cbench_server import evaluate
 from cbench_server.bridges.program import Program
 from cbench_server.bridges.systems import BridgedSystem
 from tests.cli.conftest import PROGRAMS, Cbench, complaint
+from tests.fixtures.ports import held_port
 
 _RUN = ("run", "--dataset", "long-notes", "-n", "6", "--output", "json", "--ask-again", "0")
 Web = Callable[[str], str]
@@ -173,3 +174,43 @@ def test_a_program_is_evaluated_in_python() -> None:
         bridge.close()
     assert [row.failure for row in result.rows] == [None] * 4
     assert all(row.output_tokens < row.input_tokens for row in result.rows)
+
+
+HANGING = """\
+import json, pathlib, sys, time
+hung = pathlib.Path("hung")
+for place, line in enumerate(sys.stdin):
+    asked = json.loads(line)
+    if place == 2 and not hung.exists():
+        hung.write_text(asked["example"]["id"])
+        time.sleep(3600)
+    print(json.dumps({"id": asked["id"], "example": asked["example"]}), flush=True)
+"""
+
+
+def test_a_program_that_hangs_on_a_row_is_ended_and_costs_that_row_at_most(
+    cbench: Cbench, tmp_path: Path
+) -> None:
+    (tmp_path / "hanging.py").write_text(HANGING)
+    command = ["run", "--exec", f"{sys.executable} hanging.py", "--exec-concurrency", "1"]
+    command += ["--dataset", "mini-qa", "-n", "6", "--ask-again", "0", "--output", "json"]
+    done = cbench(*command, "--timeout", "10s")
+    rows = json.loads(done.stdout)["rows"]
+    assert len(rows) == 6
+    failed = {row["example_id"]: row["failure"]["reason"] for row in rows if row.get("failure")}
+    # It may have been made again, alone, and answered then.
+    assert failed.keys() <= {(tmp_path / "hung").read_text()}
+    assert {*failed.values()} <= {"DEADLINE_EXCEEDED"}
+    assert "is ended, so that others do not wait for it" in done.stderr
+
+
+def test_a_launched_system_that_died_is_named_and_not_its_address(
+    cbench: Cbench, tmp_path: Path
+) -> None:
+    target = f"127.0.0.1:{held_port()}"
+    (tmp_path / "dying.sh").write_text(f"echo 'cbench|1|tcp|{target}'; echo oh no >&2; exit 3\n")
+    done = cbench("run", "--launch", "sh dying.sh", "--dataset", "mini-qa", "-n", "2", "--quiet")
+    assert done.returncode == 1
+    assert "dying ended with exit code 3" in complaint(done)
+    assert "oh no" in complaint(done)
+    assert "check the address" not in done.stderr

@@ -130,7 +130,8 @@ def run(args: argparse.Namespace) -> int:
         check_output(args)
         spec = spec_of(client, args, launches, tls)
         streams_rows = args.output == "jsonl"
-        events = kept(args, _evaluate(client, spec, streams_rows, args.wait or 0.0))
+        asked = launches.blamed(_evaluate(client, spec, streams_rows, args.wait or 0.0))
+        events = kept(args, asked)
         if args.detach:
             return leave_to_daemon(args, events)
         return conclude(
