@@ -25,7 +25,7 @@ from cbench_server.runs.local_spec import Asked, with_data
 from cbench_server.runs.local_systems import Given as GivenSystem
 from cbench_server.runs.local_systems import Kind, Sweep
 from cbench_server.runs.plan import DatasetPlan
-from cbench_server.runs.resolution import LIKELIHOOD_METRICS, resolve_metrics
+from cbench_server.runs.resolution import resolve_metrics
 from cbench_server.runs.row_cache import RowCache
 from cbench_server.runs.store import SpooledExample
 from cbench_server.runs.suites import named_parts
@@ -38,7 +38,7 @@ from cbench_server.runs.wiring import (
     own_evaluators,
     primary_score,
 )
-from cbench_server.spec import DatasetRef, EvaluatorRef, RunSpec
+from cbench_server.spec import RunSpec
 from cbench_server.systems.openai_proxy import OpenAIProxy
 from cbench_server.tokens import Tokenizer, get_tokenizer
 from cbench_server.types import Evaluator, Example, MemorySystem, Metric, System
@@ -153,7 +153,7 @@ def evaluate(
     }
     settings |= described_figures(refs, fields)
     record = LocalRecord(_objects(named), sources, examples, plans, settings)
-    used = _metrics(metrics, refs, "process", fields, plans)
+    used = _metrics(metrics, job.spec, fields)
     return finish(job, used, record.describe)
 
 
@@ -249,7 +249,7 @@ def evaluate_memory(
     }
     settings |= described_figures(refs, fields)
     record = LocalRecord(_objects(named), sources, examples, plans, settings)
-    used = _metrics(metrics, refs, "memory", fields, plans)
+    used = _metrics(metrics, job.spec, fields)
     return finish(job, used, record.describe_memory)
 
 
@@ -297,18 +297,11 @@ def _primary_score(protocol: DatasetProtocol, given: Sequence[Evaluator] | None)
 
 
 def _metrics(
-    metrics: Sequence[Metric] | None,
-    refs: tuple[DatasetRef, ...],
-    kind: Kind,
-    group_by: tuple[str, ...],
-    plans: Mapping[str, DatasetPlan],
+    metrics: Sequence[Metric] | None, spec: RunSpec, group_by: tuple[str, ...]
 ) -> list[Metric]:
     if metrics is not None:
         return [*components(metrics, "metric"), *([PerGroup(group_by)] if group_by else [])]
-    used = {each.name for plan in plans.values() for each in plan.evaluators}
-    named = tuple(EvaluatorRef(name) for name in sorted(used & LIKELIHOOD_METRICS.keys()))
-    spec = RunSpec(systems=(), datasets=refs, evaluators=named, kind=kind, group_by=group_by)
-    return resolve_metrics(spec, registry)
+    return resolve_metrics(replace(spec, group_by=group_by), registry)
 
 
 def _settings(cache_dir: object, *settings: Any) -> str:

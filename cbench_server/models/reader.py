@@ -1,8 +1,6 @@
 """The reader: one model that answers for systems which only change a context."""
 
 import asyncio
-import statistics
-from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,21 +8,15 @@ from typing import Any
 from cbench_server.errors import CallFailed, ComponentAway, EvaluatorBroken
 from cbench_server.models.account import Account
 from cbench_server.models.chat import ModelAway, pause
-from cbench_server.models.chat_answer import ChatReply
 from cbench_server.models.level import Level
 from cbench_server.models.messages import Message
 from cbench_server.models.model import Model, Said, is_cut
+from cbench_server.models.prompt_counts import PromptCounts
 from cbench_server.results import ANSWER_CUT, PROMPT_CUT, Failure
 from cbench_server.types import Example
 
 _OVERLOADED = frozenset({"RESOURCE_EXHAUSTED", "DEADLINE_EXCEEDED"})
 _FIRST_PAUSE_S = 0.25
-_SEEN = 64
-_ENOUGH_SEEN = 8
-# An endpoint counts other tokens than we do, and for some scripts half as many.
-_LEAST_SHARE = 0.4
-_LEAST_OF_USUAL = 0.7
-_LEAST_MISSING = 64
 
 
 Through = Callable[[str, Callable[[], Awaitable[Said]]], Awaitable[Said]]
@@ -45,7 +37,7 @@ class Reader:
         self.model = model
         self._level = level or Level()
         self._timeout = timeout
-        self._shares: deque[float] = deque(maxlen=_SEEN)
+        self._counts = PromptCounts()
         self.through: Through | None = None
         """Waits for a model that is away; without it requests fail when their time is up."""
 
@@ -122,7 +114,8 @@ class Reader:
         if abandoned:
             usage["abandoned_requests"] = abandoned
         marks = [*self.model.marks_before(sent_tokens, settings)]
-        if sent_tokens is not None and self._is_prompt_cut(reply, sent_tokens):
+        reported = (reply.usage or {}).get("prompt_tokens")
+        if sent_tokens is not None and self._counts.is_cut(sent_tokens, reported):
             marks.append(PROMPT_CUT)
         if is_cut(reply):
             marks.append(ANSWER_CUT)
@@ -132,23 +125,6 @@ class Reader:
         if not error.failure.retryable:
             return None
         return pause(requests, _FIRST_PAUSE_S, 1.0, error.retry_delay)
-
-    def _is_prompt_cut(self, reply: ChatReply, sent: int) -> bool:
-        """Whether the model read far less than it was sent, by its own count.
-
-        Its tokens are not ours, so that what counts is how many of them it
-        usually makes of ours.
-        """
-        reported = (reply.usage or {}).get("prompt_tokens")
-        if not isinstance(reported, int) or not sent or not reported:
-            return False
-        share = reported / sent
-        usual = statistics.median(self._shares) if len(self._shares) >= _ENOUGH_SEEN else 0.0
-        least = max(_LEAST_SHARE, _LEAST_OF_USUAL * usual)
-        if share < least and sent * (usual or 1.0) - reported > _LEAST_MISSING:
-            return True
-        self._shares.append(share)
-        return False
 
     async def close(self) -> None:
         """Close its connections."""

@@ -26,6 +26,7 @@ def anchors_grid(run: Run) -> Grid | None:
                 numbers.count(failed),
             )
         )
-    header = ("Anchor", "Score", "95% CI", "Passed", "Rows", "Failed")
-    title = "Anchors, never ranked" if run.anchors == run.unranked else "Arms that are never ranked"
+    are_anchors = run.anchors == run.unranked
+    header = ("Anchor" if are_anchors else "Arm", "Score", "95% CI", "Passed", "Rows", "Failed")
+    title = "Anchors, never ranked" if are_anchors else "Arms that are never ranked"
     return Grid(header, tuple(rows), title=title) if rows else None

@@ -56,7 +56,7 @@ def test_a_proxys_saving_is_measured_against_the_model_without_it(
     (line,) = [line for line in table.splitlines() if line.startswith("saver ")]
     saved = f"-{values['reported_compression'] * 100:.1f}% reported"
     assert f"  {saved}  {direct / 12:,.0f} → {own / 12:,.0f} reported  " in line
-    assert "Arms that are never ranked" in table
+    assert "Arms that are never ranked\nArm " in table
     gate = cbench("gate", "last", "--policy", "context compression at least 50%")
     assert gate.returncode == 0, gate.stderr
     assert "context compression, as reported, 59." in gate.stdout

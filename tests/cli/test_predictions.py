@@ -50,6 +50,9 @@ def test_responses_and_contexts_are_scored_and_what_is_missing_has_failed(
     assert failed[0]["failure"]["reason"] == "NO_PREDICTION"
     assert all(row["context_only"] for row in document["rows"] if row["system"] == "kept")
     assert document["summary"]["kept"]["context_compression"] > 0.5
+    # What it takes to look an answer up is not the time of the system that gave it.
+    assert {each["latency_median"] for each in document["summary"].values()} == {None}
+    assert "alone" not in cbench("show", "last").stdout
 
 
 def test_a_prediction_may_name_its_dataset(cbench: Cbench, examples: Path, tmp_path: Path) -> None:
