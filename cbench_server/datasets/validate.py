@@ -93,7 +93,7 @@ def _check_context(example: Example, where: str) -> None:
         keys = ", ".join(map(str, list(example)[:10])) or "nothing"
         raise BadDataset(
             f'{where}: "context" is missing (the example has: {keys:.200}); '
-            "every example needs a context"
+            "every example needs a context. Where it has another name, map it: context=NAME"
         )
     context = example["context"]
     if not isinstance(context, str):

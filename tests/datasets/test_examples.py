@@ -164,12 +164,12 @@ def test_a_config_and_options_reach_the_loader_and_the_default_config_stands_in(
         (
             {"id": "x", "question": "why?"},
             'dataset "mine", position 7: "context" is missing (the example has: id, question); '
-            "every example needs a context",
+            "every example needs a context. Where it has another name, map it: context=NAME",
         ),
         (
             {},
             'dataset "mine", position 7: "context" is missing (the example has: nothing); '
-            "every example needs a context",
+            "every example needs a context. Where it has another name, map it: context=NAME",
         ),
         (
             {"id": "x", "context": None},
