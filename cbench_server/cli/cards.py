@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, TypedDict
 
-from cbench_server.errors import NotFound
+from cbench_server.errors import CbenchError, NotFound
 from cbench_server.texts.grid import printable
 
 if TYPE_CHECKING:
@@ -39,7 +39,19 @@ def card(info: "bench_pb2.DatasetInfo", config: str, here: Here | None = None) -
         about |= {"Evaluators": ", ".join(info.evaluators), "Score": info.primary_score}
         return _lines(about)
     told = _told(info.name, config or protocol.configs[0], protocol)
-    return f"{_lines(about)}\n\n{_lines(told | _facts(protocol))}"
+    facts = _facts(protocol) | _own_files(info.name, config)
+    return f"{_lines(about)}\n\n{_lines(told | facts)}"
+
+
+def _own_files(name: str, config: str) -> dict[str, str]:
+    """Say which of the user's files a config names, with its digest, if it is here."""
+    from cbench_server.registry import registry
+
+    try:
+        files = registry.dataset(name).own_files(config, registry.data_dir)
+    except CbenchError:
+        return {}
+    return {"Haystack": f"{files['haystack']}, {files['haystack_digest']}"} if files else {}
 
 
 def _examples(info: "bench_pb2.DatasetInfo", config: str) -> str:

@@ -78,7 +78,13 @@ def label(text: str) -> tuple[str, str]:
 
 def mapping(text: str) -> tuple[tuple[str, str], ...]:
     """Read `field=path` with commas between them, which may be within brackets as well."""
-    return tuple(label(part.strip()) for part in re.split(r",(?![^\[]*\])", text))
+    pairs = tuple(label(part.strip()) for part in re.split(r",(?![^\[]*\])", text))
+    fields = [field for field, _ in pairs]
+    if twice := [field for field in dict.fromkeys(fields) if fields.count(field) > 1]:
+        raise argparse.ArgumentTypeError(
+            f'"{text}" maps {", ".join(twice)} more than once; give each field one path.'
+        )
+    return pairs
 
 
 def names(text: str) -> tuple[str, ...]:

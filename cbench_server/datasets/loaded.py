@@ -83,7 +83,11 @@ def loaded_record(
             **({"asked_revision": options["revision"]} if options.get("revision") else {}),
             **_recorded(mapping),
         },
-        describe=(lambda: hub.provenance(chosen, **where)) if hub is not None else dict,
+        describe=lambda: (
+            hub.provenance(chosen, **where)
+            if hub is not None
+            else record.own_files(chosen, where.get("data_dir", ""))
+        ),
         count=n,
     )
 

@@ -97,10 +97,16 @@ class DatasetRecord:
     """Set if the examples are made of rows of a mirror or the hub: then `load` takes `data_dir`."""
     provenance: Callable[[], dict[str, Any]] | None = None
     """Set if the examples come from files that can change: tells which, and what is in them."""
+    made_from: Callable[[str, str], dict[str, Any]] | None = None
+    """Set if a config may name a file of the user's: tells which, of a config and a mirror."""
 
     def mirror_option(self, data_dir: str) -> dict[str, str]:
         """Return the option that says where the mirror is, if a mirror is read at all."""
         return {"data_dir": data_dir} if self.hub is not None or self.reads_mirror else {}
+
+    def own_files(self, config: str, data_dir: str) -> dict[str, Any]:
+        """Return what a run records of the user's files that a config names."""
+        return self.made_from(self.config_of(config), data_dir) if self.made_from else {}
 
     def size_of(self, config: str = "") -> int | None:
         """Return how many examples of a config are published; None where that is not known."""

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 
-from cbench_server.errors import InvalidInput
+from cbench_server.reports.harness import only_system
 from cbench_server.reports.report import Report
 
 
@@ -12,12 +12,7 @@ def to_alpaca_eval(report: Report) -> Iterator[str]:
 
     A row that failed has an empty output.
     """
-    if len(report.run.ranked) != 1:
-        raise InvalidInput(
-            "AlpacaEval takes the outputs of one system at a time, and this run has "
-            f"{', '.join(report.run.ranked)}. Run each of them by itself."
-        )
-    (system,) = report.run.ranked
+    system = only_system(report, "AlpacaEval", ("alpaca-eval",))
     yield "[\n"
     for place, (row, original) in enumerate(report.full_rows(system)):
         response = (row.processed or {}).get("response")

@@ -8,6 +8,7 @@ from cbench_server.reports.csv_report import to_csv
 from cbench_server.reports.json_report import full_row_line, row_line, to_json
 from cbench_server.reports.junit import to_junit
 from cbench_server.reports.markdown import run_to_markdown
+from cbench_server.reports.mt_bench import to_mt_bench
 from cbench_server.reports.page import to_html
 from cbench_server.reports.parquet import to_parquet
 from cbench_server.reports.report import FullRow, Report, Reporter
@@ -23,6 +24,7 @@ REPORTERS: dict[str, Reporter] = {
     "junit": lambda report: to_junit(report.rows, report.run.spec.threshold),
     "swebench": to_swebench,
     "alpaca-eval": to_alpaca_eval,
+    "mt-bench": to_mt_bench,
 }
 
 WITH_TEXTS: dict[str, Reporter] = {

@@ -4,9 +4,10 @@ import json
 import re
 from collections.abc import Iterator
 
-from cbench_server.errors import InvalidInput
+from cbench_server.reports.harness import only_system
 from cbench_server.reports.report import Report
 
+_DATASETS = ("swebench", "swebench-verified", "swebench-lite")
 _FENCE = re.compile(r"```(?:diff|patch)[ \t]*\n(.*?)(?:```|\Z)", re.DOTALL)
 _TAG = re.compile(r"<patch>\s*(.*?)\s*(?:</patch>|\Z)", re.DOTALL)
 _START = re.compile(r"^(?:diff --git |--- a/)", re.MULTILINE)
@@ -17,12 +18,7 @@ def to_swebench(report: Report) -> Iterator[str]:
 
     A row that failed has an empty patch, which the harness counts as not resolved.
     """
-    if len(report.run.ranked) != 1:
-        raise InvalidInput(
-            "the harness of SWE-bench takes the patches of one system at a time, and this run has "
-            f"{', '.join(report.run.ranked)}. Run each of them by itself."
-        )
-    (system,) = report.run.ranked
+    system = only_system(report, "the harness of SWE-bench", _DATASETS)
     for row, _ in report.full_rows(system):
         response = (row.processed or {}).get("response")
         line = {

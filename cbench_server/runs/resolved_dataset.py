@@ -143,6 +143,8 @@ class ResolvedDataset:
         }
         if record is None or record.hub is None:
             files = record.provenance() if record is not None and record.provenance else {}
+            if record is not None:
+                files |= record.own_files(ref.config, self.data_dir)
             return {**described, "revision": self.protocol.revision, **files}
         config = record.config_of(ref.config)
         return described | record.hub.provenance(config, **self._options())

@@ -4,6 +4,7 @@ import hashlib
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from cbench_client import BenchClient
+from cbench_server import evaluate
 from cbench_server.daemon.embedded import embedded
 from cbench_server.datasets import RECORDS, IdLedger, check_example
 from cbench_server.datasets.generated.draws import Draws
@@ -19,6 +21,10 @@ from cbench_server.errors import BadDataset, NotFound
 from cbench_server.evaluators import EVALUATORS
 from cbench_server.registry import load_dataset, registry
 from cbench_server.tokens import count_tokens
+from cbench_server.types import Example
+from tests.datasets.test_runs import cbench
+
+__all__ = ["cbench"]
 
 _GENERATED = {record.name: record for record in RECORDS if record.family == "generated"}
 _NEEDS_ROWS = ("qa_1", "qa_2")
@@ -314,6 +320,40 @@ def test_needles_are_hidden_in_a_text_of_the_users(name: str, tmp_path: Path) ->
         [*load_dataset(f"{name}haystack=novel")]
     with pytest.raises(NotFound, match="the name of a file, without its folder"):
         [*_GENERATED["niah"].examples("haystack=../novel", data_dir=str(tmp_path))]
+
+
+def test_a_run_and_a_card_tell_the_digest_of_a_text_of_the_users(
+    cbench: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    file = tmp_path / "haystacks" / "novel.txt"
+    file.parent.mkdir()
+    name = "niah:length=500,depth=50,count=1,haystack=novel"
+    digests = set()
+    for word in ("calm", "rough"):
+        file.write_text("\n".join(f"In town {n} the sea was {word}." for n in range(200)))
+        digest = f"sha256:{hashlib.sha256(file.read_bytes()).hexdigest()}"
+        run = cbench(
+            *("run", "--builtin", "identity", "--dataset", name, "--data-dir", tmp_path, "--json")
+        )
+        assert run.returncode == 0, run.stderr
+        (described,) = json.loads(run.stdout)["config"]["datasets"]
+        assert (described["haystack"], described["haystack_digest"]) == ("novel", digest)
+        data = load_dataset(name, data_dir=str(tmp_path))
+        result = evaluate([_Echo()], data, progress=False)
+        assert result.config["datasets"][0]["haystack_digest"] == digest
+        shown = cbench("datasets", "show", name, "--data-dir", tmp_path)
+        assert f"Haystack:     novel, {digest}" in shown.stdout
+        digests.add(digest)
+    assert len(digests) == 2
+    plain = cbench("datasets", "show", "niah:length=500")
+    assert "\nHaystack:" not in plain.stdout
+
+
+class _Echo:
+    name = "echo"
+
+    def process(self, example: Example) -> Example:
+        return example
 
 
 def test_draws_are_known_numbers() -> None:

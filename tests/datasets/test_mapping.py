@@ -203,6 +203,11 @@ def test_the_flags_map_columns_and_name_files(
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     assert {row["dataset"] for row in rows} == {"mine", "other"}
     assert {row["scores"]["answer_retained"] for row in rows} == {1.0}
+    again = cbench(*run, "--map", "context=passage,answer=id,context=gold")
+    assert again.returncode == 2
+    assert "maps context more than once; give each field one path" in again.stderr
+    nothing = cbench(*run, "--map", "contxt=passage")
+    assert "map it: context=NAME" in nothing.stderr
     wrong = cbench(*run, "--map", "context=passages")
     assert "The columns are: id, gold (odd name, text), parts (t), passage." in wrong.stderr
 

@@ -107,3 +107,17 @@ def test_a_report_of_the_harness_is_read(
     file.write_text(json.dumps(report))
     rows = harness_report(file)
     assert (rows and {row["id"]: row["resolved"] for row in rows}) == found
+
+
+def test_runs_of_other_datasets_are_refused_by_every_harness(cbench) -> None:  # type: ignore[no-untyped-def]
+    run = cbench("run", "--builtin", "identity", "--dataset", "mini-qa")
+    assert run.returncode == 0, run.stderr
+    for name, wanted in (
+        ("swebench", "takes answers to swebench or swebench-verified or swebench-lite"),
+        ("alpaca-eval", "takes answers to alpaca-eval"),
+        ("mt-bench", "takes answers to mt-bench"),
+    ):
+        refused = cbench("export", "last", "--format", name)
+        assert refused.returncode == 2
+        assert f"{wanted}, and this run has those to mini-qa" in refused.stderr
+        assert refused.stdout == ""

@@ -4,6 +4,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Sequence
 from functools import cache, lru_cache
+from hashlib import sha256
 from itertools import accumulate
 from pathlib import Path
 
@@ -31,6 +32,16 @@ def essay() -> tuple[str, ...]:
 
 def given_essay(name: str, data_dir: str) -> tuple[str, ...]:
     """Return the sentences of `haystacks/NAME.txt` in the user's mirror; raise BadDataset."""
+    file = _file_of(name, data_dir)
+    return _of_file(file, file.stat().st_mtime_ns)
+
+
+def digest_of(name: str, data_dir: str) -> str:
+    """Return the digest of `haystacks/NAME.txt`, by which two texts of one name are told apart."""
+    return f"sha256:{sha256(_file_of(name, data_dir).read_bytes()).hexdigest()}"
+
+
+def _file_of(name: str, data_dir: str) -> Path:
     folder = mirror_folder(data_dir)
     if folder is None:
         raise BadDataset(
@@ -40,12 +51,11 @@ def given_essay(name: str, data_dir: str) -> tuple[str, ...]:
     file = folder / "haystacks" / f"{name}.txt"
     try:
         size = file.stat().st_size
-        changed = file.stat().st_mtime_ns
     except OSError as error:
         raise BadDataset(f"the haystack {file} cannot be read: {error.strerror}") from None
     if size > _MOST_BYTES:
         raise BadDataset(f"the haystack {file} has {size:,} bytes; {_MOST_BYTES:,} are the most")
-    return _of_file(file, changed)
+    return file
 
 
 @lru_cache(maxsize=4)

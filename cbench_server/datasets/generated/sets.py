@@ -7,6 +7,7 @@ from typing import Any
 from cbench_server.datasets.generated.chains import variable_chain
 from cbench_server.datasets.generated.documents import multi_document
 from cbench_server.datasets.generated.frequencies import common_words, frequent_words
+from cbench_server.datasets.generated.haystacks import digest_of
 from cbench_server.datasets.generated.made import Maker, examples
 from cbench_server.datasets.generated.needles import NEEDLE_TASKS
 from cbench_server.datasets.generated.pairs import key_value
@@ -111,11 +112,18 @@ def _generated(
     def protocol(config: str) -> DatasetProtocol:
         return rule.protocol(read(config).task)
 
+    def made_from(config: str, data_dir: str) -> dict[str, Any]:
+        haystack = read(config).haystack
+        if not haystack:
+            return {}
+        return {"haystack": haystack, "haystack_digest": digest_of(haystack, data_dir)}
+
     return DatasetRecord(
         name=name,
         load=load,
         **described_by(protocol, tasks),
         check_config=check,
+        made_from=made_from,
         reads_mirror=reads_mirror,
         description=description,
         family="generated",
