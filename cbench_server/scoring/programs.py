@@ -22,6 +22,8 @@ from cbench_server.scoring.shares import FairPermits
 MAX_BODY = 128 * 1024 * 1024
 
 HEADER_BYTES = 4
+# A program imports for seconds, and for a minute where many start at once.
+_START_S = 300.0
 # No other variable reaches a program: evaluators need no secrets.
 _PASSED_ON = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "TZ", "LD_LIBRARY_PATH")
 
@@ -38,8 +40,8 @@ class Lost(Exception):
 class ProgramPool:
     """Up to `size` programs, started when they are needed and kept.
 
-    One that dies, or takes longer than `timeout` seconds, costs its own request
-    only. With `is_apart` a program is killed with all that it started; without,
+    One that dies, or takes longer than `timeout` seconds once it has started, costs its own
+    request only. With `is_apart` a program is killed with all that it started; without,
     it is in the group of this process, and is killed with that. Belongs to one
     event loop.
     """
@@ -66,11 +68,14 @@ class ProgramPool:
         async with self._permits.one():
             program = await self._take()
             try:
+                async with asyncio.timeout(_START_S):
+                    await program.started()
                 async with asyncio.timeout(self._timeout):
                     reply = await program.exchange(request)
             except TimeoutError as error:
                 self._discard(program)
-                raise Lost(f"did not answer within {self._timeout:g} s") from error
+                limit = self._timeout if program.has_started else _START_S
+                raise Lost(f"did not answer within {limit:g} s") from error
             except (asyncio.IncompleteReadError, OSError) as error:
                 # What it died of stands by now: being killed once more does not change it.
                 raise Lost("died", await self._discard(program)) from error
@@ -140,10 +145,17 @@ class _Program:
         self._replies = process.stdout
         self._kill = os.killpg if is_apart else os.kill
         self.wait = process.wait
+        self.has_started = False
 
     @property
     def is_alive(self) -> bool:
         return self._process.returncode is None
+
+    async def started(self) -> None:
+        """Wait for the empty frame with which a program says that it is there."""
+        if not self.has_started:
+            await self._replies.readexactly(HEADER_BYTES)
+            self.has_started = True
 
     async def exchange(self, request: bytes) -> bytes:
         self._requests.write(header(request))
@@ -191,10 +203,11 @@ def serve(pipes: tuple[BinaryIO, BinaryIO], answer: Callable[[bytes], bytes]) ->
     requests, replies = pipes
     inbox: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_read, args=(requests, inbox), daemon=True).start()
+    body = b""  # Says that it has started.
     while True:
-        body = answer(inbox.get())
         replies.write(header(body) + body)
         replies.flush()
+        body = answer(inbox.get())
 
 
 def _read(requests: BinaryIO, inbox: "queue.SimpleQueue[bytes]") -> None:

@@ -119,11 +119,18 @@ class Unreliable:
             return {**answer, "not_a_number": float("nan"), "infinite": float("inf")}
         if number % 50 == 23:
             return "not a dict"
-        if number == 29:
-            return {**answer, "response": "x" * 40_000_000}
         if number % 50 == 31:
             raise RemoteFailure("come back later", reason="BUSY", retryable=False)
         return answer
+
+
+class Lengthy:
+    """Answers one example with 40 million letters."""
+
+    name = "lengthy"
+
+    async def process(self, example: dict[str, Any]) -> dict[str, Any]:
+        return {**example, "response": "x" * (40_000_000 if example["id"] == "e1" else 1)}
 
 
 class Poison:
@@ -275,6 +282,7 @@ SERVED: dict[str, Callable[..., Any]] = {
         SlowFirst,
         Spy,
         Unreliable,
+        Lengthy,
         Poison,
         Full,
         WordCount,

@@ -262,3 +262,15 @@ def test_recipes_are_only_given_for_what_can_be_made_again(trouble: Any) -> None
     assert recipe_of(trouble.Raises()) is not None
     assert recipe_of(changed) is None
     assert recipe_of(Local()) is None
+
+
+async def test_the_time_that_a_worker_takes_to_start_is_not_the_evaluators(tmp_path: Path) -> None:
+    slow = tmp_path / "python"
+    slow.write_text(f'#!/bin/sh\nsleep 12\nexec {sys.executable} "$@"\n')
+    slow.chmod(0o700)
+    pool = WorkerPool(size=1, call_timeout=10, python=str(slow))
+    try:
+        made = await pool.assess(recipe(AnswerQuality()), {"answer": "a"}, {"response": "a"})
+    finally:
+        await pool.close()
+    assert made.scores == AnswerQuality().score({"answer": "a"}, {"response": "a"})
