@@ -21,8 +21,8 @@ def add_connection_flags(parser: Any) -> Any:
     group.add_argument(
         "--server",
         metavar="HOST:PORT",
-        help="the daemon to use, also from CBENCH_SERVER (default: one inside this process, "
-        "on the same store)",
+        help="the daemon to use, or several of one store with commas, also from CBENCH_SERVER "
+        "(default: one inside this process, on the same store)",
     )
     group.add_argument(
         "--token", help="the token that the daemon asks for; better passed in CBENCH_TOKEN"

@@ -51,7 +51,7 @@ class MethodOptions:
         self._record: type | None = None
         self.declared = DeclaredOptions()
         try:
-            parameters = inspect.signature(method).parameters
+            parameters, method = _parameters(method)
         except (TypeError, ValueError):
             return
         hints = _hints(method)
@@ -95,6 +95,26 @@ class MethodOptions:
         if self._is_hidden:
             return {"options": taken} if taken else {}
         return taken if self.declared.options else {}
+
+
+def _parameters(
+    method: Callable[..., Any],
+) -> tuple[Mapping[str, inspect.Parameter], Callable[..., Any]]:
+    """Return the parameters of a method, and the function that says them.
+
+    A decorator that hides the signature of what it decorates, `*args, **kwargs`, holds that
+    function in its closure, and hands on what it is given.
+    """
+    parameters = inspect.signature(method).parameters
+    kinds = {each.kind for each in parameters.values()}
+    function = getattr(method, "__func__", method)
+    if kinds == {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}:
+        cells = [cell.cell_contents for cell in getattr(function, "__closure__", None) or ()]
+        inner = [each for each in cells if inspect.isfunction(each)]
+        if len(inner) == 1:
+            behind = inner[0].__get__(method.__self__) if inspect.ismethod(method) else inner[0]
+            return _parameters(behind)
+    return parameters, method
 
 
 def _leading(parameters: Mapping[str, inspect.Parameter], positional: int) -> int:

@@ -70,6 +70,30 @@ class Hidden:
         return {**example, "got": options}
 
 
+class HiddenKeywords:
+    name = "hidden-keywords"
+
+    @hiding
+    @hiding
+    def process(self, example: Any, *, ratio: Ratio = 0.5) -> Any:
+        return {**example, "got": ratio}
+
+
+class HiddenRecord:
+    name = "hidden-record"
+
+    @hiding
+    def process(self, example: Any, options: Settings) -> Any:
+        return {**example, "got": options.ratio}
+
+
+class AnyKeywords:
+    name = "any-keywords"
+
+    def process(self, example: Any, **kwargs: Any) -> Any:
+        return {**example, "got": kwargs}
+
+
 class Plain:
     name = "plain"
 
@@ -95,7 +119,8 @@ class Weighing:
         return {"distance": weight, "share": 0.5}
 
 
-SYSTEMS = (ByRecord(), ByTypedDict(), ByKeywords(), Hidden(), Plain())
+HIDDEN = (Hidden(), HiddenKeywords(), HiddenRecord(), AnyKeywords())
+SYSTEMS = (ByRecord(), ByTypedDict(), ByKeywords(), *HIDDEN, Plain())
 
 
 def request(system: str, **options: Any) -> system_pb2.ProcessRequest:
@@ -121,8 +146,12 @@ async def test_what_handlers_take_is_announced() -> None:
         "typed-dict": ["k: whole number, required", "ratio: number from 0 up to 1"],
         "keywords": ["ratio: number from 0 up to 1, default 0.5", "k: any value, default 3"],
         "hidden": [],
+        "hidden-keywords": ["ratio: number from 0 up to 1, default 0.5"],
+        "hidden-record": [each.summary for each in said["record"].options],
+        "any-keywords": [],
         "plain": [],
     }
+    assert said["any-keywords"] == DeclaredOptions(accepts_others=True)
     assert said["record"].options[0].description == "share to keep"
     assert said["plain"] == DeclaredOptions()
     assert said["hidden"] == DeclaredOptions(accepts_others=True)
@@ -135,7 +164,11 @@ async def test_what_handlers_take_is_announced() -> None:
         ("typed-dict", {"k": 2.0}, [2, None]),
         ("keywords", {"k": 5}, [0.5, 5]),
         ("hidden", {"ratio": 0.1}, {"ratio": 0.1}),
-        ("hidden", {}, None),
+        ("hidden", {}, {}),
+        ("hidden-keywords", {"ratio": 0.1}, 0.1),
+        ("hidden-record", {"ratio": 0.1}, 0.1),
+        ("any-keywords", {"ratio": 0.1}, {"options": {"ratio": 0.1}}),
+        ("any-keywords", {}, {}),
     ],
 )
 async def test_a_handler_gets_them_in_its_own_form(
