@@ -15,8 +15,8 @@ help: ## list these targets
 demo: base ## evaluate example systems (Python, and Node where it is) and controls, and show the tables
 	@$(BIN)/python scripts/demo.py
 
-demo-model: base ## compressors and controls read by a small real model (127 MB, once); N=40 for more rows
-	@$(BIN)/python scripts/demo_model.py $(if $(N),-n $(N))
+demo-model: base ## real compressors and cuts of their length, read by a small real model (127 MB, once); N=40 for more rows
+	@$(BIN)/python scripts/demo_model.py $(if $(N),-n $(N)) $(if $(PAGE),--page)
 
 demo-polyglot: base ## the same with Go and Rust, built first: four languages on one Pareto front
 	@$(BIN)/python scripts/demo.py --polyglot

@@ -16,6 +16,7 @@ from tests.fixtures.sdks import LONG_SECONDS, RUST
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "scripts"))
 import demo  # noqa: E402 - scripts are no package
+import demo_model  # noqa: E402
 from example_systems import (  # noqa: E402
     COMPILED,
     WITHOUT_COMPILER,
@@ -57,11 +58,25 @@ def test_a_language_without_its_toolchain_is_named_and_left_out(
     monkeypatch.setenv("PATH", str(tmp_path))
     built = list(demo.buildable((*WITHOUT_COMPILER, *COMPILED), tmp_path))
     assert {system.language for system in built} == {"Python"}
-    assert capsys.readouterr().err.splitlines() == [
+    told = capsys.readouterr().err.splitlines()
+    assert [line for line in told if " is skipped: " in line] == [
         "Node is skipped: node is not installed",
         "Go is skipped: go is not installed",
         "Rust is skipped: cargo is not installed",
     ]
+
+
+def test_the_readme_shows_what_the_demonstration_with_a_model_printed() -> None:
+    _, _, rest = (ROOT / "README.md").read_text().partition(demo_model.START)
+    block, _, _ = rest.partition(demo_model.END)
+    table = block.partition("\n\n")[0].splitlines()[4:]
+    leaders = ("extractive", "embedding-retriever")
+    cuts = ("truncate-tail", "truncate-head", "random-drop")
+    controls = {f"{cut}@{leader}" for leader in leaders for cut in cuts}
+    assert {line.split()[0] for line in table} == {*leaders, "identity", *controls}
+    # It stands there because the whole context beats every cut, by what the model finds likely.
+    better = {line.split()[4] for line in block.splitlines() if line.startswith("identity is bett")}
+    assert better == controls
 
 
 def test_a_build_that_fails_says_which_command_and_where_its_messages_are(tmp_path: Path) -> None:

@@ -100,7 +100,9 @@ def row_facts(client: BenchClient, run: Run) -> RowFacts:
 
 def print_end(client: BenchClient, run: Run, output: str, *, with_rows: bool) -> None:
     """Print a run that has ended, and once why it failed: in the table, or on stderr."""
-    in_table = output == TABLE and (sys.stdout.isatty() or _are_streams_one())
+    # A budget that is spent is what was asked for, and how far it went belongs to the figures.
+    is_one = run.has_spent_budget or sys.stdout.isatty() or _are_streams_one()
+    in_table = output == TABLE and is_one
     shown = run
     if run.failure and not in_table and output == TABLE:
         shown = replace(run, failure=replace(run.failure, message=""))
