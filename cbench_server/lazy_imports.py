@@ -20,6 +20,7 @@ EXTRAS = {
     "pandas": "pandas",
     "polars": "polars",
     "fsspec": "s3",
+    "psycopg": "postgres",
 }
 """Packages that a plain install leaves out, and the extra of pyproject.toml that brings each."""
 
