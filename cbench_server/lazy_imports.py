@@ -21,6 +21,7 @@ EXTRAS = {
     "polars": "polars",
     "fsspec": "s3",
     "ray": "ray",
+    "psycopg": "postgres",
 }
 """Packages that a plain install leaves out, and the extra of pyproject.toml that brings each."""
 

@@ -32,9 +32,11 @@ def module_of(name: str) -> str:
         "EXAMPLE_COLUMNS": len(examples.c),
         **statements.named(database),
         **statements.positional(database),
+        **statements.copied(database),
     }
     written = {key: _literal(value) for key, value in constants.items()}
-    written |= {key: _batches(text) for key, text in statements.batched(database).items()}
+    if name == "sqlite":
+        written |= {key: _batches(text) for key, text in statements.batched(database).items()}
     lines = [f"{key} = {value}\n" for key, value in written.items()]
     return HEADER.format(database=name) + "".join(lines)
 
@@ -50,8 +52,10 @@ def _literal(value: Any) -> str:
 
 
 def _quoted(text: str) -> str:
-    if "\\" in text or ('"' in text and "'" in text):
+    if "\\" in text:
         raise ValueError(f"write a case for this statement: {text}")
+    if "'" in text:
+        return '"{}"'.format(text.replace('"', '\\"'))
     return f"'{text}'" if '"' in text else f'"{text}"'
 
 

@@ -12,6 +12,8 @@ import pytest
 
 from tests.fixtures import preloaded
 from tests.fixtures.costs import Costs
+from tests.fixtures.postgres import postgres  # noqa: F401 - a fixture
+from tests.fixtures.stores import place  # noqa: F401 - a fixture
 
 # How long an example takes is the machine's affair, and machines are shared.
 hypothesis.settings.register_profile(
@@ -69,12 +71,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         language = _LANGUAGE.search(item.nodeid.replace("[js]", "[node]"))
         return f"sdk-{language[1]}" if path.startswith("tests/sdks/") and language else path
 
-    def place(item: pytest.Item) -> int:
+    def position(item: pytest.Item) -> int:
         name = group(item)
         matches = (n for n, start in enumerate(_SLOWEST_FIRST) if name.startswith(start))
         return next(matches, len(_SLOWEST_FIRST))
 
-    items.sort(key=place)
+    items.sort(key=position)
     for item in items:
         item.add_marker(pytest.mark.xdist_group(group(item)))
 

@@ -10,7 +10,7 @@ from cbench_server.cli.exits import UsageError
 
 if TYPE_CHECKING:
     from cbench_server.daemon.settings import Settings
-    from cbench_server.storage.sqlite import SqliteStore
+    from cbench_server.storage.sql_store import SqlStore
 
 T = TypeVar("T")
 
@@ -27,16 +27,16 @@ def local_home(args: argparse.Namespace) -> Path:
     return data_home(load_settings({}).home)
 
 
-def in_store(args: argparse.Namespace, work: "Callable[[SqliteStore], Awaitable[T]]") -> T:
+def in_store(args: argparse.Namespace, work: "Callable[[SqlStore], Awaitable[T]]") -> T:
     """Open the store, which a daemon may use meanwhile, and do some work with it."""
     import asyncio
 
-    from cbench_server.storage.sqlite import SqliteStore
+    from cbench_server.storage.opening import open_store
 
-    home = local_home(args)
+    home, settings = local_home(args), settings_of()
 
     async def opened() -> T:
-        store = SqliteStore.open(home, max_bytes=settings_of().max_store_mb << 20)
+        store = open_store(home, settings.store, max_bytes=settings.max_store_mb << 20)
         try:
             return await work(store)
         finally:
@@ -52,7 +52,7 @@ def settings_of() -> "Settings":
     return load_settings({})
 
 
-async def named_run(store: "SqliteStore", text: str) -> str:
+async def named_run(store: "SqlStore", text: str) -> str:
     """Return the id of a run, damaged or not, given it, its beginning, or `last`."""
     from cbench_server.errors import UnknownRun
 

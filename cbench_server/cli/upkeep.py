@@ -8,7 +8,7 @@ from cbench_server.cli import options
 from cbench_server.cli.connect import connect, server_of
 from cbench_server.cli.exits import OK, UsageError
 from cbench_server.cli.files import STDOUT, write_file, write_stdout
-from cbench_server.cli.local_store import in_store, local_home, named_run
+from cbench_server.cli.local_store import in_store, local_home, named_run, settings_of
 from cbench_server.cli.outcome import add_json, inform, tell
 from cbench_server.cli.stored_runs import find_run
 from cbench_server.cli.values import age, natural_int, size
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cbench_server.runs.store import PrunedRun, RetentionRule
-    from cbench_server.storage.sqlite import SqliteStore
+    from cbench_server.storage.sql_store import SqlStore
 
 
 def add_actions(actions: options.Actions) -> None:
@@ -65,6 +65,11 @@ def salvage_run(args: argparse.Namespace) -> int:
     from cbench_server.storage.run_format import compressed
 
     home = local_home(args)
+    if settings_of().store:
+        raise UsageError(
+            "salvage reads the pages of a store in a file. What PostgreSQL holds is restored from "
+            "a backup of the database: docs/postgresql.md"
+        )
     try:
         run_id = in_store(args, lambda store: named_run(store, args.run))
     except StoreError:
@@ -118,16 +123,15 @@ def _pruned_here(
     args: argparse.Namespace, rule: "RetentionRule"
 ) -> "tuple[list[PrunedRun], list[str]]":
     from cbench_server.daemon.housekeeping import clean
-    from cbench_server.storage.uploads import UploadStore
 
     home = local_home(args)
 
-    async def prune(store: "SqliteStore") -> "tuple[list[PrunedRun], list[str]]":
+    async def prune(store: "SqlStore") -> "tuple[list[PrunedRun], list[str]]":
         if args.dry_run:
             return await store.prune(rule, dry_run=True), []
         await store.finish_deletions()
         pruned = await store.prune(rule)
-        return pruned, await clean(store, UploadStore(home), home)
+        return pruned, await clean(store, store.uploads(home, 0, 0), home)
 
     return in_store(args, prune)
 
@@ -165,7 +169,7 @@ def _lines(pruned: "list[PrunedRun]", removed: list[str], *, is_dry: bool) -> "I
 def pin_runs(args: argparse.Namespace) -> int:
     """Pin or unpin runs; every name is looked up before the first is changed."""
 
-    async def pin(store: "SqliteStore") -> list[str]:
+    async def pin(store: "SqlStore") -> list[str]:
         found = [await named_run(store, text) for text in args.runs]
         for run_id in found:
             await store.pin(run_id, args.is_pinned)

@@ -30,6 +30,7 @@ log = logging.getLogger("cbench_server.daemon")
 MB = 1024 * 1024
 _RECOVER_AGAIN_S = 5.0
 _RECOVER_AFTER_S = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
+_TAKE_OVER_EVERY_S = 2.0
 
 
 @dataclass
@@ -41,6 +42,8 @@ class Daemon:
     server: Any
     attachments: Any
     settings: Settings
+    store: str = ""
+    """How the store is called; it never has a password in it."""
     metrics: str = ""
     """Where metrics are read; empty means nowhere."""
 
@@ -77,9 +80,8 @@ async def running_daemon(
     from cbench_server.runs.run_turns import Limits
     from cbench_server.scoring.placement import Scoring
     from cbench_server.storage.judge_checks import JudgeCheckStore
+    from cbench_server.storage.opening import open_store
     from cbench_server.storage.run_files import StoredRunFiles
-    from cbench_server.storage.sqlite import SqliteStore
-    from cbench_server.storage.uploads import UploadStore
     from cbench_server.telemetry.traces import tracer_from_environment
 
     # The SQLite driver drops the GIL for every row it reads; waiting five
@@ -90,7 +92,12 @@ async def running_daemon(
     _register_data(settings, registry)
     set_dialled(settings.dial_allow, settings.dial_deny, settings.address)
     home = data_home(settings.home)
-    store = SqliteStore.open(home, max_bytes=settings.max_store_mb * MB)
+    store = open_store(
+        home,
+        settings.store,
+        max_bytes=settings.max_store_mb * MB,
+        lease_seconds=settings.lease_seconds,
+    )
     if store.unwritable and not own_runs_only:
         log.warning("%s Until then runs are read, and none is taken on.", store.unwritable)
     workers = _workers(settings)
@@ -98,7 +105,7 @@ async def running_daemon(
     scoring = Scoring(workers)
     tracer: Tracer | None = tracer_from_environment(__version__)
     try:
-        uploads = UploadStore(home, settings.max_upload_mb * MB, settings.max_uploads_mb * MB)
+        uploads = store.uploads(home, settings.max_upload_mb * MB, settings.max_uploads_mb * MB)
         attachments = Attachments()
         credentials = Credentials(
             settings.credential_table(), "OPENAI_API_KEY" if own_runs_only else ""
@@ -119,7 +126,7 @@ async def running_daemon(
             tracer=tracer,
             summarize_apart=None
             if own_runs_only
-            else partial(summarize_apart, home, settings.imports),
+            else partial(summarize_apart, home, settings.store, settings.imports),
         )
         keyring = settings.keyring()
         limits = Limits(settings.max_runs, settings.max_queued, lambda: keyring.is_shared)
@@ -150,10 +157,10 @@ async def running_daemon(
             served=meters.served if meters else None,
         )
         address = await server.start(settings.address)
-        daemon = Daemon(address, orchestrator, server, attachments, settings)
+        daemon = Daemon(address, orchestrator, server, attachments, settings, store.database.name)
         chores = []
         if not own_runs_only:
-            chores.append(asyncio.create_task(_recover(orchestrator)))
+            chores.append(asyncio.create_task(_recover(orchestrator, store.is_shared)))
             chores.append(asyncio.create_task(keep_house(store, uploads, home, settings)))
         try:
             async with AsyncExitStack() as stack:
@@ -169,7 +176,7 @@ async def running_daemon(
                             orchestrator,
                             bench,
                             attachments,
-                            store.path,
+                            None if settings.store else home / "cbench.db",
                             lambda: store.writer.unfinished_size,
                         )
                     )
@@ -227,22 +234,31 @@ def _new_meters() -> "Meters":
     return Meters()
 
 
-async def _recover(orchestrator: Any) -> None:
-    told = ""
+async def _recover(orchestrator: Any, is_shared: bool) -> None:
     # The process before this one may still be on its way out, and hold its runs until it is.
     for pause in _RECOVER_AFTER_S:
         await asyncio.sleep(pause)
-        while True:
-            try:
-                resumed = await orchestrator.recover()
-            except StoreError as error:
-                if str(error) != told:
-                    told = str(error)
-                    log.error("unfinished runs cannot be taken up yet: %s", error)
-                await asyncio.sleep(_RECOVER_AGAIN_S)
-                continue
-            if resumed:
-                log.info("resumed unfinished runs", extra={"runs": resumed})
-            break
+        await _recover_once(orchestrator)
         if not orchestrator.passed_over:
-            return
+            break
+    # Other daemons may end, or die, at any time; what they leave is taken over.
+    while is_shared:
+        await asyncio.sleep(_TAKE_OVER_EVERY_S)
+        if not orchestrator.is_draining:
+            await _recover_once(orchestrator)
+
+
+async def _recover_once(orchestrator: Any) -> None:
+    told = ""
+    while True:
+        try:
+            resumed = await orchestrator.recover()
+        except StoreError as error:
+            if str(error) != told:
+                told = str(error)
+                log.error("unfinished runs cannot be taken up yet: %s", error)
+            await asyncio.sleep(_RECOVER_AGAIN_S)
+            continue
+        if resumed:
+            log.info("resumed unfinished runs", extra={"runs": resumed})
+        return

@@ -70,6 +70,7 @@ async def _serve(settings: Settings) -> int:
                 **({"metrics": daemon.metrics} if daemon.metrics else {}),
                 "version": __version__,
                 "home": str(data_home(settings.home)),
+                **({"store": daemon.store} if settings.store else {}),
                 "pid": os.getpid(),
             },
         )

@@ -46,19 +46,20 @@ async def observed(
     orchestrator: "Orchestrator",
     service: "BenchService",
     attachments: "Attachments",
-    store: Path,
+    store: Path | None,
     queued_bytes: Callable[[], float],
 ) -> AsyncIterator[str]:
     """Serve the page while the context lasts; yield where."""
     turns = orchestrator.turns
-    wal = store.with_name(f"{store.name}-wal")
     meters.gauge("runs_here", "Runs taken on, with those queued.", lambda: turns.taken)
     meters.gauge("runs_queued", "Runs that wait for their turn.", lambda: turns.queued)
     meters.gauge("run_slots", "Runs that may be worked on at once.", lambda: settings.max_runs)
     meters.gauge("watchers", "Streams of events that are followed.", lambda: service.watchers)
     meters.gauge("attachments", "Processes attached.", lambda: len(attachments.all))
-    meters.gauge("store_bytes", "Size of the store's file.", lambda: _size(store))
-    meters.gauge("store_wal_bytes", "Size of its write-ahead log.", lambda: _size(wal))
+    if store is not None:
+        wal = store.with_name(f"{store.name}-wal")
+        meters.gauge("store_bytes", "Size of the store's file.", partial(_size, store))
+        meters.gauge("store_wal_bytes", "Size of its write-ahead log.", partial(_size, wal))
     meters.gauge("store_queue_bytes", "Bytes that wait to be written.", queued_bytes)
     for name, (meter, text) in _LOADS.items():
         meters.gauge(meter, text, partial(_loaded, orchestrator, name))

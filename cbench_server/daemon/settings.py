@@ -39,6 +39,14 @@ class Settings:
         DEFAULT_ADDRESS, "host:port or unix:/path to listen on; port 0 picks one"
     )
     home: str = setting("", "where runs are kept; by default the user's data directory")
+    store: str = setting(
+        "",
+        "postgresql://USER:PASSWORD@HOST:PORT/NAME, to keep runs in a database that several "
+        "daemons may share; prefer CBENCH_STORE, which no list of processes shows",
+    )
+    lease_seconds: float = setting(
+        30.0, "how long after its daemon died another takes a run over, in a shared store"
+    )
     data_dir: str = setting("", "folder with a mirror of datasets, asked before the hub")
     tls_cert: str = setting("", "PEM file with the server's certificate chain")
     tls_key: str = setting("", "PEM file with its private key")
@@ -223,6 +231,8 @@ def _check(settings: Settings) -> None:
     ):
         if getattr(settings, name) < 0:
             raise BadSetting(f'setting "{name}" must not be negative.')
+    if settings.lease_seconds < 3:
+        raise BadSetting('setting "lease_seconds" must be at least 3.')
     choices = {
         "log_level": ("debug", "info", "warning", "error"),
         "log_format": ("json", "text"),

@@ -7,6 +7,7 @@ never give them back to the system; a separate program does.
 """
 
 import asyncio
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,7 +21,9 @@ from cbench_server.metrics.summary import Summarized
 _TIMEOUT_S = 1800.0
 
 
-async def summarize_apart(home: Path, imports: Sequence[str], run_id: str) -> Summarized:
+async def summarize_apart(
+    home: Path, store: str, imports: Sequence[str], run_id: str
+) -> Summarized:
     """Summarise a stored run in another process."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -32,6 +35,8 @@ async def summarize_apart(home: Path, imports: Sequence[str], run_id: str) -> Su
         *imports,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
+        # Not among the arguments, which everybody on the machine may read.
+        env={**os.environ, "CBENCH_STORE": store},
     )
     try:
         async with asyncio.timeout(_TIMEOUT_S):
@@ -49,9 +54,9 @@ async def summarize_apart(home: Path, imports: Sequence[str], run_id: str) -> Su
 async def _summarize(home: Path, run_id: str) -> Summarized:
     from cbench_server.registry import registry
     from cbench_server.runs.summary import read_back
-    from cbench_server.storage.sqlite import SqliteStore
+    from cbench_server.storage.opening import open_store
 
-    store = SqliteStore.open(home)
+    store = open_store(home, os.environ.get("CBENCH_STORE", ""))
     try:
         run = await store.get_run(run_id)
         return (await read_back(store, run, registry)).result(run.unranked)

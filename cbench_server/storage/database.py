@@ -1,23 +1,21 @@
-"""Connections to the store file, and its errors in words a person can act on."""
+"""SQLite: connections to the store file, and its errors in words a person can act on."""
 
 import errno
 import os
 import sqlite3
-import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from cbench_server.errors import StoreAway, StoreCorrupt, StoreError, StoreFull
-
-P = ParamSpec("P")
-T = TypeVar("T")
+from cbench_server.storage import sqlite_statements
+from cbench_server.storage.connection import Connection, Database
 
 BUSY_TIMEOUT = 60.0
-READERS = 2
+_BUSY_RETRIES = 3
+_VACUUM_PAGES = 2000
 
 _UNWRITABLE = {
     sqlite3.SQLITE_READONLY,
@@ -48,7 +46,109 @@ _text = partial(str, encoding="utf-8", errors="surrogateescape")
 SQLITE_ERRORS = (sqlite3.Error, UnicodeDecodeError)
 
 
-def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
+class SqliteConnection(sqlite3.Connection):
+    """A `Connection` to the file; that one says what its methods do."""
+
+    sql: Any = sqlite_statements
+    # Sorts after every run id, and after what a flipped bit makes of one: SQLite puts bytes last.
+    beyond_all_runs = b"\xff" * 8
+    # A cursor reads on as it is asked for more.
+    stream = sqlite3.Connection.execute
+
+    def begin_writing(self) -> None:
+        for attempt in range(_BUSY_RETRIES):
+            try:
+                self.execute("BEGIN IMMEDIATE")
+                return
+            except sqlite3.OperationalError as error:
+                is_busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+                if not is_busy or attempt == _BUSY_RETRIES - 1:
+                    raise
+
+    def begin_reading(self) -> None:
+        self.execute("BEGIN")
+
+    def insert_run(self, columns: dict[str, Any]) -> int:
+        return self.execute(sqlite_statements.INSERT_RUN, columns).lastrowid or 0
+
+    def insert_events(self, values: list[Any]) -> None:
+        columns = sqlite_statements.EVENT_COLUMNS
+        self._insert_many(sqlite_statements.INSERT_EVENTS, columns, values)
+
+    def insert_examples(self, values: list[Any]) -> int:
+        columns = sqlite_statements.EXAMPLE_COLUMNS
+        return self._insert_many(sqlite_statements.INSERT_EXAMPLES, columns, values)
+
+    def _insert_many(self, statements: Mapping[int, str], columns: int, values: list[Any]) -> int:
+        """Insert lines of so many values each; return how many lines were new."""
+        start = new = 0
+        for count, statement in statements.items():
+            width = count * columns
+            while start + width <= len(values):
+                new += self.execute(statement, values[start : start + width]).rowcount
+                start += width
+        return new
+
+    def used_bytes(self) -> int:
+        names = ("page_count", "freelist_count", "page_size")
+        pages, free, size = (self.pragma(name) for name in names)
+        return (pages - free) * size
+
+    def is_over(self, most: int) -> bool:
+        return self.used_bytes() >= most
+
+    def compact_some(self) -> bool:
+        before = self.pragma("freelist_count")
+        self.execute(f"PRAGMA incremental_vacuum({_VACUUM_PAGES})").fetchall()
+        return 0 < self.pragma("freelist_count") < before
+
+    def stop_waiting(self) -> None:
+        """Do nothing: a commit to a file ends by itself."""
+
+    def empty_log(self) -> None:
+        """Take what the write-ahead log holds into the file."""
+        with suppress(sqlite3.Error):  # All is committed; the next to open the file does it.
+            self.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+    def pragma(self, name: str) -> int:
+        """Return a number that SQLite tells of the file."""
+        return int(self.execute(f"PRAGMA {name}").fetchone()[0])
+
+
+class SqliteDatabase:
+    """The `Database` in a file."""
+
+    errors: tuple[type[Exception], ...] = (*SQLITE_ERRORS, OSError)
+    conflicts: tuple[type[Exception], ...] = (sqlite3.IntegrityError,)
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.name = str(path)
+
+    def connect(self, *, read_only: bool = False) -> SqliteConnection:
+        return connect(self.path, read_only=read_only)
+
+    def explain(self, error: Exception) -> StoreError:
+        return explain(error, self.path)
+
+    def may_be_of_one(self, error: Exception) -> bool:
+        return is_damage(error)
+
+    def is_passing(self, error: Exception) -> bool:
+        return False
+
+    def needs_another(self, error: Exception) -> bool:
+        # SQLite opens a file that is read-only, and leaves it at that.
+        is_known = isinstance(error, sqlite3.OperationalError)
+        return is_known and _code(error) == sqlite3.SQLITE_READONLY
+
+    def keeps_readers(self) -> bool:
+        # SQLite would not write the file later while a connection of now is there, and what
+        # another process writes may pass unseen by this one.
+        return _is_writable(self.path)
+
+
+def connect(path: Path, *, read_only: bool = False) -> SqliteConnection:
     """Open the file; every transaction is begun and ended by name.
 
     To be read it need not be writable, but then it must not have a log of its own.
@@ -61,10 +161,16 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
         return _connect_frozen(path)
 
 
-def _connect_frozen(path: Path) -> sqlite3.Connection:
+def _connect_frozen(path: Path) -> SqliteConnection:
     # Otherwise SQLite wants to write its index of the log beside the file.
     frozen = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
-    connection = sqlite3.connect(frozen, uri=True, isolation_level=None, check_same_thread=False)
+    connection = sqlite3.connect(
+        frozen,
+        uri=True,
+        isolation_level=None,
+        check_same_thread=False,
+        factory=SqliteConnection,
+    )
     connection.text_factory = _text
     return connection
 
@@ -80,9 +186,13 @@ def _has_log(path: Path) -> bool:
         return False
 
 
-def _connect(path: Path, *, read_only: bool) -> sqlite3.Connection:
+def _connect(path: Path, *, read_only: bool) -> SqliteConnection:
     connection = sqlite3.connect(
-        path, timeout=BUSY_TIMEOUT, isolation_level=None, check_same_thread=False
+        path,
+        timeout=BUSY_TIMEOUT,
+        isolation_level=None,
+        check_same_thread=False,
+        factory=SqliteConnection,
     )
     connection.text_factory = _text
     try:
@@ -144,58 +254,6 @@ def damaged(path: Path, what: str) -> StoreCorrupt:
     )
 
 
-def used_bytes(connection: sqlite3.Connection) -> int:
-    """Return the bytes of the file that are in use."""
-    names = ("page_count", "freelist_count", "page_size")
-    pages, free, size = (pragma(connection, name) for name in names)
-    return (pages - free) * size
-
-
-def pragma(connection: sqlite3.Connection, name: str) -> int:
-    """Return a number that SQLite tells of the file."""
-    return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
-
-
-def over_quota(path: Path, most: int) -> StoreFull:
-    """Say that a store has all that it may."""
-    return StoreFull(
-        f"{path} has reached {most / (1 << 20):,.0f} MB, the max_store_mb of this daemon; what is "
-        "stored is kept. Delete runs (cbench runs prune --help), or raise max_store_mb; then "
-        "resume the run."
-    )
-
-
-class Readers:
-    """A few threads with a connection each, for reads that must not hold up the loop."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._local = threading.local()
-        self._connections: list[sqlite3.Connection] = []
-        self.pool = ThreadPoolExecutor(READERS, "cbench-read")
-
-    def call(
-        self,
-        read: Callable[Concatenate[sqlite3.Connection, P], T],
-        *args: P.args,
-        **kwargs: P.kwargs,
-    ) -> T:
-        """Run `read` on this pool thread's connection."""
-        with explained(self._path):
-            connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
-            if connection is None:
-                connection = connect(self._path, read_only=True)
-                if not _is_writable(self._path):
-                    # SQLite would not write it later while a connection of now is there, and what
-                    # another process writes may pass unseen by this one.
-                    with closing(connection):
-                        return read(connection, *args, **kwargs)
-                self._local.connection = connection
-                self._connections.append(connection)
-            return read(connection, *args, **kwargs)
-
-    def close(self) -> None:
-        """Wait for reads under way, then close the connections."""
-        self.pool.shutdown()
-        for connection in self._connections:
-            connection.close()
+if TYPE_CHECKING:
+    _is_a_connection: type[Connection] = SqliteConnection
+    _is_a_database: type[Database] = SqliteDatabase

@@ -11,7 +11,12 @@ from cbench_server.errors import CbenchError, DamagedRun, StoreError
 from cbench_server.events import RowScored
 from cbench_server.storage import codec, queries, run_export
 from cbench_server.storage.damage import printable
-from cbench_server.storage.database import SQLITE_ERRORS, connect, explain
+from cbench_server.storage.database import (
+    SQLITE_ERRORS,
+    SqliteConnection,
+    connect,
+    explain,
+)
 from cbench_server.storage.migrate import migrate
 from cbench_server.storage.placed_rows import EVENTS, EXAMPLES, PlacedRows
 from cbench_server.storage.retention import half_deleted
@@ -87,7 +92,7 @@ class Inspection:
             message = f"{path} is cut off: {size:,} bytes of {pages * page_size:,} are there"
             yield Damage("store", message, _RESTORE)
 
-    def _pages(self, connection: sqlite3.Connection, path: Path) -> Iterator[Damage]:
+    def _pages(self, connection: SqliteConnection, path: Path) -> Iterator[Damage]:
         """Have SQLite check pages, the order of rows, and that indexes have what tables have."""
         try:
             found = connection.execute(f"PRAGMA integrity_check({_MOST_COMPLAINTS})").fetchall()
@@ -106,7 +111,7 @@ class Inspection:
             message = f"{path} does not know which run was its last"
             yield Damage("store", message, _RESTORE)
 
-    def _strays(self, connection: sqlite3.Connection, path: Path) -> Iterator[Damage]:
+    def _strays(self, connection: SqliteConnection, path: Path) -> Iterator[Damage]:
         """Rows that belong to no run."""
         for table in _PARTS_OF_RUNS:
             try:
@@ -120,7 +125,7 @@ class Inspection:
                 fix = "They harm no run; what lost them is named with it, or was deleted."
                 yield Damage("store", message, fix)
 
-    def _all_runs(self, connection: sqlite3.Connection, path: Path) -> Iterator[Damage]:
+    def _all_runs(self, connection: SqliteConnection, path: Path) -> Iterator[Damage]:
         for head in list(heads(connection)):
             self.runs += 1
             if isinstance(head, DamagedRun):
@@ -138,7 +143,7 @@ class Inspection:
             fix = "A daemon finishes it; so does: cbench runs prune"
             yield Damage("leftover", message, fix, is_certain=False)
 
-    def _told(self, connection: sqlite3.Connection, error: DamagedRun) -> Damage:
+    def _told(self, connection: SqliteConnection, error: DamagedRun) -> Damage:
         name = printable(error.run_id)
         try:
             survey = run_export.survey(connection, name)
@@ -149,7 +154,7 @@ class Inspection:
         fix = f"{survey.sentence}. Save them: cbench runs salvage {name} -o {name}.run"
         return Damage(f"run {name}", message, fix)
 
-    def _run(self, connection: sqlite3.Connection, head: RunHead) -> None:
+    def _run(self, connection: SqliteConnection, head: RunHead) -> None:
         """Read every row of a run, and count what is counted."""
         whole_run(connection, head)
         systems = read_systems(connection, head)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from cbench_server.errors import LostClaim, UnknownRun
 from cbench_server.runs.ownership import Claim
+from cbench_server.storage.connection import Connection
 from cbench_server.storage.database import explained
 from cbench_server.storage.leftovers import is_file, untidied
 
@@ -58,13 +59,10 @@ class RunLocks:
         """See Ownership."""
         return run_id in self._held
 
-    def check(self, claim: Claim | None) -> None:
+    def check(self, claim: Claim, connection: Connection) -> None:
         """Raise LostClaim unless a claim stands; called within the transaction that needs it."""
-        if claim is not None and not self._stands(claim):
-            raise LostClaim(
-                f'run "{claim.run_id}" has another owner by now, or none; what the one of epoch '
-                f"{claim.epoch} wanted to store is dropped."
-            )
+        if not self._stands(claim):
+            raise lost(claim)
 
     def _stands(self, claim: Claim) -> bool:
         held, descriptor = self._held.get(claim.run_id, (None, -1))
@@ -94,6 +92,14 @@ class RunLocks:
         if not is_run_id(run_id):
             raise UnknownRun(run_id)
         return self._directory / f"{run_id}.lock"
+
+
+def lost(claim: Claim) -> LostClaim:
+    """Say that a claim does not stand any more."""
+    return LostClaim(
+        f'run "{claim.run_id}" has another owner by now, or none; what the one of epoch '
+        f"{claim.epoch} wanted to store is dropped."
+    )
 
 
 def is_run_id(run_id: str) -> bool:

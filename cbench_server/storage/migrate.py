@@ -8,12 +8,16 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cbench_server.errors import StoreCorrupt, StoreTooNew
 from cbench_server.runs import failpoints
 from cbench_server.storage.database import damaged, explained
 from cbench_server.storage.leftovers import held
 from cbench_server.storage.sqlite_statements import CREATE, HEAD_REVISION
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection as SqlSession
 
 
 def migrate(connection: sqlite3.Connection, path: Path) -> None:
@@ -74,22 +78,27 @@ def create(connection: sqlite3.Connection) -> None:
             connection.execute(statement)
 
 
-def upgrade(connection: sqlite3.Connection) -> None:
-    """Take every migration that the file has not seen."""
+def take_migrations(session: "SqlSession") -> None:
+    """Have Alembic take the migrations that a database has not seen."""
     from alembic import command
     from alembic.config import Config
-    from sqlalchemy import create_engine
-    from sqlalchemy.pool import StaticPool
 
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
     config.set_main_option("path_separator", "os")
+    config.attributes["connection"] = session
+    command.upgrade(config, "head")
+
+
+def upgrade(connection: sqlite3.Connection) -> None:
+    """Take every migration that the file has not seen."""
+    from sqlalchemy import create_engine
+    from sqlalchemy.pool import StaticPool
+
     engine = create_engine("sqlite://", creator=lambda: connection, poolclass=StaticPool)
     # A table that is made anew is gone for a moment; within a transaction the pragma does nothing.
     connection.execute("PRAGMA foreign_keys = OFF")
-    with engine.connect() as session:
-        config.attributes["connection"] = session
-        # Inside: a session that is closed takes back what is not committed.
-        with _transaction(connection):
-            command.upgrade(config, "head")
+    # The session outside: one that is closed takes back what is not committed.
+    with engine.connect() as session, _transaction(connection):
+        take_migrations(session)
     connection.execute("PRAGMA foreign_keys = ON")

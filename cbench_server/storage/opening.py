@@ -1,38 +1,29 @@
-"""Opening of a store: its file is made, brought up to date, or found fit to be read only."""
+"""Opening of the store that the settings name: a file under home, or a database elsewhere."""
 
-import os
-from contextlib import closing
 from pathlib import Path
 
-from cbench_server.errors import StoreAway, StoreCorrupt
-from cbench_server.storage.database import SQLITE_ERRORS, connect, explained
-from cbench_server.storage.migrate import migrate, revision_of
-from cbench_server.storage.sqlite_statements import HEAD_REVISION
+from cbench_server.storage.sql_store import SqlStore
+
+LEASE_SECONDS = 30.0
 
 
-def prepare(path: Path) -> str:
-    """Make the file or migrate it; return why it can only be read, empty if it can be written.
+def open_store(
+    home: Path, address: str = "", *, max_bytes: int = 0, lease_seconds: float = LEASE_SECONDS
+) -> SqlStore:
+    """Open the store at an address, that in `home` where there is none; blocks for a moment.
 
-    Raises StoreAway if it cannot be read either, or only by an older version.
+    Beyond `max_bytes` it takes no more runs, examples and rows; 0 sets no limit.
+
+    Raises `StoreError` or `InvalidInput`, saying what to do.
     """
-    with explained(path.parent):
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    try:
-        with explained(path):
-            # SQLite would make the file readable by others, and not object to a read-only one.
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-            with closing(connect(path)) as connection:
-                migrate(connection, path)
-    except StoreAway as error:
-        if not _is_readable(path):
-            raise
-        return str(error)
-    return ""
+    # Imported where it is asked for, so that neither database pays for the other.
+    if not address:
+        from cbench_server.storage.sqlite import SqliteStore
 
+        return SqliteStore.open(home, max_bytes=max_bytes)
+    from cbench_server.storage.postgres.address import read_address
 
-def _is_readable(path: Path) -> bool:
-    try:
-        with closing(connect(path, read_only=True)) as connection:
-            return revision_of(connection, path) == HEAD_REVISION
-    except (*SQLITE_ERRORS, StoreCorrupt):
-        return False
+    place = read_address(address)
+    from cbench_server.storage.postgres.store import PostgresStore
+
+    return PostgresStore.open(place, max_bytes=max_bytes, lease_seconds=lease_seconds)

@@ -2,7 +2,6 @@
 
 import base64
 import binascii
-import sqlite3
 from collections.abc import Generator
 from contextlib import closing
 from typing import Annotated, Any
@@ -14,7 +13,7 @@ from cbench_server.results import EvalRow
 from cbench_server.runs.store import RowPage, RowQuery
 from cbench_server.spec import Run
 from cbench_server.storage import queries
-from cbench_server.storage import sqlite_statements as sql
+from cbench_server.storage.connection import Connection
 from cbench_server.storage.damage import missing
 from cbench_server.storage.run_rows import find_run, read_systems, snapshot, whole_run
 
@@ -38,16 +37,20 @@ _place_decoder = msgspec.msgpack.Decoder(_Place)
 
 
 def read_rows(
-    connection: sqlite3.Connection,
+    connection: Connection,
     run_id: str,
     query: RowQuery,
     token: str | None,
 ) -> RowPage:
     """Return the page of rows that starts after the one `token` names."""
     with snapshot(connection):
-        head = find_run(connection, run_id)
-        run = whole_run(connection, head)
-        numbers = {name: row.number for name, row in read_systems(connection, head).items()}
+        return _read_rows(connection, run_id, query, token)
+
+
+def _read_rows(connection: Connection, run_id: str, query: RowQuery, token: str | None) -> RowPage:
+    head = find_run(connection, run_id)
+    run = whole_run(connection, head)
+    numbers = {name: row.number for name, row in read_systems(connection, head).items()}
     key = head.id
     wanted = [name for name in run.progress if query.system in ("", name)]
     order = [numbers[name] for name in wanted if name in numbers]
@@ -61,7 +64,7 @@ def read_rows(
     originals: list[dict[str, Any]] | None = [] if query.original else None
     packed: list[bytes | None] | None = [] if query.packed else None
     size = 0
-    statement = sql.READ_ROWS[query.failed_only, query.processed or query.packed]
+    statement = connection.sql.READ_ROWS[query.failed_only, query.processed or query.packed]
     with (
         closing(
             _records(connection, run_id, statement, place, order, counts, run.last_seq)
@@ -86,7 +89,7 @@ def read_rows(
 
 
 def _records(
-    connection: sqlite3.Connection,
+    connection: Connection,
     run_id: str,
     statement: str,
     place: "_Place | None",
@@ -111,7 +114,7 @@ def _records(
             "repeat": place.repeat,
             "last_seq": last_seq,
         }
-        with closing(connection.execute(statement, after)) as cursor:
+        with closing(connection.stream(statement, after)) as cursor:
             for record in cursor:
                 yield record
                 place.ordinal, place.repeat = record[5], record[6]

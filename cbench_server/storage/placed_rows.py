@@ -11,8 +11,8 @@ from typing import Any
 
 from cbench_server.errors import DamagedRun
 from cbench_server.storage import codec, queries
+from cbench_server.storage.connection import Connection
 from cbench_server.storage.damage import SIGNS
-from cbench_server.storage.sqlite_statements import PLACED_ROWS
 
 Row = tuple[Any, ...]
 
@@ -53,7 +53,7 @@ EXAMPLES = Place("examples", "example", 1, 0)
 class PlacedRows:
     """The rows of one run in one table, up to the place where they should end."""
 
-    def __init__(self, connection: sqlite3.Connection, place: Place, run: int, stop: int) -> None:
+    def __init__(self, connection: Connection, place: Place, run: int, stop: int) -> None:
         self._connection = connection
         self._place = place
         self._run = run
@@ -172,5 +172,5 @@ class PlacedRows:
             return rows
 
     def _ask(self, way: str, **parameters: Any) -> list[Row]:
-        statement = PLACED_ROWS[self._place.table, way]
+        statement = self._connection.sql.PLACED_ROWS[self._place.table, way]
         return self._connection.execute(statement, parameters).fetchall()

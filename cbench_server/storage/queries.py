@@ -4,7 +4,6 @@ A cursor is read to its end or closed before a function returns: a transaction
 left open would keep the write-ahead log from being emptied.
 """
 
-import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
 from typing import Any
@@ -14,7 +13,7 @@ from cbench_server.events import RowScored, Stored
 from cbench_server.results import EvalRow
 from cbench_server.runs.store import RowKey, SpooledExample
 from cbench_server.storage import codec, sums
-from cbench_server.storage import sqlite_statements as sql
+from cbench_server.storage.connection import Connection, Cursor
 from cbench_server.storage.damage import DIFFERS, SIGNS, damaged, is_sum, missing
 from cbench_server.storage.run_rows import (
     RunHead,
@@ -31,7 +30,7 @@ _SKIPPED = 16
 
 
 def read_events(
-    connection: sqlite3.Connection,
+    connection: Connection,
     run_id: str,
     after: int,
     *,
@@ -41,9 +40,9 @@ def read_events(
     processed: bool,
 ) -> list[Stored]:
     """Return events after a seq, verified and without gaps."""
-    statement = sql.READ_EVENTS if processed else sql.READ_HEADS
+    statement = connection.sql.READ_EVENTS if processed else connection.sql.READ_HEADS
     if not rows:
-        statement = sql.READ_EVENTS_BUT_ROWS
+        statement = connection.sql.READ_EVENTS_BUT_ROWS
     after = min(max(after, 0), _MAX_SEQ)
     found: list[Stored] = []
     size = 0
@@ -51,7 +50,7 @@ def read_events(
         head = find_run(connection, run_id)
         parameters = {"run": head.id, "after": after, "last_seq": head.last_seq}
         with (
-            closing(connection.execute(statement, parameters)) as cursor,
+            closing(connection.stream(statement, parameters)) as cursor,
             closing(Originals(connection, run_id, head.id)) as originals,
         ):
             for record in cursor:
@@ -107,23 +106,24 @@ def checked_event(record: tuple[Any, ...]) -> tuple[bytes, codec.Buffer | None]:
     return head, None if body is None else codec.unpack(body)
 
 
-def read_rows_at(connection: sqlite3.Connection, keys: Sequence[RowKey]) -> list[EvalRow | None]:
+def read_rows_at(connection: Connection, keys: Sequence[RowKey]) -> list[EvalRow | None]:
     """Return rows with their processed outputs."""
     runs: dict[str, tuple[RunHead, dict[str, SystemRow]] | None] = {}
     found: list[EvalRow | None] = []
-    for key in keys:
-        if key.run_id not in runs:
-            try:
-                head = find_run(connection, key.run_id)
-                runs[key.run_id] = (head, read_systems(connection, head))
-            except UnknownRun:
-                runs[key.run_id] = None
-        found.append(_read_row(connection, key, runs[key.run_id]))
+    with snapshot(connection):
+        for key in keys:
+            if key.run_id not in runs:
+                try:
+                    head = find_run(connection, key.run_id)
+                    runs[key.run_id] = (head, read_systems(connection, head))
+                except UnknownRun:
+                    runs[key.run_id] = None
+            found.append(_read_row(connection, key, runs[key.run_id]))
     return found
 
 
 def _read_row(
-    connection: sqlite3.Connection,
+    connection: Connection,
     key: RowKey,
     run: tuple[RunHead, dict[str, SystemRow]] | None,
 ) -> EvalRow | None:
@@ -136,7 +136,7 @@ def _read_row(
         "ordinal": key.ordinal,
         "repeat": key.repeat,
     }
-    record = connection.execute(sql.READ_ROW, parameters).fetchone()
+    record = connection.execute(connection.sql.READ_ROW, parameters).fetchone()
     if record is None:
         return None
     found, _ = checked_row(key.run_id, record)
@@ -146,58 +146,62 @@ def _read_row(
     return found
 
 
-def example_digests(connection: sqlite3.Connection, run_id: str, limit: int) -> list[str]:
+def example_digests(connection: Connection, run_id: str, limit: int) -> list[str]:
     """Return the digests of the first examples of a run."""
     try:
         head = find_run(connection, run_id)
     except UnknownRun:
         return []
     parameters = {"run": examples_owner(connection, run_id, head.id), "most": limit}
-    return [digest for (digest,) in connection.execute(sql.READ_DIGESTS, parameters).fetchall()]
+    return [
+        digest
+        for (digest,) in connection.execute(connection.sql.READ_DIGESTS, parameters).fetchall()
+    ]
 
 
 def read_completed(
-    connection: sqlite3.Connection, run_id: str, system: str, start: int, stop: int
+    connection: Connection, run_id: str, system: str, start: int, stop: int
 ) -> set[tuple[int, int]]:
     """Return the (ordinal, repeat) of a system's rows in a range of ordinals."""
     head = find_run(connection, run_id)
     row = read_systems(connection, head).get(system)
     number = None if row is None else row.number
     parameters = {"run": head.id, "system": number, "start": start, "stop": stop}
-    return set(connection.execute(sql.READ_COMPLETED, parameters).fetchall())
+    return set(connection.execute(connection.sql.READ_COMPLETED, parameters).fetchall())
 
 
-def examples_owner(connection: sqlite3.Connection, run_id: str, key: int) -> int:
+def examples_owner(connection: Connection, run_id: str, key: int) -> int:
     """Return the key of the run for which a run's examples were stored, mostly its own."""
-    row = connection.execute(sql.FIND_OWNER, {"run": key}).fetchone()
+    row = connection.execute(connection.sql.FIND_OWNER, {"run": key}).fetchone()
     if row is None:
         return key
     owner, total = row
     if not is_sum(total, lambda: sums.shared_sum(key, owner)):
         # A run with examples of its own has none of another's: the note has strayed here.
-        if connection.execute(sql.READ_DIGESTS, {"run": key, "most": 1}).fetchone():
+        if connection.execute(connection.sql.READ_DIGESTS, {"run": key, "most": 1}).fetchone():
             return key
         raise damaged(run_id, "the owner of the examples")
     return int(owner)
 
 
 def read_examples(
-    connection: sqlite3.Connection, run_id: str, start: int, limit: int
+    connection: Connection, run_id: str, start: int, limit: int
 ) -> list[SpooledExample]:
     """Return spooled examples from an ordinal on, as many as a page may hold."""
-    head = find_run(connection, run_id)
     found: list[SpooledExample] = []
     size = 0
-    parameters = {"run": examples_owner(connection, run_id, head.id), "start": start}
-    with closing(connection.execute(sql.READ_EXAMPLES, parameters)) as cursor:
-        for row in cursor:
-            if len(found) >= limit or size >= _EXAMPLE_PAGE_BYTES:
-                break
-            example, example_size = checked_example(run_id, row)
-            if example.ordinal != start + len(found):
-                break
-            found.append(example)
-            size += example_size
+    with snapshot(connection):
+        head = find_run(connection, run_id)
+        parameters = {"run": examples_owner(connection, run_id, head.id), "start": start}
+        with closing(connection.stream(connection.sql.READ_EXAMPLES, parameters)) as cursor:
+            for row in cursor:
+                if len(found) >= limit or size >= _EXAMPLE_PAGE_BYTES:
+                    break
+                example, example_size = checked_example(run_id, row)
+                if example.ordinal != start + len(found):
+                    break
+                found.append(example)
+                size += example_size
     if not found and head.spool_complete and start < head.examples:
         raise missing_example(run_id, start)
     return found
@@ -234,12 +238,12 @@ def checked_body(run_id: str, row: tuple[Any, ...]) -> tuple[dict[str, Any], int
 class Originals:
     """Examples of a run by ordinal; those that follow one another are read by one statement."""
 
-    def __init__(self, connection: sqlite3.Connection, run_id: str, key: int) -> None:
+    def __init__(self, connection: Connection, run_id: str, key: int) -> None:
         self._connection = connection
         self._run_id = run_id
         self._key = key
         self._owner: int | None = None
-        self._cursor: sqlite3.Cursor | None = None
+        self._cursor: Cursor | None = None
         self._at = -1
         self._last: tuple[dict[str, Any], int] = ({}, 0)
 
@@ -252,7 +256,7 @@ class Originals:
             if self._owner is None:
                 self._owner = examples_owner(self._connection, self._run_id, self._key)
             parameters = {"run": self._owner, "start": ordinal}
-            self._cursor = self._connection.execute(sql.READ_EXAMPLES, parameters)
+            self._cursor = self._connection.stream(self._connection.sql.READ_EXAMPLES, parameters)
         for row in self._cursor:
             if row[1] >= ordinal:
                 break

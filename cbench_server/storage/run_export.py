@@ -11,7 +11,7 @@ from cbench_server.errors import DamagedRun, UnknownRun
 from cbench_server.events import RowScored, RunAccepted, RunFinished
 from cbench_server.spec import Run, RunSpec, RunState
 from cbench_server.storage import codec, queries, sums
-from cbench_server.storage import sqlite_statements as sql
+from cbench_server.storage.connection import Connection
 from cbench_server.storage.damage import printable
 from cbench_server.storage.placed_rows import DAMAGE, EVENTS, EXAMPLES, PlacedRows, Row
 from cbench_server.storage.run_format import EventFrame, ExampleFrame, Frame, RunFrame
@@ -27,12 +27,12 @@ from cbench_server.storage.run_rows import (
 _NAMED = 20
 
 
-def export_frames(connection: sqlite3.Connection, run_id: str) -> Iterator[Frame]:
+def export_frames(connection: Connection, run_id: str) -> Iterator[Frame]:
     """Yield all of a run as it is now, or raise `DamagedRun`."""
     with snapshot(connection):
         head = find_run(connection, run_id)
         run = whole_run(connection, head)
-        (record,) = connection.execute(sql.READ_RECORD, {"run": head.id}).fetchone()
+        (record,) = connection.execute(connection.sql.READ_RECORD, {"run": head.id}).fetchone()
         numbers = {row.number: name for name, row in read_systems(connection, head).items()}
         owner = queries.examples_owner(connection, run_id, head.id)
         yield _run_frame(head, run, record, numbers)
@@ -107,7 +107,7 @@ class Survey:
         yield from self.lost
 
 
-def survey(connection: sqlite3.Connection, run_id: str) -> Survey:
+def survey(connection: Connection, run_id: str) -> Survey:
     """Find out what can be read of a run, however damaged it is; raise `UnknownRun`."""
     head, is_sound = _any_head(connection, run_id)
     lost = [] if is_sound else ["the checksum of the run's row"]
@@ -141,11 +141,11 @@ def survey(connection: sqlite3.Connection, run_id: str) -> Survey:
     return Survey(head, run, record, systems, events, examples, lost, rows)
 
 
-def _any_head(connection: sqlite3.Connection, run_id: str) -> tuple[RunHead, bool]:
+def _any_head(connection: Connection, run_id: str) -> tuple[RunHead, bool]:
     """Return the head of a run, and whether it is what was written."""
     rows = []
     with suppress(sqlite3.DatabaseError, UnicodeEncodeError):
-        rows = connection.execute(sql.FIND_RUN, {"run_id": run_id}).fetchall()
+        rows = connection.execute(connection.sql.FIND_RUN, {"run_id": run_id}).fetchall()
     if not rows:
         # Its name may be what was damaged, or the index by name.
         rows = [row for row in _all_heads(connection) if printable(row[1]) == run_id]
@@ -157,11 +157,11 @@ def _any_head(connection: sqlite3.Connection, run_id: str) -> tuple[RunHead, boo
         return RunHead(*rows[0]), False
 
 
-def _lost_head(connection: sqlite3.Connection, run_id: str) -> RunHead:
+def _lost_head(connection: Connection, run_id: str) -> RunHead:
     """Return a head with what the index by name still knows, which is the key."""
     found = None
     with suppress(sqlite3.DatabaseError, UnicodeEncodeError):
-        found = connection.execute(sql.RUN_KEY, {"run_id": run_id}).fetchone()
+        found = connection.execute(connection.sql.RUN_KEY, {"run_id": run_id}).fetchone()
     if found is None:
         raise UnknownRun(run_id)
     times = (0.0, None)
@@ -170,20 +170,20 @@ def _lost_head(connection: sqlite3.Connection, run_id: str) -> RunHead:
     )
 
 
-def _all_heads(connection: sqlite3.Connection) -> list[Row]:
+def _all_heads(connection: Connection) -> list[Row]:
     rows = []
     (last,) = connection.execute("SELECT max(id) FROM runs").fetchone()
     for number in range(1, (last or 0) + 1):
         try:
-            rows += connection.execute(sql.HEAD_BY_ID, {"run": number}).fetchall()
+            rows += connection.execute(connection.sql.HEAD_BY_ID, {"run": number}).fetchall()
         except sqlite3.DatabaseError:
             continue
     return rows
 
 
-def _last(connection: sqlite3.Connection, table: str, run: int) -> int:
+def _last(connection: Connection, table: str, run: int) -> int:
     try:
-        found = connection.execute(sql.LAST_PLACES[table], {"run": run}).fetchone()[0]
+        found = connection.execute(connection.sql.LAST_PLACES[table], {"run": run}).fetchone()[0]
     except sqlite3.DatabaseError:
         return -1
     return -1 if found is None else int(found)
@@ -205,11 +205,11 @@ def _told_by_events(events: PlacedRows) -> tuple[Run | None, dict[int, str], int
 
 
 def _record(
-    connection: sqlite3.Connection, head: RunHead, told: Run | None, lost: list[str]
+    connection: Connection, head: RunHead, told: Run | None, lost: list[str]
 ) -> tuple[Run, bytes]:
     """Return the run as it was last written, or else as its events have it."""
     with suppress(*DAMAGE):
-        (record,) = connection.execute(sql.READ_RECORD, {"run": head.id}).fetchone()
+        (record,) = connection.execute(connection.sql.READ_RECORD, {"run": head.id}).fetchone()
         if sums.record_sum(head.run_id, record) == head.record_sum:
             return codec.decode_run(record), record
     lost.append("the record, for which that of its last event stands in")
@@ -222,7 +222,7 @@ def _record(
     return run, codec.encode_run(run)
 
 
-def _parts(connection: sqlite3.Connection, head: RunHead) -> Iterator[str]:
+def _parts(connection: Connection, head: RunHead) -> Iterator[str]:
     """Yield which of a run's small rows are lost; all of them can be made again."""
     try:
         whole_run(connection, head)

@@ -11,21 +11,22 @@ from cbench_server.runs import failpoints
 from cbench_server.runs.ownership import Claim
 from cbench_server.spec import Run
 from cbench_server.storage import retention, run_export, run_format, run_rows
+from cbench_server.storage.connection import Database, explained_by
 from cbench_server.storage.database import connect, explained
 from cbench_server.storage.run_import import Batch, RunFile
-from cbench_server.storage.sqlite import SqliteStore
+from cbench_server.storage.sql_store import SqlStore
 from cbench_server.storage.transaction import Transaction
 
 
 class StoredRunFiles:
     """The runs of a store, as files."""
 
-    def __init__(self, store: SqliteStore) -> None:
+    def __init__(self, store: SqlStore) -> None:
         self._store = store
 
     def export(self, run_id: str) -> AbstractContextManager[Iterator[bytes]]:
         """Open a run as the bytes of a file."""
-        return export_run(self._store.path, run_id)
+        return export_run(self._store.database, run_id)
 
     async def read(self, path: Path, new_id: str) -> tuple[Run, bool]:
         """Store the run of a file; return it, and whether it is new here."""
@@ -33,9 +34,9 @@ class StoredRunFiles:
 
 
 @contextmanager
-def export_run(path: Path, run_id: str) -> Iterator[Iterator[bytes]]:
-    """Open a run in the store at `path` as the bytes of a file, as it is now."""
-    with explained(path), closing(connect(path, read_only=True)) as connection:
+def export_run(database: Database, run_id: str) -> Iterator[Iterator[bytes]]:
+    """Open a stored run as the bytes of a file, as it is now."""
+    with explained_by(database), closing(database.connect(read_only=True)) as connection:
         yield run_format.encode_frames(run_export.export_frames(connection, run_id))
 
 
@@ -47,7 +48,7 @@ def salvage_run(path: Path, run_id: str) -> Iterator[tuple[run_export.Survey, It
         yield found, run_format.encode_frames(found.frames())
 
 
-async def import_run(store: SqliteStore, path: Path, *, new_id: str = "") -> tuple[Run, bool]:
+async def import_run(store: SqlStore, path: Path, *, new_id: str = "") -> tuple[Run, bool]:
     """Store the run of a file; return it, and whether it is new here.
 
     It keeps its id unless it is given another. One that is here already, and the same, is
@@ -65,7 +66,7 @@ async def import_run(store: SqliteStore, path: Path, *, new_id: str = "") -> tup
         await store.owners.release(claim)
 
 
-async def _import(store: SqliteStore, file: RunFile, claim: Claim) -> tuple[Run, bool]:
+async def _import(store: SqlStore, file: RunFile, claim: Claim) -> tuple[Run, bool]:
     run_id = claim.run_id
     if run_id in await store.read(retention.half_deleted):
         await store.delete_owned(claim)
@@ -91,7 +92,7 @@ def _import_batch(run_id: str, batch: Batch, write: Transaction) -> None:
     write.import_batch(run_id, batch)
 
 
-async def _is_here(store: SqliteStore, file: RunFile) -> bool:
+async def _is_here(store: SqlStore, file: RunFile) -> bool:
     try:
         head = await store.read(run_rows.find_run, file.run.run_id)
     except UnknownRun:

@@ -8,14 +8,14 @@ from cbench_server.errors import DamagedRun
 from cbench_server.results import Failure
 from cbench_server.runs.store import RunPage
 from cbench_server.spec import Run, RunSpec, RunState
-from cbench_server.storage import sqlite_statements as sql
+from cbench_server.storage.connection import Connection
 from cbench_server.storage.damage import printable
 from cbench_server.storage.locks import is_run_id
 from cbench_server.storage.run_rows import RunHead, heads, read_labels, snapshot, whole_run
 
 
 def page_runs(
-    connection: sqlite3.Connection,
+    connection: Connection,
     limit: int,
     before: str | None,
     filters: tuple[Collection[RunState], Mapping[str, str], str | None],
@@ -47,7 +47,7 @@ def page_runs(
 
 
 def _asked_for(
-    connection: sqlite3.Connection,
+    connection: Connection,
     before: str | None,
     states: Collection[RunState],
     labels: Mapping[str, str],
@@ -68,12 +68,12 @@ def _asked_for(
         yield each
 
 
-def _listed(connection: sqlite3.Connection, each: RunHead | DamagedRun) -> tuple[Run, int]:
+def _listed(connection: Connection, each: RunHead | DamagedRun) -> tuple[Run, int]:
     """Return a run with the bytes that its record takes."""
     if isinstance(each, DamagedRun):
         return damaged_run(each), 0
     try:
-        size: Any = connection.execute(sql.RECORD_SIZE, {"run": each.id}).fetchone()[0]
+        size: Any = connection.execute(connection.sql.RECORD_SIZE, {"run": each.id}).fetchone()[0]
         return whole_run(connection, each), int(size)
     except DamagedRun as error:
         return damaged_run(error, each.create_time), 0
@@ -93,7 +93,7 @@ def damaged_run(error: DamagedRun, create_time: float = 0.0) -> Run:
     )
 
 
-def unfinished_runs(connection: sqlite3.Connection) -> list[str]:
+def unfinished_runs(connection: Connection) -> list[str]:
     """Return the ids of runs that are not over, oldest first; of a damaged one nobody knows."""
     final = {str(state) for state in RunState if state.is_final}
     with snapshot(connection):

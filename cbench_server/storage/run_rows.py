@@ -11,7 +11,7 @@ import msgspec
 from cbench_server.errors import DamagedRun, UnknownRun
 from cbench_server.spec import Run, SystemProgress
 from cbench_server.storage import codec, sums
-from cbench_server.storage import sqlite_statements as sql
+from cbench_server.storage.connection import Connection
 from cbench_server.storage.damage import DIFFERS, SIGNS, damaged, is_sum, missing
 from cbench_server.storage.database import is_damage
 
@@ -92,9 +92,13 @@ def checked_head(values: tuple[Any, ...]) -> RunHead:
     return RunHead(*values)
 
 
-def find_run(connection: sqlite3.Connection, run_id: str) -> RunHead:
-    """Return a run's head, or raise `UnknownRun` or `DamagedRun`."""
-    row = connection.execute(sql.FIND_RUN, {"run_id": run_id}).fetchone()
+def find_run(connection: Connection, run_id: str, *, to_write: bool = False) -> RunHead:
+    """Return a run's head, or raise `UnknownRun` or `DamagedRun`.
+
+    `to_write` keeps others from writing it until the transaction ends.
+    """
+    statement = connection.sql.LOCK_RUN if to_write else connection.sql.FIND_RUN
+    row = connection.execute(statement, {"run_id": run_id}).fetchone()
     if row is None:
         raise UnknownRun(run_id)
     head = checked_head(row)
@@ -103,20 +107,20 @@ def find_run(connection: sqlite3.Connection, run_id: str) -> RunHead:
     return head
 
 
-def get_run(connection: sqlite3.Connection, run_id: str) -> Run:
+def get_run(connection: Connection, run_id: str) -> Run:
     """Return a run with its progress."""
     with snapshot(connection):
         return whole_run(connection, find_run(connection, run_id))
 
 
-def find_request(connection: sqlite3.Connection, request_id: str) -> Run | None:
+def find_request(connection: Connection, request_id: str) -> Run | None:
     """Return the run that a request made, if any."""
     with snapshot(connection):
-        row = connection.execute(sql.FIND_REQUEST, {"request_id": request_id}).fetchone()
+        row = connection.execute(connection.sql.FIND_REQUEST, {"request_id": request_id}).fetchone()
         return None if row is None else whole_run(connection, checked_head(row))
 
 
-def whole_run(connection: sqlite3.Connection, head: RunHead) -> Run:
+def whole_run(connection: Connection, head: RunHead) -> Run:
     """Read what belongs to a head: the record, the counters and the labels."""
     run = read_record(connection, head)
     rows = read_systems(connection, head)
@@ -131,9 +135,9 @@ def whole_run(connection: sqlite3.Connection, head: RunHead) -> Run:
     return replace(run, progress=progress, last_seq=head.last_seq, total_rows=total_rows)
 
 
-def read_record(connection: sqlite3.Connection, head: RunHead) -> Run:
+def read_record(connection: Connection, head: RunHead) -> Run:
     """Decode a run as it was last written, without its counters."""
-    (record,) = connection.execute(sql.READ_RECORD, {"run": head.id}).fetchone()
+    (record,) = connection.execute(connection.sql.READ_RECORD, {"run": head.id}).fetchone()
     try:
         if sums.record_sum(head.run_id, record) != head.record_sum:
             raise ValueError(DIFFERS)
@@ -142,7 +146,7 @@ def read_record(connection: sqlite3.Connection, head: RunHead) -> Run:
         raise damaged(head.run_id, "the record", error) from error
 
 
-def read_systems(connection: sqlite3.Connection, head: RunHead) -> dict[str, SystemRow]:
+def read_systems(connection: Connection, head: RunHead) -> dict[str, SystemRow]:
     """Return the counters of a run's systems by name.
 
     A row whose checksum differs is passed over: it may have strayed here from
@@ -150,7 +154,7 @@ def read_systems(connection: sqlite3.Connection, head: RunHead) -> dict[str, Sys
     """
     found: dict[str, SystemRow] = {}
     for _, number, name, *counters, total in connection.execute(
-        sql.READ_SYSTEMS, {"run": head.id}
+        connection.sql.READ_SYSTEMS, {"run": head.id}
     ).fetchall():
         row = SystemRow(number, *counters)
         if is_sum(total, lambda row=row, name=name: row.sum_in(head.id, name)):
@@ -160,11 +164,11 @@ def read_systems(connection: sqlite3.Connection, head: RunHead) -> dict[str, Sys
     return found
 
 
-def read_labels(connection: sqlite3.Connection, head: RunHead) -> dict[str, str]:
+def read_labels(connection: Connection, head: RunHead) -> dict[str, str]:
     """Return a run's labels, none of which is missing."""
     found: dict[str, str] = {}
     if head.labels:
-        rows = connection.execute(sql.READ_LABELS, {"run": head.id}).fetchall()
+        rows = connection.execute(connection.sql.READ_LABELS, {"run": head.id}).fetchall()
         for _, key, value, total in rows:
             if is_sum(total, lambda key=key, value=value: sums.row_sum((head.id, key, value))):
                 found[key] = value
@@ -173,30 +177,28 @@ def read_labels(connection: sqlite3.Connection, head: RunHead) -> dict[str, str]
     return found
 
 
-def heads(
-    connection: sqlite3.Connection, before: str | None = None
-) -> Iterator[RunHead | DamagedRun]:
+def heads(connection: Connection, before: str | None = None) -> Iterator[RunHead | DamagedRun]:
     """Yield the heads of all runs, newest first, the hidden ones too; damaged ones as errors.
 
     Where a page of the file is damaged, the runs on it are told apart one by one.
     """
-    parameters = {"before": before or _LAST}
+    parameters = {"before": before or connection.beyond_all_runs}
     seen: set[Any] = set()
     try:
-        for row in connection.execute(sql.LIST_RUNS, parameters):
+        for row in connection.stream(connection.sql.LIST_RUNS, parameters):
             seen.add(row[1])
             yield _head_or_error(row)
     except sqlite3.DatabaseError as error:
         if not is_damage(error):
             raise
-        for (run_id,) in connection.execute(sql.LIST_RUN_IDS, parameters).fetchall():
+        for (run_id,) in connection.execute(connection.sql.LIST_RUN_IDS, parameters).fetchall():
             if run_id not in seen:
                 yield _head_by_name(connection, run_id)
 
 
-def _head_by_name(connection: sqlite3.Connection, run_id: str) -> RunHead | DamagedRun:
+def _head_by_name(connection: Connection, run_id: str) -> RunHead | DamagedRun:
     try:
-        row = connection.execute(sql.FIND_RUN, {"run_id": run_id}).fetchone()
+        row = connection.execute(connection.sql.FIND_RUN, {"run_id": run_id}).fetchone()
     except (sqlite3.DatabaseError, UnicodeEncodeError) as error:
         return damaged(run_id, "the record", error)
     return missing(run_id, "the record") if row is None else _head_or_error(row)
@@ -209,15 +211,11 @@ def _head_or_error(row: tuple[Any, ...]) -> RunHead | DamagedRun:
         return error
 
 
-# Sorts after every run id, and after what a flipped bit makes of one: SQLite puts bytes last.
-_LAST = b"\xff" * 8
-
-
 @contextmanager
-def snapshot(connection: sqlite3.Connection) -> Iterator[None]:
+def snapshot(connection: Connection) -> Iterator[None]:
     """See the store as it is now, whatever is written meanwhile."""
-    connection.execute("BEGIN")
+    connection.begin_reading()
     try:
         yield
     finally:
-        connection.execute("ROLLBACK")
+        connection.rollback()

@@ -13,6 +13,7 @@ from sqlalchemy import (
     Integer,
     LargeBinary,
     MetaData,
+    Sequence,
     Table,
     Text,
 )
@@ -22,11 +23,17 @@ HEAD_REVISION = "0003"
 
 metadata = MetaData()
 
+shared_metadata = MetaData()
+"""What PostgreSQL alone has, since there several daemons share a store and nothing else."""
+
+# Ids are ordered by their bytes, as SQLite does, whatever the language of a database is.
+_Id = Text().with_variant(Text(collation="C"), "postgresql")
+
 runs = Table(
     "runs",
     metadata,
     Column("id", Integer, primary_key=True),
-    Column("run_id", Text, nullable=False, unique=True),
+    Column("run_id", _Id, nullable=False, unique=True),
     Column("request_id", Text, unique=True),
     Column("spec_digest", Text, nullable=False),
     Column("state", Text, nullable=False),
@@ -133,3 +140,44 @@ shared_examples = Table(
 )
 
 Index("examples_owner", shared_examples.c.owner)
+
+# Who uses the store now. Times here are seconds of the database's clock.
+daemons = Table(
+    "daemons",
+    shared_metadata,
+    Column("id", _Id, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("revision", Text, nullable=False),
+    Column("expires", Float, nullable=False),
+)
+
+lease_epochs = Sequence("lease_epochs", metadata=shared_metadata)
+
+# Who owns which run. A run that nobody has worked on, or that was let go, has none.
+leases = Table(
+    "leases",
+    shared_metadata,
+    Column("run_id", _Id, primary_key=True),
+    Column("epoch", BigInteger, nullable=False),
+    Column("daemon", _Id, nullable=False),
+    Column("expires", Float, nullable=False),
+)
+
+Index("leases_of_daemon", leases.c.daemon)
+
+# Examples that clients sent, as the file that a store of one machine keeps, in pieces.
+uploads = Table(
+    "uploads",
+    shared_metadata,
+    Column("digest", _Id, primary_key=True),
+    Column("size", BigInteger, nullable=False),
+    Column("used", Float, nullable=False),
+)
+
+upload_parts = Table(
+    "upload_parts",
+    shared_metadata,
+    Column("digest", ForeignKey("uploads.digest", ondelete="CASCADE"), primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("body", LargeBinary, nullable=False),
+)

@@ -28,9 +28,10 @@ from sqlalchemy import (
     true,
     update,
 )
-from sqlalchemy.dialects import sqlite
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from sqlalchemy.engine import Dialect
-from sqlalchemy.schema import CreateIndex, CreateTable
+from sqlalchemy.schema import CreateIndex, CreateSequence, CreateTable
 from sqlalchemy.sql.expression import ClauseElement, ColumnElement
 
 from cbench_server.storage.schema import (
@@ -44,7 +45,9 @@ from cbench_server.storage.schema import (
     run_systems,
     runs,
     shared_examples,
+    shared_metadata,
 )
+from cbench_server.storage.sharing_statements import OF_SHARING
 
 Source = ClauseElement | Mapping[Any, ClauseElement] | tuple[ClauseElement, ...]
 """What one name of a generated module is made of."""
@@ -65,6 +68,11 @@ class Database:
 DATABASES: Mapping[str, Database] = {
     "sqlite": Database(
         sqlite.dialect(paramstyle="named"), sqlite.dialect(paramstyle="qmark"), sqlite.insert
+    ),
+    "postgresql": Database(
+        PGDialect_psycopg(paramstyle="pyformat"),  # type: ignore[no-untyped-call]
+        PGDialect_psycopg(paramstyle="format"),  # type: ignore[no-untyped-call]
+        postgresql.insert,
     ),
 }
 
@@ -96,6 +104,8 @@ OF_RUNS: Mapping[str, Source] = {
     "INSERT_LABEL": insert(run_labels),
     # Whether a run is deleted is read, like all of its head, only where the checksum holds.
     "FIND_RUN": select(*_run_head).where(_is_named),
+    # SQLite has one writer, and no such lock.
+    "LOCK_RUN": select(*_run_head).where(_is_named).with_for_update(),
     "FIND_REQUEST": select(*_run_head).where(runs.c.request_id == bindparam("request_id")),
     "LIST_RUNS": select(*_run_head)
     .where(runs.c.run_id < bindparam("before"))
@@ -187,15 +197,23 @@ OF_EXAMPLES: Mapping[str, Source] = {
 }
 
 
-def _placed_rows(table: Table, position: ColumnElement[int]) -> dict[Any, ClauseElement]:
-    """Select rows by their place in a run, and without an index by where they lie in the table."""
+def _window(table: Table, position: ColumnElement[int]) -> dict[Any, ClauseElement]:
+    """Select rows by their place in a run."""
+    placed = select(*table.c).where(
+        _of_run(table.c.run), position >= bindparam("start"), position < bindparam("stop")
+    )
+    return {(table.name, "window"): placed.order_by(position)}
+
+
+_windows = _window(events, events.c.seq) | _window(examples, examples.c.ordinal)
+
+
+def _unplaced_rows(table: Table) -> dict[Any, ClauseElement]:
+    """Select rows without an index, by where they lie in the table."""
     rowid: ColumnElement[int] = literal_column(f"{table.name}.rowid")
     is_here = (rowid >= bindparam("start"), rowid < bindparam("stop"))
     by_rowid = select(rowid, *table.c)
     return {
-        (table.name, "window"): select(*table.c)
-        .where(_of_run(table.c.run), position >= bindparam("start"), position < bindparam("stop"))
-        .order_by(position),
         (table.name, "block"): by_rowid.where(*is_here),
         (table.name, "by_rowid"): by_rowid.where(rowid == bindparam("rowid")),
         (table.name, "last_rowid"): select(func.max(rowid)).select_from(table),
@@ -204,7 +222,7 @@ def _placed_rows(table: Table, position: ColumnElement[int]) -> dict[Any, Clause
 
 # For salvage, which SQLite alone needs: other databases mend their own files.
 OF_SALVAGE: Mapping[str, Source] = {
-    "PLACED_ROWS": _placed_rows(events, events.c.seq) | _placed_rows(examples, examples.c.ordinal),
+    "PLACED_ROWS": _windows | _unplaced_rows(events) | _unplaced_rows(examples),
     "LAST_PLACES": {
         "events": select(func.max(events.c.seq)).where(_of_run(events.c.run)),
         "examples": select(func.max(examples.c.ordinal)).where(_of_run(examples.c.run)),
@@ -256,26 +274,49 @@ _revisions = Table(
     PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
 )
 
-_indexes = [index for table in metadata.tables.values() for index in table.indexes]
 
-OF_NEW_FILES: Mapping[str, Source] = {
-    # What makes an empty file one of the newest revision.
-    "CREATE": (
+def _create(*kinds: MetaData) -> tuple[ClauseElement, ...]:
+    """Return what makes an empty store one of the newest revision."""
+    tables = [table for each in kinds for table in each.tables.values()]
+    indexes = [index for table in tables for index in table.indexes]
+    return (
         CreateTable(_revisions),
-        *map(CreateTable, metadata.tables.values()),
-        *map(CreateIndex, sorted(_indexes, key=lambda each: str(each.name))),
+        *(CreateSequence(sequence) for each in kinds for sequence in each._sequences.values()),
+        *map(CreateTable, tables),
+        *map(CreateIndex, sorted(indexes, key=lambda each: str(each.name))),
         insert(_revisions).values(version_num=literal_column(f"'{HEAD_REVISION}'")).inline(),
-    ),
-}
+    )
 
-NAMED = {**OF_RUNS, **OF_EVENTS, **OF_EXAMPLES, **OF_DELETION, **OF_NEW_FILES}
+
+NAMED = {**OF_RUNS, **OF_EVENTS, **OF_EXAMPLES, **OF_DELETION}
 """The statements with named parameters that every database can say."""
+
+_live_bytes = tuple(
+    select(func.coalesce(func.sum(size), literal_column("0")))
+    for size in (
+        func.length(runs.c.record),
+        func.length(events.c.head) + _body_size,
+        func.length(examples.c.body),
+    )
+)
+
+OF_DATABASES: Mapping[str, Mapping[str, Source]] = {
+    "sqlite": {"CREATE": _create(metadata), **OF_SALVAGE},
+    "postgresql": {
+        "CREATE": _create(metadata, shared_metadata),
+        "PLACED_ROWS": _windows,
+        "LIVE_BYTES": _live_bytes,
+        "INSERT_RUN": OF_RUNS["INSERT_RUN"].returning(runs.c.id),  # type: ignore[union-attr]
+        **OF_SHARING,
+    },
+}
+"""Those that one of them alone can, or needs in a form of its own."""
 
 
 def named(database: Database) -> dict[str, str | dict[Any, str] | tuple[str, ...]]:
     """Compile the statements with named parameters."""
     compiled: dict[str, str | dict[Any, str] | tuple[str, ...]] = {}
-    sources = {**NAMED, **OF_SALVAGE} if database.named.name == "sqlite" else NAMED
+    sources = {**NAMED, **OF_DATABASES[database.named.name]}
     for name, source in sources.items():
         if isinstance(source, Mapping):
             compiled[name] = {key: _text(each, database.named) for key, each in source.items()}
@@ -291,6 +332,18 @@ def positional(database: Database) -> dict[str, str]:
     inserted = database.insert(events).values(dict.fromkeys(events.c.keys()))
     new_row = inserted.on_conflict_do_nothing(index_elements=ROW_KEY, index_where=IS_ROW)
     return {"INSERT_EVENT_IF_NEW": _text(new_row, database.positional)}
+
+
+def copied(database: Database) -> dict[str, str]:
+    """Write what PostgreSQL has for many rows at once, and for one of them."""
+    if database.named.name != "postgresql":
+        return {}
+    one = {name.removesuffix("S"): text for name, text in batched(database).items()}
+    sizes = ", ".join(f"pg_total_relation_size('{table}')" for table in metadata.tables)
+    return one | {
+        "COPY_EVENTS": f"COPY events ({', '.join(events.c.keys())}) FROM STDIN (FORMAT BINARY)",
+        "TABLE_BYTES": f"SELECT {sizes.replace(', ', ' + ')}",
+    }
 
 
 def batched(database: Database) -> dict[str, str]:

@@ -1,6 +1,5 @@
 """Transaction of writes; used by the writer's thread only."""
 
-import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, fields, replace
@@ -11,11 +10,12 @@ import msgspec
 from cbench_server.errors import AlreadyExists, InvalidInput, UnknownRun, WrongState
 from cbench_server.runs.digests import encode_fields, spec_digest
 from cbench_server.runs.lifecycle import check_change
+from cbench_server.runs.ownership import Claim
 from cbench_server.runs.store import SpooledExample
 from cbench_server.spec import Run, RunState
 from cbench_server.storage import codec, sums
-from cbench_server.storage import sqlite_statements as sql
 from cbench_server.storage.codec import EncodedEvent
+from cbench_server.storage.connection import Connection, Cursor
 from cbench_server.storage.damage import SIGNS
 from cbench_server.storage.queries import check_example, examples_owner, missing_example
 from cbench_server.storage.run_rows import (
@@ -47,13 +47,16 @@ class _OpenRun:
 class Transaction:
     """A group of writes; `flush` stores their events and counters all at once.
 
-    Events are taken to be new, and `flush` raises sqlite3.IntegrityError if
-    one is not. A `careful` transaction, which is slower, drops those.
+    Events are taken to be new, and `flush` raises what the database calls a
+    conflict if one is not. A `careful` transaction, which is slower, drops those.
     """
 
-    def __init__(self, connection: sqlite3.Connection, *, careful: bool) -> None:
+    def __init__(self, connection: Connection, *, careful: bool) -> None:
         self.connection = connection
+        self._sql = connection.sql
         self._is_careful = careful
+        self.checked: set[Claim] = set()
+        """Claims that were found to stand."""
         self._runs: dict[str, _OpenRun] = {}
         self._values: list[Any] = []
 
@@ -63,7 +66,7 @@ class Transaction:
         """Insert a run and its first event, or name the run that the same request made."""
         digest = spec_digest(run.spec)
         if run.request_id:
-            made = self._execute(sql.FIND_REQUEST, request_id=run.request_id).fetchone()
+            made = self._execute(self._sql.FIND_REQUEST, request_id=run.request_id).fetchone()
             theirs = checked_head(made) if made else None
             if theirs and theirs.spec_digest == digest:
                 return theirs.run_id
@@ -103,13 +106,14 @@ class Transaction:
 
     def insert_run(self, head: RunHead, record: bytes, labels: Mapping[str, str]) -> None:
         """Insert a run's own row, which gets its id here, and its labels."""
-        if self._execute(sql.FIND_RUN, run_id=head.run_id).fetchone():
+        if self._execute(self._sql.FIND_RUN, run_id=head.run_id).fetchone():
             raise AlreadyExists(f'there is a run "{head.run_id}" already. Choose another id.')
         columns = msgspec.structs.asdict(head)
-        head.id = self._execute(sql.INSERT_RUN, **columns, record=record).lastrowid or 0
+        del columns["id"]
+        head.id = self.connection.insert_run({**columns, "record": record})
         for key, value in labels.items():
             total = sums.row_sum((head.id, key, value))
-            self._execute(sql.INSERT_LABEL, run=head.id, key=key, value=value, sum=total)
+            self._execute(self._sql.INSERT_LABEL, run=head.id, key=key, value=value, sum=total)
         self._runs[head.run_id] = _OpenRun(head, 0, {}, is_changed=True)
 
     def append(
@@ -145,7 +149,7 @@ class Transaction:
         values = (*columns, head_sum, body_sum, event.head, event.body)
         if not self._is_careful:
             self._values += values
-        elif self.connection.execute(sql.INSERT_EVENT_IF_NEW, values).rowcount == 0:
+        elif self.connection.execute(self._sql.INSERT_EVENT_IF_NEW, values).rowcount == 0:
             return
         head.last_seq = seq
         run.is_changed = True
@@ -160,7 +164,7 @@ class Transaction:
         before = read_record(self.connection, head)
         changed = replace(before, **changes)
         record = codec.encode_run(changed)
-        self._execute(sql.SET_RECORD, run=head.id, new_record=record)
+        self._execute(self._sql.SET_RECORD, run=head.id, new_record=record)
         head.record_sum = sums.record_sum(head.run_id, record)
         head.state = str(changed.state)
         head.end_time = None if changed.end_time is None else float(changed.end_time)
@@ -194,7 +198,7 @@ class Transaction:
             return False
         owner = self._owner(origin)
         total = sums.shared_sum(run.head.id, owner)
-        self._execute(sql.INSERT_SHARED, run=run.head.id, owner=owner, sum=total)
+        self._execute(self._sql.INSERT_SHARED, run=run.head.id, owner=owner, sum=total)
         self._set_spooled(run, origin.head.examples, complete=True)
         return True
 
@@ -212,7 +216,7 @@ class Transaction:
         parameters = {"run": self._owner(origin), "start": start}
         columns: list[tuple[Any, ...]] = []
         size = 0
-        with closing(self.connection.execute(sql.READ_EXAMPLES, parameters)) as cursor:
+        with closing(self.connection.stream(self._sql.READ_EXAMPLES, parameters)) as cursor:
             for row in cursor:
                 check_example(source, row)
                 _, ordinal, dataset, index, digest, tokens, _, body = row
@@ -234,7 +238,7 @@ class Transaction:
         for ordinal, dataset, index, digest, tokens, body in examples:
             total = sums.example_sum(run.head.id, ordinal, dataset, index, digest, tokens, body)
             values += (run.head.id, ordinal, dataset, index, digest, tokens, total, body)
-        new = self._insert_many(sql.INSERT_EXAMPLES, sql.EXAMPLE_COLUMNS, values)
+        new = self.connection.insert_examples(values)
         self._set_spooled(run, run.head.examples + new, complete=complete)
 
     def begin_import(self, file: "RunFile") -> None:
@@ -263,15 +267,15 @@ class Transaction:
         self._set_spooled(run, frame.examples, complete=frame.spool_complete)
         if (
             frame.request_id
-            and not self._execute(sql.FIND_REQUEST, request_id=frame.request_id).fetchone()
+            and not self._execute(self._sql.FIND_REQUEST, request_id=frame.request_id).fetchone()
         ):
             head.request_id = frame.request_id
         head.deleted = False
-        self._execute(sql.SHOW_RUN, run=head.id, new_request_id=head.request_id)
+        self._execute(self._sql.SHOW_RUN, run=head.id, new_request_id=head.request_id)
 
     def _hidden(self, run_id: str) -> _OpenRun:
         if run_id not in self._runs:
-            row = self._execute(sql.FIND_RUN, run_id=run_id).fetchone()
+            row = self._execute(self._sql.LOCK_RUN, run_id=run_id).fetchone()
             if row is None:
                 raise UnknownRun(run_id)
             head = checked_head(row)
@@ -291,7 +295,7 @@ class Transaction:
 
     def mark_deleted(self, run_id: str) -> int | None:
         """Hide a run, be it damaged or not, and return its key; None if there is none."""
-        row = self._execute(sql.FIND_RUN, run_id=run_id).fetchone()
+        row = self._execute(self._sql.LOCK_RUN, run_id=run_id).fetchone()
         if row is None:
             return None
         head, total = RunHead(*row), sums.UNKNOWN
@@ -299,19 +303,20 @@ class Transaction:
         # What is being deleted is nobody's truth any more: it need not be named as damaged.
         with suppress(*SIGNS):
             total = head.seal()["new_sum"]
-        self._execute(sql.HIDE_RUN, run=row[0], new_sum=total)
+        self._execute(self._sql.HIDE_RUN, run=row[0], new_sum=total)
         self._runs.pop(run_id, None)
         return int(row[0])
 
     def flush(self) -> dict[str, int]:
         """Store events and counters; return the last seq of each run that has new events."""
-        self._insert_many(sql.INSERT_EVENTS, sql.EVENT_COLUMNS, self._values)
+        if self._values:
+            self.connection.insert_events(self._values)
         advanced = {}
         for run_id, run in self._runs.items():
             for name, system in run.systems.items():
                 if system.is_changed:
                     self._execute(
-                        sql.SET_COUNTERS,
+                        self._sql.SET_COUNTERS,
                         run=run.head.id,
                         system=system.number,
                         new_completed=system.completed,
@@ -320,26 +325,16 @@ class Transaction:
                         new_sum=system.sum_in(run.head.id, name),
                     )
             if run.is_changed:
-                self._execute(sql.SET_HEAD, **run.head.seal())
+                self._execute(self._sql.SET_HEAD, **run.head.seal())
             if run.head.last_seq > run.stored_seq:
                 advanced[run_id] = run.head.last_seq
         return advanced
-
-    def _insert_many(self, statements: Mapping[int, str], columns: int, values: list[Any]) -> int:
-        """Insert lines of so many values each; return how many lines were new."""
-        start = new = 0
-        for count, statement in statements.items():
-            width = count * columns
-            while start + width <= len(values):
-                new += self.connection.execute(statement, values[start : start + width]).rowcount
-                start += width
-        return new
 
     def _run(self, run_id: str) -> _OpenRun:
         """Read a run's row and counters, which are verified before others are written over them."""
         run = self._runs.get(run_id)
         if run is None:
-            head = find_run(self.connection, run_id)
+            head = find_run(self.connection, run_id, to_write=True)
             systems = read_systems(self.connection, head)
             run = self._runs[run_id] = _OpenRun(head, head.last_seq, systems)
         return run
@@ -349,7 +344,7 @@ class Transaction:
         if system is None:
             system = run.systems[name] = SystemRow(len(run.systems))
             self._execute(
-                sql.INSERT_SYSTEM,
+                self._sql.INSERT_SYSTEM,
                 run=run.head.id,
                 number=system.number,
                 name=name,
@@ -362,5 +357,5 @@ class Transaction:
             run.is_changed = True
         return system
 
-    def _execute(self, statement: str, **parameters: Any) -> sqlite3.Cursor:
+    def _execute(self, statement: str, **parameters: Any) -> Cursor:
         return self.connection.execute(statement, parameters)

@@ -45,7 +45,13 @@ class UploadStore:
         """Start a new upload."""
         with explained(self._directory):
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            return UploadWriter(self._directory, self._quotas())
+            return self._new_writer(self._quotas())
+
+    def _new_writer(self, quotas: Sequence[tuple[int, str]]) -> "UploadWriter":
+        return UploadWriter(self._directory, quotas)
+
+    def _used_bytes(self) -> int:
+        return sum(path.stat().st_size for path in self._directory.glob("*.examples"))
 
     def _quotas(self) -> list[tuple[int, str]]:
         """Return how many bytes an upload may have, and what to say of more."""
@@ -59,7 +65,7 @@ class UploadStore:
                 )
             )
         if self._max_total:
-            used = sum(path.stat().st_size for path in self._directory.glob("*.examples"))
+            used = self._used_bytes()
             quotas.append(
                 (
                     self._max_total - used,
@@ -88,25 +94,20 @@ class UploadStore:
         """Yield the examples of an upload, or raise `NotFound`."""
         path = self._find(digest)
         with path.open("rb") as file:
-            if file.read(len(_MARK)) != _MARK:
-                raise _damaged(path, "it does not start as one")
-            count = 0
-            while frame := _read_frame(file, path):
-                yield codec.decode_fields(codec.unpack(frame))
-                count += 1
-            if _count_at_end(file, path) != count:
-                raise _damaged(path, f"{count} examples are there, which is not all")
+            yield from read_examples(file, path)
 
     def count(self, digest: str) -> int:
         """Return how many examples an upload has, or raise `NotFound`."""
         path = self._find(digest)
         with path.open("rb") as file:
-            file.seek(-_COUNT.size, os.SEEK_END)
-            return _count_at_end(file, path)
+            return read_examples_count(file, path)
+
+    def close(self) -> None:
+        """Let go of what is held, where anything is."""
 
     def _find(self, digest: str) -> Path:
         path = self._directory / f"{digest}.examples"
-        if not _DIGEST.fullmatch(digest) or not path.is_file():
+        if not is_digest(digest) or not path.is_file():
             raise NotFound(f'no upload "{digest[:80]}". Upload the examples again.')
         with suppress(OSError):
             os.utime(path)
@@ -162,14 +163,17 @@ class UploadWriter:
             self._file.flush()
             os.fsync(self._file.fileno())
             failpoints.hit("upload.written")
-            self._path.rename(self._directory / f"{digest}.examples")
-            failpoints.hit("upload.placed")
-            directory = os.open(self._directory, os.O_RDONLY)
-            try:
-                os.fsync(directory)
-            finally:
-                os.close(directory)
+            self._place(digest)
         return digest
+
+    def _place(self, digest: str) -> None:
+        self._path.rename(self._directory / f"{digest}.examples")
+        failpoints.hit("upload.placed")
+        directory = os.open(self._directory, os.O_RDONLY)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -182,7 +186,30 @@ class UploadWriter:
             ) from error
 
 
-def _read_frame(file: BinaryIO, path: Path) -> bytes:
+def is_digest(text: str) -> bool:
+    """Tell whether an upload may be called so."""
+    return _DIGEST.fullmatch(text) is not None
+
+
+def read_examples(file: BinaryIO, path: Path | str) -> Iterator[Example]:
+    """Yield the examples of an opened upload, all of it verified at the end."""
+    if file.read(len(_MARK)) != _MARK:
+        raise _damaged(path, "it does not start as one")
+    count = 0
+    while frame := _read_frame(file, path):
+        yield codec.decode_fields(codec.unpack(frame))
+        count += 1
+    if _count_at_end(file, path) != count:
+        raise _damaged(path, f"{count} examples are there, which is not all")
+
+
+def read_examples_count(file: BinaryIO, path: Path | str) -> int:
+    """Return how many examples an opened upload has."""
+    file.seek(-_COUNT.size, os.SEEK_END)
+    return _count_at_end(file, path)
+
+
+def _read_frame(file: BinaryIO, path: Path | str) -> bytes:
     """Return the next example's bytes, empty at the end."""
     header = file.read(_FRAME.size)
     if len(header) < _FRAME.size:
@@ -196,7 +223,7 @@ def _read_frame(file: BinaryIO, path: Path) -> bytes:
     return frame
 
 
-def _count_at_end(file: BinaryIO, path: Path) -> int:
+def _count_at_end(file: BinaryIO, path: Path | str) -> int:
     data = file.read(_COUNT.size)
     if len(data) < _COUNT.size or file.read(1):
         raise _damaged(path, "it ends early")
@@ -214,5 +241,5 @@ def _mb(size: int) -> str:
     return f"{size / (1 << 20):,.1f} MB"
 
 
-def _damaged(path: Path, what: str) -> StoreCorrupt:
+def _damaged(path: Path | str, what: str) -> StoreCorrupt:
     return StoreCorrupt(f"the upload {path} is damaged ({what}). Upload the examples again.")

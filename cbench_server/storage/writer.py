@@ -7,19 +7,17 @@ and takes along all that is queued.
 """
 
 import asyncio
-import sqlite3
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, TypeVar
 
 from cbench_server.errors import StoreError
 from cbench_server.runs import failpoints
-from cbench_server.storage.database import connect, explain, is_damage, over_quota, used_bytes
+from cbench_server.storage.connection import Connection, Database, over_quota
 from cbench_server.storage.transaction import Transaction
 
 T = TypeVar("T")
@@ -29,7 +27,7 @@ _FIRST_WAIT, _NEXT_WAIT = 0.0005, 0.004
 # A backlog is written in larger groups, which cost less per row.
 _MAX_ROWS, _MAX_BYTES = 1024, 8_000_000
 QUEUE_BYTES = 32_000_000
-_BUSY_RETRIES = 3
+_TRIES = 5
 
 
 @dataclass(slots=True, eq=False)
@@ -46,13 +44,16 @@ class Writer:
     """Carries out writes in groups. `on_commit` gets the runs that have new events."""
 
     def __init__(
-        self, path: Path, on_commit: Callable[[dict[str, int]], None], max_bytes: int = 0
+        self,
+        database: Database,
+        on_commit: Callable[[dict[str, int]], None],
+        max_bytes: int = 0,
     ) -> None:
         """`max_bytes` is the size at which the file takes nothing more that grows it; 0 is none."""
-        self._path = path
+        self._database = database
         self._max_bytes = max_bytes
         self._on_commit = on_commit
-        self._opened: sqlite3.Connection | None = None
+        self._opened: Connection | None = None
         self._wake = threading.Condition()
         self._queue: deque[_Job] = deque()
         self._queued_rows = 0
@@ -97,7 +98,7 @@ class Writer:
     def _enqueue(self, job: _Job) -> None:
         with self._wake:
             if self._is_closing:
-                raise StoreError(f"the store {self._path} is closed.")
+                raise StoreError(f"the store {self._database.name} is closed.")
             self._queue.append(job)
             self._queued_rows += job.rows
             self._queued_size += job.size
@@ -143,19 +144,22 @@ class Writer:
     def _write(self, group: Sequence[_Job]) -> None:
         if self._max_bytes and any(job.grows for job in group) and self._is_over():
             refused = [job for job in group if job.grows]
-            self._deliver(refused, [over_quota(self._path, self._max_bytes)] * len(refused), {})
+            self._deliver(
+                refused, [over_quota(self._database.name, self._max_bytes)] * len(refused), {}
+            )
             group = [job for job in group if not job.grows]
             if not group:
                 return
         try:
             try:
-                results, advanced = self._commit(group)
-            except sqlite3.IntegrityError:
-                results, advanced = self._commit(group, careful=True)
+                results, advanced = self._commit_in_turn(group)
+            except self._database.conflicts:
+                results, advanced = self._commit_in_turn(group, careful=True)
         except Exception as error:
-            is_away = isinstance(error, sqlite3.Error) and not is_damage(error)
+            is_theirs = isinstance(error, self._database.errors)
+            is_away = is_theirs and not self._database.may_be_of_one(error)
             if is_away or len(group) == 1:
-                known = explain(error, self._path) if isinstance(error, sqlite3.Error) else error
+                known = self._database.explain(error) if is_theirs else error
                 self._deliver(group, [known] * len(group), {})
             else:
                 # One of them is at fault; the others must not suffer for it.
@@ -165,22 +169,41 @@ class Writer:
             self._deliver(group, results, advanced)
 
     @property
-    def _connection(self) -> sqlite3.Connection:
+    def _connection(self) -> Connection:
         if self._opened is None:
-            self._opened = connect(self._path)
+            self._opened = self._database.connect()
         return self._opened
 
-    def _reconnect(self) -> None:
-        """Have the file opened again: SQLite opens one that is read-only, and leaves it at that."""
+    def _begin(self) -> None:
+        try:
+            self._connection.begin_writing()
+        except self._database.errors as error:
+            if self._database.needs_another(error):
+                self._disconnect()
+            raise
+
+    def _disconnect(self) -> None:
         if self._opened is not None:
             self._opened.close()
             self._opened = None
 
     def _is_over(self) -> bool:
         try:
-            return used_bytes(self._connection) >= self._max_bytes
-        except sqlite3.Error:
+            return self._connection.is_over(self._max_bytes)
+        except self._database.errors:
             return False  # The write itself will say what is wrong.
+
+    def _commit_in_turn(
+        self, group: Sequence[_Job], *, careful: bool = False
+    ) -> tuple[list[Any], dict[str, int]]:
+        """Commit a group, again where another process's transaction was in its way."""
+        for _ in range(_TRIES - 1):
+            try:
+                return self._commit(group, careful=careful)
+            except self._database.errors as error:
+                if not self._database.is_passing(error):
+                    raise
+        return self._commit(group, careful=careful)
 
     def _commit(
         self, group: Iterable[_Job], *, careful: bool = False
@@ -191,26 +214,14 @@ class Writer:
             results = [job.work(transaction) for job in group]
             advanced = transaction.flush()
             failpoints.hit("commit.before")
-            self._connection.execute("COMMIT")
+            self._connection.commit()
             failpoints.hit("commit.after")
         except BaseException:
             # On a full disk SQLite has rolled back by itself already.
             if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
+                self._connection.rollback()
             raise
         return results, advanced
-
-    def _begin(self) -> None:
-        for attempt in range(_BUSY_RETRIES):
-            try:
-                self._connection.execute("BEGIN IMMEDIATE")
-                return
-            except sqlite3.OperationalError as error:
-                kind = error.sqlite_errorcode & 0xFF
-                if kind == sqlite3.SQLITE_READONLY:
-                    self._reconnect()
-                if kind != sqlite3.SQLITE_BUSY or attempt == _BUSY_RETRIES - 1:
-                    raise
 
     def _deliver(
         self, group: Sequence[_Job], results: Sequence[Any], advanced: dict[str, int]
@@ -235,12 +246,13 @@ class Writer:
         self._on_commit(advanced)
 
     def close(self) -> None:
-        """Write what is queued, then close the file; blocks until that is done."""
+        """Write what is queued, then close the connection; blocks until that is done."""
         with self._wake:
             self._is_closing = True
             self._wake.notify()
+        if self._opened is not None:
+            self._opened.stop_waiting()
         self._thread.join()
         if self._opened is not None:
-            with suppress(sqlite3.Error):  # All is committed; the next to open the file does it.
-                self._opened.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            self._opened.empty_log()
             self._opened.close()

@@ -7,8 +7,9 @@ from pathlib import Path
 from cbench_server.events import RowScored
 from cbench_server.results import EvalRow
 from cbench_server.storage.run_files import import_run
-from cbench_server.storage.sqlite import SqliteStore
+from cbench_server.storage.sql_store import SqlStore
 from cbench_server.storage.uploads import UploadStore
+from tests.fixtures.stores import Place
 
 
 def row(ordinal: int) -> RowScored:
@@ -18,7 +19,7 @@ def row(ordinal: int) -> RowScored:
     )
 
 
-async def append(store: SqliteStore, run_id: str, start: int, stop: int) -> None:
+async def append(store: SqlStore, run_id: str, start: int, stop: int) -> None:
     """Append rows from eight tasks, and print each seq once it is acknowledged."""
     ordinals = iter(range(start, stop))
 
@@ -32,7 +33,9 @@ async def append(store: SqliteStore, run_id: str, start: int, stop: int) -> None
 
 async def main() -> None:
     home, what, run_id, *numbers = sys.argv[1:]
-    store = SqliteStore.open(Path(home))
+    store = Place(Path(home), home if home.startswith("postgresql:") else "").open(
+        lease_seconds=3.0
+    )
     if what == "append":
         start, stop = map(int, numbers)
         await append(store, run_id, start, stop)

@@ -1,4 +1,4 @@
-"""A store in a fresh directory, and runs and rows to put into it."""
+"""A store at a fresh place, and runs and rows to put into it."""
 
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -10,7 +10,8 @@ from cbench_server.results import EvalRow, Failure
 from cbench_server.runs.digests import canonical_digest
 from cbench_server.runs.store import SpooledExample
 from cbench_server.spec import DatasetRef, Run, RunSpec, RunState, SystemRef
-from cbench_server.storage.sqlite import SqliteStore
+from cbench_server.storage.sql_store import SqlStore
+from tests.fixtures.stores import Place
 
 
 @pytest.fixture
@@ -19,8 +20,8 @@ def home(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def store(home: Path) -> AsyncIterator[SqliteStore]:
-    store = SqliteStore.open(home)
+async def store(place: Place) -> AsyncIterator[SqlStore]:
+    store = place.open()
     yield store
     await store.close()
 

@@ -16,7 +16,7 @@ from cbench_server.events import RowScored, Stored
 from cbench_server.results import EvalRow
 from cbench_server.runs.store import RowQuery, SpooledExample
 from cbench_server.spec import Run
-from cbench_server.storage import writer
+from cbench_server.storage import database
 from cbench_server.storage.database import connect
 from cbench_server.storage.schema import HEAD_REVISION
 from cbench_server.storage.sqlite import SqliteStore
@@ -227,8 +227,9 @@ def file_size_limit(size: int) -> Iterator[None]:
 
 
 async def test_what_the_disk_refuses_is_left_out_whole_and_can_be_written_later(
-    store: SqliteStore, home: Path, make_run: MakeRun, make_row: MakeRow
+    home: Path, make_run: MakeRun, make_row: MakeRow
 ) -> None:
+    store = SqliteStore.open(home)
     await store.create_run(make_run())
     await store.append("r1", [RowScored(make_row(0))])
     rows = [make_row(n, processed={"context": os.urandom(50_000)}) for n in range(1, 101)]
@@ -239,6 +240,7 @@ async def test_what_the_disk_refuses_is_left_out_whole_and_can_be_written_later(
     assert await store.append("r1", [RowScored(row) for row in rows]) == 102
     events = await store.read_events("r1", 2, max_bytes=10**9, processed=True)
     assert [stored.event for stored in events] == [RowScored(row) for row in rows]
+    await store.close()
 
 
 async def test_a_full_disk_is_told_apart(
@@ -248,13 +250,13 @@ async def test_a_full_disk_is_told_apart(
     await store.create_run(make_run())
     await store.close()
 
-    def connect_small(path: Path) -> sqlite3.Connection:
+    def connect_small(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
         # SQLite reports a file at its page limit as it reports a full disk.
-        connection = connect(path)
+        connection = connect(path, read_only=read_only)
         connection.execute("PRAGMA max_page_count = 100")
         return connection
 
-    monkeypatch.setattr(writer, "connect", connect_small)
+    monkeypatch.setattr(database, "connect", connect_small)
     store = SqliteStore.open(home)
     rows = [make_row(n, processed={"context": os.urandom(50_000)}) for n in range(20)]
     with pytest.raises(StoreError, match="no space is left"):

@@ -2,9 +2,8 @@
 
 import asyncio
 import os
-import sqlite3
 from collections.abc import Callable
-from pathlib import Path
+from contextlib import closing
 
 import pytest
 
@@ -14,8 +13,9 @@ from cbench_server.results import EvalRow
 from cbench_server.runs.store import RetentionRule, SpooledExample
 from cbench_server.spec import Run, RunState
 from cbench_server.storage.deletion import delete_some
-from cbench_server.storage.sqlite import SqliteStore
+from cbench_server.storage.sql_store import SqlStore
 from cbench_server.storage.transaction import Transaction
+from tests.fixtures.stores import Place
 
 MakeRun = Callable[..., Run]
 MakeRow = Callable[..., EvalRow]
@@ -24,17 +24,12 @@ MakeExample = Callable[..., SpooledExample]
 TABLES = ("runs", "run_labels", "run_systems", "events", "examples")
 
 
-def counts(home: Path) -> dict[str, int]:
-    connection = sqlite3.connect(home / "cbench.db")
-    found = {
-        table: connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in TABLES
-    }
-    connection.close()
-    return found
+def counts(place: Place) -> dict[str, int]:
+    return {table: place.sql(f"SELECT count(*) FROM {table}")[0][0] for table in TABLES}
 
 
 async def fill(
-    store: SqliteStore, run: Run, make_row: MakeRow, make_example: MakeExample, size: int
+    store: SqlStore, run: Run, make_row: MakeRow, make_example: MakeExample, size: int
 ) -> None:
     await store.create_run(run)
     await store.add_examples(run.run_id, [make_example(n) for n in range(size)], complete=True)
@@ -43,9 +38,9 @@ async def fill(
 
 
 async def test_a_deleted_run_leaves_nothing_and_its_space_is_given_back(
-    home: Path, make_run: MakeRun, make_row: MakeRow, make_example: MakeExample
+    place: Place, make_run: MakeRun, make_row: MakeRow, make_example: MakeExample
 ) -> None:
-    store = SqliteStore.open(home)
+    store = place.open()
     await fill(store, make_run("r1", request_id="q"), make_row, make_example, 1200)
     await fill(store, make_run("r2", labels={"a": "b"}), make_row, make_example, 3)
     claim = await store.owners.acquire("r1")
@@ -55,22 +50,23 @@ async def test_a_deleted_run_leaves_nothing_and_its_space_is_given_back(
     await store.delete_run("r1")
     with pytest.raises(UnknownRun):
         await store.get_run("r1")
-    assert not (home / "locks" / "r1.lock").exists()
+    assert not (place.home / "locks" / "r1.lock").exists()
     assert len(await store.read_events("r2", 0)) == 4
     assert (await store.create_run(make_run("r3", request_id="q"))).run_id == "r3"
     await store.close()
-    assert counts(home) == {
+    assert counts(place) == {
         "runs": 2,
         "run_labels": 1,
         "run_systems": 1,
         "events": 5,
         "examples": 3,
     }
-    assert (home / "cbench.db").stat().st_size < 200_000
+    if place.is_sqlite:
+        assert (place.home / "cbench.db").stat().st_size < 200_000
 
 
 async def test_appends_go_on_while_a_run_is_deleted(
-    store: SqliteStore, make_run: MakeRun, make_row: MakeRow, make_example: MakeExample
+    store: SqlStore, make_run: MakeRun, make_row: MakeRow, make_example: MakeExample
 ) -> None:
     await fill(store, make_run("r1"), make_row, make_example, 2000)
     await store.create_run(make_run("r2"))
@@ -85,35 +81,35 @@ async def test_appends_go_on_while_a_run_is_deleted(
 
 
 async def test_a_run_is_gone_for_everyone_from_the_start_of_its_deletion(
-    home: Path, make_run: MakeRun, make_row: MakeRow, make_example: MakeExample
+    place: Place, make_run: MakeRun, make_row: MakeRow, make_example: MakeExample
 ) -> None:
-    store = SqliteStore.open(home)
+    store = place.open()
     await fill(store, make_run(), make_row, make_example, 1200)
     await store.close()
-    interrupt_deletion(home / "cbench.db", "r1")
-    store = SqliteStore.open(home)
+    interrupt_deletion(place, "r1")
+    store = place.open()
     assert await store.list_runs() == []
     with pytest.raises(UnknownRun):
         await store.append("r1", [RowScored(make_row(5000))])
     assert await store.finish_deletions() == ["r1"]
     await store.close()
-    assert set(counts(home).values()) == {0}
+    assert set(counts(place).values()) == {0}
 
 
-def interrupt_deletion(path: Path, run_id: str) -> None:
+def interrupt_deletion(place: Place, run_id: str) -> None:
     """Do what a process does that is killed while it deletes a run."""
-    connection = sqlite3.connect(path, isolation_level=None)
-    transaction = Transaction(connection, careful=False)
-    key = transaction.mark_deleted(run_id)
-    assert key is not None
-    assert delete_some(connection, key)
-    connection.close()
+    with closing(place.connect()) as connection:
+        connection.begin_writing()
+        key = Transaction(connection, careful=False).mark_deleted(run_id)
+        assert key is not None
+        assert delete_some(connection, key)
+        connection.commit()
 
 
 async def test_retention_deletes_old_finished_runs_that_nobody_holds(
-    home: Path, make_run: MakeRun
+    place: Place, make_run: MakeRun
 ) -> None:
-    store = SqliteStore.open(home, clock=lambda: 1000.0)
+    store = place.open(clock=lambda: 1000.0)
     final = {"state": RunState.SUCCEEDED}
     await store.create_run(make_run("old", end_time=400.0, **final))
     await store.create_run(make_run("old-without-end", **final))

@@ -11,7 +11,7 @@ from cbench_server.events import RowScored
 from cbench_server.results import EvalRow
 from cbench_server.runs.store import RowQuery, SpooledExample
 from cbench_server.spec import Run
-from cbench_server.storage.sqlite import SqliteStore
+from cbench_server.storage.sql_store import SqlStore
 
 MakeRow = Callable[..., EvalRow]
 Key = tuple[str, int, int]
@@ -19,11 +19,11 @@ Key = tuple[str, int, int]
 
 @pytest.fixture
 async def filled(
-    store: SqliteStore,
+    store: SqlStore,
     make_run: Callable[..., Run],
     make_row: MakeRow,
     make_example: Callable[..., SpooledExample],
-) -> SqliteStore:
+) -> SqlStore:
     """A run of systems b and a, in that order, with three examples and two repeats."""
     await store.create_run(make_run())
     await store.append("r1", [], update={"systems": ("b", "a")})
@@ -46,7 +46,7 @@ def key(row: EvalRow) -> Key:
 
 
 @pytest.mark.parametrize("limit", [1, 5, 6, 12, 100])
-async def test_pages_give_every_row_once_in_order(filled: SqliteStore, limit: int) -> None:
+async def test_pages_give_every_row_once_in_order(filled: SqlStore, limit: int) -> None:
     keys: list[Key] = []
     token = None
     while True:
@@ -59,19 +59,19 @@ async def test_pages_give_every_row_once_in_order(filled: SqliteStore, limit: in
     assert keys == ORDER
 
 
-async def test_rows_are_filtered_by_system_and_failure(filled: SqliteStore) -> None:
+async def test_rows_are_filtered_by_system_and_failure(filled: SqlStore) -> None:
     page = await filled.read_rows("r1", RowQuery(system="a", failed_only=True))
     assert [key(row) for row in page.rows] == [("a", 1, 0), ("a", 1, 1)]
     assert (await filled.read_rows("r1", RowQuery(system="unknown"))).rows == []
 
 
-async def test_a_page_is_bounded_by_bytes_of_outputs_and_originals(filled: SqliteStore) -> None:
+async def test_a_page_is_bounded_by_bytes_of_outputs_and_originals(filled: SqlStore) -> None:
     page = await filled.read_rows("r1", RowQuery(max_bytes=1, processed=True, original=True))
     assert len(page.rows) == 1
     assert page.next_token
 
 
-async def test_originals_and_outputs_come_when_asked_for(filled: SqliteStore) -> None:
+async def test_originals_and_outputs_come_when_asked_for(filled: SqlStore) -> None:
     page = await filled.read_rows("r1", RowQuery(processed=True, original=True))
     assert page.originals is not None
     assert [original["id"] for original in page.originals] == [row.ordinal for row in page.rows]
@@ -79,7 +79,7 @@ async def test_originals_and_outputs_come_when_asked_for(filled: SqliteStore) ->
     assert (await filled.read_rows("r1")).originals is None
 
 
-async def test_an_original_that_is_gone_is_noticed(filled: SqliteStore, make_row: MakeRow) -> None:
+async def test_an_original_that_is_gone_is_noticed(filled: SqlStore, make_row: MakeRow) -> None:
     await filled.append("r1", [RowScored(make_row(7))])
     with pytest.raises(StoreCorrupt, match="example 7"):
         await filled.read_rows("r1", RowQuery(original=True))
@@ -99,24 +99,24 @@ async def test_an_original_that_is_gone_is_noticed(filled: SqliteStore, make_row
     ],
     ids=["empty", "letters", "short", "accent", "huge", "system", "other-run", "negative"],
 )
-async def test_a_token_we_did_not_give_is_refused(filled: SqliteStore, token: str) -> None:
+async def test_a_token_we_did_not_give_is_refused(filled: SqlStore, token: str) -> None:
     with pytest.raises(InvalidInput, match="token"):
         await filled.read_rows("r1", token=token)
 
 
-async def test_rows_of_a_system_are_iterated_without_outputs(filled: SqliteStore) -> None:
+async def test_rows_of_a_system_are_iterated_without_outputs(filled: SqlStore) -> None:
     rows = [row async for page in filled.iterate_rows("r1", "b") for row in page]
     assert [key(row) for row in rows] == ORDER[:6]
     assert all(row.processed is None for row in rows)
 
 
-async def test_completed_names_the_stored_keys_of_a_range(filled: SqliteStore) -> None:
+async def test_completed_names_the_stored_keys_of_a_range(filled: SqlStore) -> None:
     assert await filled.completed("r1", "a", 1, 3) == {(1, 0), (1, 1), (2, 0), (2, 1)}
     assert await filled.completed("r1", "nobody", 0, 9) == set()
 
 
 async def test_outputs_move_to_another_run_as_they_are_stored(
-    store: SqliteStore,
+    store: SqlStore,
     make_run: Callable[..., Run],
     make_row: MakeRow,
     make_example: Callable[..., SpooledExample],

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -22,14 +21,15 @@ from cbench_server.spec import (
     SystemRef,
     TlsRef,
 )
-from cbench_server.storage.sqlite import SqliteStore
+from cbench_server.storage.sql_store import SqlStore
+from tests.fixtures.stores import Place
 
 MakeRun = Callable[..., Run]
 MakeRow = Callable[..., EvalRow]
 MakeExample = Callable[..., SpooledExample]
 
 
-async def test_a_run_comes_back_whole_after_reopening(home: Path) -> None:
+async def test_a_run_comes_back_whole_after_reopening(place: Place) -> None:
     options = {"n": 2**63 + 1, "f": 1.0, "none": None, "deep": {"list": [1, "1", b"1", True]}}
     spec = RunSpec(
         systems=(
@@ -55,10 +55,10 @@ async def test_a_run_comes_back_whole_after_reopening(home: Path) -> None:
         config=options,
         request_id="q",
     )
-    store = SqliteStore.open(home)
+    store = place.open()
     await store.create_run(run)
     await store.close()
-    store = SqliteStore.open(home)
+    store = place.open()
     found = await store.get_run("r1")
     [event] = await store.read_events("r1", 0)
     await store.close()
@@ -70,16 +70,14 @@ async def test_a_run_comes_back_whole_after_reopening(home: Path) -> None:
     assert event.event.run == found
 
 
-async def test_an_undefined_number_in_a_spec_survives(
-    store: SqliteStore, make_run: MakeRun
-) -> None:
+async def test_an_undefined_number_in_a_spec_survives(store: SqlStore, make_run: MakeRun) -> None:
     await store.create_run(make_run(config={"x": math.nan, "y": math.inf}))
     config = (await store.get_run("r1")).config
     assert math.isnan(config["x"])
     assert config["y"] == math.inf
 
 
-async def test_the_same_request_gives_the_same_run(store: SqliteStore, make_run: MakeRun) -> None:
+async def test_the_same_request_gives_the_same_run(store: SqlStore, make_run: MakeRun) -> None:
     first = await store.create_run(make_run("r1", request_id="q"))
     second = await store.create_run(make_run("r2", request_id="q"))
     assert second == first
@@ -87,16 +85,14 @@ async def test_the_same_request_gives_the_same_run(store: SqliteStore, make_run:
 
 
 async def test_the_same_request_with_another_spec_is_refused(
-    store: SqliteStore, make_run: MakeRun
+    store: SqlStore, make_run: MakeRun
 ) -> None:
     await store.create_run(make_run("r1", request_id="q"))
     with pytest.raises(AlreadyExists, match="r1"):
         await store.create_run(make_run("r2", request_id="q", repeats=2))
 
 
-async def test_runs_without_a_request_id_are_all_kept(
-    store: SqliteStore, make_run: MakeRun
-) -> None:
+async def test_runs_without_a_request_id_are_all_kept(store: SqlStore, make_run: MakeRun) -> None:
     await store.create_run(make_run("r1"))
     await store.create_run(make_run("r2"))
     with pytest.raises(AlreadyExists, match="r2"):
@@ -104,7 +100,7 @@ async def test_runs_without_a_request_id_are_all_kept(
     assert len(await store.list_runs()) == 2
 
 
-async def test_an_unknown_run_is_named(store: SqliteStore) -> None:
+async def test_an_unknown_run_is_named(store: SqlStore) -> None:
     for call in (
         store.get_run("nope"),
         store.append("nope", []),
@@ -120,7 +116,7 @@ async def test_an_unknown_run_is_named(store: SqliteStore) -> None:
 
 @pytest.mark.parametrize("run_id", ["", "../x", "a/b", ".hidden", "a\0b", "x" * 101])
 async def test_a_run_id_that_could_be_a_path_is_refused(
-    store: SqliteStore, make_run: MakeRun, run_id: str
+    store: SqlStore, make_run: MakeRun, run_id: str
 ) -> None:
     with pytest.raises(InvalidInput):
         await store.create_run(make_run(run_id))
@@ -128,7 +124,7 @@ async def test_a_run_id_that_could_be_a_path_is_refused(
         await store.owners.acquire(run_id)
 
 
-async def test_runs_are_listed_newest_first_in_pages(store: SqliteStore, make_run: MakeRun) -> None:
+async def test_runs_are_listed_newest_first_in_pages(store: SqlStore, make_run: MakeRun) -> None:
     for number in range(5):
         await store.create_run(make_run(f"r{number}"))
     first = await store.list_runs(limit=2)
@@ -137,7 +133,7 @@ async def test_runs_are_listed_newest_first_in_pages(store: SqliteStore, make_ru
 
 
 async def test_runs_are_found_by_state_and_all_their_labels(
-    store: SqliteStore, make_run: MakeRun
+    store: SqlStore, make_run: MakeRun
 ) -> None:
     await store.create_run(make_run("r1", labels={'k"ey': "v", "x": "1"}))
     await store.create_run(make_run("r2", labels={'k"ey': "v", "x": "2"}))
@@ -149,7 +145,7 @@ async def test_runs_are_found_by_state_and_all_their_labels(
 
 
 async def test_huge_labels_make_short_pages_and_hide_no_run(
-    store: SqliteStore, make_run: MakeRun
+    store: SqlStore, make_run: MakeRun
 ) -> None:
     for number in range(5):
         labels = {"huge": "x" * 3_000_000} if number != 2 else {}
@@ -164,7 +160,7 @@ async def test_huge_labels_make_short_pages_and_hide_no_run(
 
 
 async def test_progress_counts_what_was_stored(
-    store: SqliteStore, make_run: MakeRun, make_row: MakeRow
+    store: SqlStore, make_run: MakeRun, make_row: MakeRow
 ) -> None:
     await store.create_run(make_run())
     await store.append("r1", [], update={"systems": ("b", "a")})
@@ -176,7 +172,7 @@ async def test_progress_counts_what_was_stored(
 
 
 async def test_total_rows_are_known_once_the_spool_is_complete(
-    store: SqliteStore, make_run: MakeRun, make_example: MakeExample
+    store: SqlStore, make_run: MakeRun, make_example: MakeExample
 ) -> None:
     await store.create_run(make_run(repeats=3))
     await store.add_examples("r1", [make_example(0), make_example(1)])
@@ -188,7 +184,7 @@ async def test_total_rows_are_known_once_the_spool_is_complete(
 
 
 async def test_an_update_is_stored_together_with_its_events(
-    store: SqliteStore, make_run: MakeRun
+    store: SqlStore, make_run: MakeRun
 ) -> None:
     run = await store.create_run(make_run())
     seq = await store.append(
@@ -201,14 +197,14 @@ async def test_an_update_is_stored_together_with_its_events(
     assert (found.state, found.end_time, found.summary) == tuple(changes.values())
 
 
-async def test_what_may_not_be_updated_is_refused(store: SqliteStore, make_run: MakeRun) -> None:
+async def test_what_may_not_be_updated_is_refused(store: SqlStore, make_run: MakeRun) -> None:
     await store.create_run(make_run())
     with pytest.raises(ValueError, match="last_seq"):
         await store.append("r1", [], update={"last_seq": 7})
 
 
 async def test_an_update_that_has_no_stored_form_spoils_nothing_else(
-    store: SqliteStore, make_run: MakeRun, make_row: MakeRow
+    store: SqlStore, make_run: MakeRun, make_row: MakeRow
 ) -> None:
     await store.create_run(make_run())
     with pytest.raises(Unencodable, match=r"run\.config\.x"):
@@ -217,7 +213,7 @@ async def test_an_update_that_has_no_stored_form_spoils_nothing_else(
 
 
 async def test_a_request_to_cancel_stays_until_the_state_changes(
-    store: SqliteStore, make_run: MakeRun
+    store: SqlStore, make_run: MakeRun
 ) -> None:
     await store.create_run(make_run())
     await store.request_cancel("r1")

@@ -1,8 +1,7 @@
 """Examples that runs share: stored once, read by each, kept until the last of them is deleted."""
 
-import sqlite3
 from collections.abc import Callable
-from pathlib import Path
+from contextlib import closing
 
 import pytest
 
@@ -11,10 +10,10 @@ from cbench_server.events import RowScored
 from cbench_server.results import EvalRow
 from cbench_server.runs.store import RowKey, RowQuery, SpooledExample
 from cbench_server.spec import Run
-from cbench_server.storage.database import connect
 from cbench_server.storage.deletion import delete_some
-from cbench_server.storage.sqlite import SqliteStore
+from cbench_server.storage.sql_store import SqlStore
 from cbench_server.storage.transaction import Transaction
+from tests.fixtures.stores import Place
 
 from .test_delete import counts
 
@@ -28,7 +27,7 @@ SIZE = 40
 
 @pytest.fixture
 async def family(
-    store: SqliteStore, make_run: MakeRun, make_row: MakeRow, make_example: MakeExample
+    store: SqlStore, make_run: MakeRun, make_row: MakeRow, make_example: MakeExample
 ) -> Family:
     """Three runs with a row each and the examples of the first, the third by way of the second."""
     examples = [make_example(ordinal) for ordinal in range(SIZE)]
@@ -43,7 +42,7 @@ async def family(
     return examples
 
 
-async def assert_readable(store: SqliteStore, run_id: str, examples: Family) -> None:
+async def assert_readable(store: SqlStore, run_id: str, examples: Family) -> None:
     """Read a run's examples in every way there is."""
     assert await store.spooled(run_id) == (SIZE, True)
     assert await store.read_examples(run_id, 0, 1000) == examples
@@ -59,16 +58,16 @@ async def assert_readable(store: SqliteStore, run_id: str, examples: Family) -> 
 
 
 async def test_shared_examples_are_read_like_own_ones_and_stored_once(
-    store: SqliteStore, home: Path, family: Family
+    store: SqlStore, place: Place, family: Family
 ) -> None:
     for run_id in ("r1", "r2", "r3"):
         await assert_readable(store, run_id, family)
-    assert counts(home)["examples"] == SIZE
+    assert counts(place)["examples"] == SIZE
 
 
 @pytest.mark.parametrize("order", ["123", "132", "213", "231", "312", "321"])
 async def test_they_stay_until_the_last_run_that_has_them_is_deleted(
-    store: SqliteStore, home: Path, family: Family, order: str
+    store: SqlStore, place: Place, family: Family, order: str
 ) -> None:
     left = ["r1", "r2", "r3"]
     for number in order:
@@ -79,15 +78,15 @@ async def test_they_stay_until_the_last_run_that_has_them_is_deleted(
         assert [run.run_id for run in await store.list_runs()] == left[::-1]
         for run_id in left:
             await assert_readable(store, run_id, family)
-        found = counts(home)
+        found = counts(place)
         assert (found["events"], found["run_systems"]) == (2 * len(left), len(left))
         assert found["examples"] == (SIZE if left else 0)
-    assert set(counts(home).values()) == {0}
-    assert shared(home) == []
+    assert set(counts(place).values()) == {0}
+    assert shared(place) == []
 
 
 async def test_a_deleted_run_whose_examples_stay_is_not_deleted_again_and_again(
-    store: SqliteStore, make_run: MakeRun, family: Family
+    store: SqlStore, make_run: MakeRun, family: Family
 ) -> None:
     await store.delete_run("r1")
     assert await store.finish_deletions() == []
@@ -100,37 +99,38 @@ async def test_a_deleted_run_whose_examples_stay_is_not_deleted_again_and_again(
 
 @pytest.mark.parametrize("stopped_at", ["begun", "first part", "sharers gone"])
 async def test_a_deletion_that_was_cut_off_is_finished_later(
-    home: Path, store: SqliteStore, family: Family, stopped_at: str
+    place: Place, store: SqlStore, family: Family, stopped_at: str
 ) -> None:
     if stopped_at == "sharers gone":
         await store.delete_run("r1")
     await store.close()
-    connection = connect(home / "cbench.db")
-    transaction = Transaction(connection, careful=False)
-    if stopped_at == "sharers gone":
-        for run_id in ("r2", "r3"):
-            key = transaction.mark_deleted(run_id)
-            while key is not None and key != 1:
-                key = delete_some(connection, key)
-        assert key == 1  # The owner, which a process that is killed here does not get to.
-    else:
-        assert transaction.mark_deleted("r1") == 1
-        if stopped_at == "first part":
-            delete_some(connection, 1)
-    connection.close()
-    again = SqliteStore.open(home)
+    with closing(place.connect()) as connection:
+        connection.begin_writing()
+        transaction = Transaction(connection, careful=False)
+        if stopped_at == "sharers gone":
+            for run_id in ("r2", "r3"):
+                key = transaction.mark_deleted(run_id)
+                while key is not None and key != 1:
+                    key = delete_some(connection, key)
+            assert key == 1  # The owner, which a process that is killed here does not get to.
+        else:
+            assert transaction.mark_deleted("r1") == 1
+            if stopped_at == "first part":
+                delete_some(connection, 1)
+        connection.commit()
+    again = place.open()
     finished = await again.finish_deletions()
     if stopped_at == "sharers gone":
-        assert (finished, set(counts(home).values())) == (["r1"], {0})
+        assert (finished, set(counts(place).values())) == (["r1"], {0})
     else:
         assert finished == (["r1"] if stopped_at == "begun" else [])
-        assert counts(home)["events"] == 4
+        assert counts(place)["events"] == 4
         await assert_readable(again, "r2", family)
     await again.close()
 
 
 async def test_a_run_that_has_not_got_all_its_examples_shares_none(
-    store: SqliteStore, make_run: MakeRun, make_example: MakeExample
+    store: SqlStore, make_run: MakeRun, make_example: MakeExample
 ) -> None:
     for run_id in ("r1", "r2"):
         await store.create_run(make_run(run_id))
@@ -140,7 +140,7 @@ async def test_a_run_that_has_not_got_all_its_examples_shares_none(
 
 
 async def test_a_run_with_examples_of_its_own_keeps_them(
-    store: SqliteStore, make_run: MakeRun, make_example: MakeExample
+    store: SqlStore, make_run: MakeRun, make_example: MakeExample
 ) -> None:
     for run_id in ("r1", "r2"):
         await store.create_run(make_run(run_id))
@@ -151,7 +151,7 @@ async def test_a_run_with_examples_of_its_own_keeps_them(
 
 
 async def test_shared_examples_can_be_copied(
-    store: SqliteStore, make_run: MakeRun, family: Family
+    store: SqlStore, make_run: MakeRun, family: Family
 ) -> None:
     await store.create_run(make_run("r4"))
     assert await store.copy_examples("r3", "r4", 0, 1000) == SIZE
@@ -159,34 +159,25 @@ async def test_shared_examples_can_be_copied(
 
 
 async def test_a_changed_note_of_whose_examples_they_are_is_noticed(
-    home: Path, store: SqliteStore, make_run: MakeRun, make_example: MakeExample, family: Family
+    place: Place, store: SqlStore, make_run: MakeRun, make_example: MakeExample, family: Family
 ) -> None:
     await store.create_run(make_run("other"))
     await store.add_examples("other", [make_example(n, text="?") for n in range(SIZE)])
-    connection = sqlite3.connect(home / "cbench.db")
-    connection.execute("UPDATE shared_examples SET owner = 4 WHERE run = 2")
-    connection.commit()
-    connection.close()
+    place.sql("UPDATE shared_examples SET owner = 4 WHERE run = 2")
     with pytest.raises(StoreCorrupt, match='owner of the examples of run "r2" is damaged'):
         await store.read_examples("r2", 0, 10)
     with pytest.raises(StoreCorrupt, match='owner of the examples of run "r2" is damaged'):
         await store.read_rows("r2", RowQuery(original=True))
 
 
-def shared(home: Path) -> list[tuple[int, int]]:
-    connection = sqlite3.connect(home / "cbench.db")
-    found = connection.execute("SELECT run, owner FROM shared_examples").fetchall()
-    connection.close()
-    return found
+def shared(place: Place) -> list[tuple[int, int]]:
+    return place.sql("SELECT run, owner FROM shared_examples")
 
 
 async def test_a_damaged_run_that_others_need_is_hidden_like_any_other(
-    home: Path, store: SqliteStore, family: Family
+    place: Place, store: SqlStore, family: Family
 ) -> None:
-    connection = sqlite3.connect(home / "cbench.db")
-    connection.execute("UPDATE runs SET last_seq = 99 WHERE id = 1")
-    connection.commit()
-    connection.close()
+    place.sql("UPDATE runs SET last_seq = 99 WHERE id = 1")
     assert [run.run_id for run in await store.list_runs() if run.damage] == ["r1"]
     await store.delete_run("r1")
     assert [run.run_id for run in await store.list_runs()] == ["r3", "r2"]

@@ -195,6 +195,9 @@ def _check_store(setup: Setup) -> Iterator[Finding]:
     """The store opens, is of a version we know, and holds what was written."""
     import asyncio
 
+    if setup.settings.store:
+        yield from _check_shared_store(setup)
+        return
     path = setup.home / "cbench.db"
     if not path.exists():
         yield Finding("ok", "store", "none yet; the first run makes it")
@@ -209,7 +212,7 @@ def _check_store(setup: Setup) -> Iterator[Finding]:
         yield from _check_all(setup.home)
         return
     try:
-        runs, events, damaged = asyncio.run(_read_sample(setup.home))
+        runs, events, damaged = asyncio.run(_read_sample(setup))
     except CbenchError as error:
         fix = f"Move {path} away and keep it; the next run then makes a new, empty store."
         yield Finding("fail", "store", str(error), fix)
@@ -230,11 +233,26 @@ def _check_store(setup: Setup) -> Iterator[Finding]:
     )
 
 
-async def _read_sample(home: Path) -> tuple[int, int, list[str]]:
-    from cbench_server.errors import DamagedRun
-    from cbench_server.storage.sqlite import SqliteStore
+def _check_shared_store(setup: Setup) -> Iterator[Finding]:
+    import asyncio
 
-    store = SqliteStore.open(home)
+    try:
+        runs, events, damaged = asyncio.run(_read_sample(setup))
+    except CbenchError as error:
+        yield Finding("fail", "store", str(error), "docs/postgresql.md says what a store needs.")
+        return
+    for each in damaged:
+        yield Finding("fail", "store", each, "Restore a backup: docs/postgresql.md")
+    if not damaged:
+        message = f"PostgreSQL; checked {events:,} events of the newest {runs} runs"
+        yield Finding("ok", "store", message)
+
+
+async def _read_sample(setup: Setup) -> tuple[int, int, list[str]]:
+    from cbench_server.errors import DamagedRun
+    from cbench_server.storage.opening import open_store
+
+    store = open_store(setup.home, setup.settings.store)
     try:
         runs = await store.list_runs(limit=_RUNS_CHECKED)
         damaged = [run.damage for run in runs if run.damage]

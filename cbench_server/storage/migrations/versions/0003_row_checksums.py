@@ -12,6 +12,7 @@ import msgspec
 import sqlalchemy as sa
 from alembic import op
 
+from cbench_server.storage.migrations.first_postgresql import create_first_tables
 from cbench_server.storage.sums import UNKNOWN, record_sum, row_sum
 
 revision = "0003"
@@ -21,6 +22,9 @@ down_revision = "0002"
 def upgrade() -> None:
     """Make the three tables anew; what was damaged before is not given a checksum that holds."""
     connection = op.get_bind()
+    if connection.dialect.name == "postgresql":
+        create_first_tables()
+        return
     for table in ("runs", "run_labels", "run_systems"):
         _set_aside(table)
     _create_tables()

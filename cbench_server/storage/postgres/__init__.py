@@ -1,0 +1,1 @@
+"""The store that several daemons may share: a PostgreSQL database."""
