@@ -5,11 +5,13 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Any, TypeVar
 
 from cbench_server.comparison import compare_two
+from cbench_server.comparison.sentences import sentence
+from cbench_server.comparison.tables import MARK
 from cbench_server.metrics.suites import Suite, suites_from
 from cbench_server.metrics.summary import Summarized, Summarizer
 from cbench_server.results import EvalResult, EvalRow
@@ -50,7 +52,7 @@ def finish(job: Job, metrics: Sequence[Metric], config: Config) -> EvalResult:
         config=whole.config,
         summarize=lambda rows: part_of(rows).summary,
         describe=lambda rows: part_of(rows).config,
-        comparer=partial(compare_two, scores=part_of.scores, suites=whole.suites),
+        comparer=_Comparer(part_of, whole),
     )
 
 
@@ -69,6 +71,23 @@ class _Part:
             for suite in suites_from(config.get("suites", ()))
             if any(values.get(suite.key) is not None for values in found.summary.values())
         ]
+
+
+class _Comparer:
+    """Compares two systems; a score whose judge did not pass its controls is marked."""
+
+    def __init__(self, parts: "_Parts", whole: _Part) -> None:
+        self._compare = partial(compare_two, scores=parts.scores, suites=whole.suites)
+        judges = whole.config.get("judges") or ()
+        failed = [judge for judge in judges if not judge.get("qualified")]
+        self._marked = {score for judge in failed for score in judge.get("scores") or ()}
+
+    def __call__(self, rows: Sequence[EvalRow], a: str, b: str, score: str | None) -> Any:
+        pair = self._compare(rows, a, b, score)
+        if pair.score not in self._marked:
+            return pair
+        marked = replace(pair, score=pair.score + MARK)
+        return replace(marked, sentence=sentence(marked))
 
 
 class _Parts:

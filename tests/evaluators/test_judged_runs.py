@@ -89,6 +89,12 @@ def test_every_figure_of_an_unqualified_judge_is_marked_everywhere(
     gate = cbench("gate", "last", "--policy", "judge_score at least 0.5", judged=False)
     assert "† " in gate.stdout
     assert "did not pass its controls" in gate.stdout
+    rows = cbench("show", "last", "--rows", "2", judged=False)
+    assert rows.stdout.count("judge_score† ") == 2, rows.stdout
+    example = str(document["rows"][0]["example_id"])
+    one = cbench("show", "last", "--example", example, judged=False)
+    assert "judge_score† = " in one.stdout
+    assert "did not pass its controls" in one.stdout
     page = tmp_path / "page.html"
     cbench("report", "last", "-o", str(page), judged=False)
     assert "judge_score†" in page.read_text() or "judge_score\\u2020" in page.read_text()
@@ -294,9 +300,14 @@ def test_evaluate_marks_what_an_unqualified_judge_says(server: ModelServer) -> N
         def process(self, example: dict[str, Any]) -> dict[str, Any]:
             return {**example, "response": example["answer"]}
 
+    class Silent(Echo):
+        name = "silent"
+
     scripted.script(server, scripted.always("YES"))
+    judges = [MemoryJudge(server.url, "judge")]
     with pytest.warns(UserWarning, match="did not pass its controls"):
-        result = evaluate([Echo()], EXAMPLES, [MemoryJudge(server.url, "judge")], progress=False)
+        result = evaluate([Echo(), Silent()], EXAMPLES, judges, progress=False)
+    assert result.compare("echo", "silent", "memory_judge").score == "memory_judge†"
     assert result.config["judges"][0]["qualified"] is False
     assert all("JUDGE_UNQUALIFIED" in row.marks for row in result.rows)
     assert result.rows[0].scores["memory_judge"] == 1.0

@@ -111,7 +111,7 @@ def _show_rows(client: "BenchClient", run: "Run", args: argparse.Namespace) -> N
     if args.output == "json":
         print_json({"run": run_to_dict(run), "rows": [row_to_dict(row) for row in rows]})
     elif rows:
-        print(draw(_rows_grid(rows)))
+        print(draw(_rows_grid(rows, run)))
     else:
         print(f"Run {run.run_id} has no {'failed ' if args.failed else ''}rows.")
 
@@ -136,7 +136,8 @@ def _context_tokens(row: "EvalRow") -> str:
     return "" if before is None or after is None else f"{before:,} → {after:,}"
 
 
-def _rows_grid(rows: "list[EvalRow]") -> Grid:
+def _rows_grid(rows: "list[EvalRow]", run: "Run") -> Grid:
+    from cbench_server.reports.judges import with_mark
     from cbench_server.reports.row_columns import cost_line
 
     has_failures = any(row.failure for row in rows)
@@ -145,7 +146,8 @@ def _rows_grid(rows: "list[EvalRow]") -> Grid:
     header += ("Cost",) if has_costs else ()
     lines = []
     for row in rows:
-        score = f"{row.score_name} {numbers.score(row.score)}" if row.score_name else ""
+        name = with_mark(row.score_name, run) if row.score_name else ""
+        score = f"{name} {numbers.score(row.score)}" if name else ""
         why = f"{row.failure.reason}: {row.failure.message}" if row.failure else ""
         tokens = _context_tokens(row) or numbers.MISSING
         example = str(row.example_id) + (f" #{row.repeat + 1}" if row.repeat else "")
@@ -165,6 +167,7 @@ def _rows_grid(rows: "list[EvalRow]") -> Grid:
 
 
 def _show_example(client: "BenchClient", run: "Run", args: argparse.Namespace) -> None:
+    from cbench_server.reports.judges import figure_notes
     from cbench_server.results import row_to_dict
 
     found = list(_rows_of_example(client, run, args))
@@ -182,7 +185,9 @@ def _show_example(client: "BenchClient", run: "Run", args: argparse.Namespace) -
     print(render_fields(original))
     for row, _ in found:
         print()
-        print(_answer(row, original))
+        print(_answer(row, original, run))
+    for note in figure_notes(run, {name for row, _ in found for name in row.scores}):
+        print(f"\n{printable(note)}")
 
 
 def _rows_of_example(
@@ -210,7 +215,8 @@ def _key(row: "EvalRow") -> tuple[str, int, int]:
     return row.system, row.ordinal, row.repeat
 
 
-def _answer(row: "EvalRow", original: Mapping[str, Any]) -> str:
+def _answer(row: "EvalRow", original: Mapping[str, Any], run: "Run") -> str:
+    from cbench_server.reports.judges import with_mark
     from cbench_server.reports.row_columns import cost_line
     from cbench_server.results import strict_json
 
@@ -232,7 +238,8 @@ def _answer(row: "EvalRow", original: Mapping[str, Any]) -> str:
         lines.append(render_fields(changed) if changed else "  changed nothing")
     for name, value in row.scores.items():
         mark = "  (primary)" if name == row.score_name else ""
-        lines.append(f"  {printable(name)} = {numbers.plain(value)}{mark}")
+        shown = printable(with_mark(name, run))
+        lines.append(f"  {shown} = {numbers.plain(value)}{mark}")
     for evaluator, details in row.details.items():
         lines.append(f"  {printable(evaluator)}: {printable(strict_json(details, None))}")
     for evaluator, failure in row.evaluator_failures.items():

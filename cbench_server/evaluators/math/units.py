@@ -42,7 +42,7 @@ _TRAILING = re.compile(
     r"(?<=[\d})\]A-Za-z])\s+([^\W\d_]{2,}(?:\s+[^\W\d_]{2,})*)\s*(?:\^\s*\{?[23]\}?)?$"
 )
 _TEXT_AT_END = re.compile(
-    r"\s*\\(?:text|textrm|mathrm|mbox)\s*\{([\s./]*(?:[^\W\d_]+[\s./]*)+)\}\s*(?:\^\s*\{?[23]\}?)?$"
+    r"\\(?:text|textrm|mathrm|mbox)\s*\{([^{}\\\d_]*)\}\s*(?:\^\s*\{?[23]\}?)?$"
 )
 _LETTER_UNITS = frozenset("mgshlL")
 _SHORT = frozenset({"lb", "in", "mg", "hz", "am", "pm", "sq", "cu", "of", "rs", "nm"})
@@ -107,7 +107,8 @@ def without_unit(text: str) -> str:
     found = _TEXT_AT_END.search(text) or _TRAILING.search(text)
     if found is None or not all(map(_may_be_unit, _WORD.findall(found[1].lower()))):
         return text
-    return text[: found.start()]
+    # An answer that is nothing but words is one.
+    return text[: found.start()] if text[: found.start()].strip() else text
 
 
 def _may_be_unit(word: str) -> bool:
