@@ -1,0 +1,122 @@
+"""Errors of the SDKs, driven: the same cause at the same daemon has the same name and reason.
+
+docs/errors.md has the table; tests/sdks/test_errors.py holds it against the sources. Rust's are in
+clients/rust/tests.
+"""
+
+import re
+import socket
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+
+import grpc
+import pytest
+
+from tests.e2e.processes import DaemonProcess
+from tests.fixtures.certificates import make_certificates
+from tests.fixtures.ports import held_port
+from tests.fixtures.sdks import GO, NODE, PYTHON_SDK, ROOT, Sdk, built, run
+
+PROGRAMS = Path(__file__).with_name("causes")
+LONG, SHORT = "60000", "300"
+Cause = tuple[str, str, str, str, str]
+"""An address, a token, whether by TLS, an authority, and milliseconds."""
+
+WANTED = {
+    "no-such-run": "Refused UNKNOWN_RUN",
+    "no-token": "Refused UNAUTHENTICATED",
+    "a-wrong-token": "Refused UNAUTHENTICATED",
+    "a-token-in-the-clear": "InsecureToken INSECURE_TOKEN",
+    "nobody-there": "Unreachable UNREACHABLE",
+    "no-such-host": "Unreachable UNREACHABLE",
+    "no-answer-in-time": "Unreachable UNREACHABLE",
+    "no-daemon": "Unreachable UNREACHABLE",
+    "tls-wanted": "Unreachable UNREACHABLE",
+    "tls-not-wanted": "Unreachable UNREACHABLE",
+    "a-certificate-of-a-stranger": "Unreachable UNREACHABLE",
+}
+
+
+def _certified(folder: Path) -> tuple[str, str, str]:
+    """Make an authority and a certificate by it, since rustls takes no authority for a server."""
+    ca, key, asked, made = (folder / name for name in ("ca.crt", "ca.key", "asked", "made.crt"))
+    own, names = folder / "made.key", folder / "names"
+    names.write_text("subjectAltName=DNS:localhost,IP:127.0.0.1\nbasicConstraints=CA:FALSE\n")
+    new = ("openssl", "req", "-newkey", "rsa:2048", "-nodes")
+    run(*new, "-x509", "-days", "30", "-subj", "/CN=authority", "-keyout", key, "-out", ca)
+    run(*new, "-subj", "/CN=localhost", "-keyout", own, "-out", asked)
+    by = ("-CA", ca, "-CAkey", key, "-CAcreateserial", "-days", "30", "-extfile", names)
+    run("openssl", "x509", "-req", "-in", asked, *by, "-out", made)
+    return str(ca), str(made), str(own)
+
+
+@pytest.fixture(scope="module")
+def causes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Cause]]:
+    """What to ask, by what is wrong with it."""
+    folder = tmp_path_factory.mktemp("causes")
+    other = str(make_certificates(folder, "other") / "other.crt")
+    ca, certificate, key = _certified(folder)
+    (folder / "tokens").write_text("secret\n")
+    silent = socket.create_server(("127.0.0.1", 0))
+    foreign = grpc.server(ThreadPoolExecutor(1))
+    elsewhere = f"127.0.0.1:{foreign.add_insecure_port('127.0.0.1:0')}"
+    foreign.start()
+    with ExitStack() as stack:
+        plain = stack.enter_context(DaemonProcess(folder / "plain")).address
+        flags = (f"--tls-cert={certificate}", f"--tls-key={key}")
+        strict = stack.enter_context(
+            DaemonProcess(folder / "strict", *flags, f"--token-file={folder / 'tokens'}")
+        ).address
+        yield {
+            "no-such-run": (plain, "", "", "", LONG),
+            "no-token": (strict, "", "tls", ca, LONG),
+            "a-wrong-token": (strict, "guess", "tls", ca, LONG),
+            "a-token-in-the-clear": ("bench.example.org:50051", "secret", "", "", LONG),
+            "nobody-there": (f"127.0.0.1:{held_port()}", "", "", "", LONG),
+            "no-such-host": ("no-such-host.invalid:1", "", "", "", LONG),
+            "no-answer-in-time": (f"127.0.0.1:{silent.getsockname()[1]}", "", "", "", SHORT),
+            "no-daemon": (elsewhere, "", "", "", LONG),
+            "tls-wanted": (strict, "", "", "", LONG),
+            "tls-not-wanted": (plain, "", "tls", ca, LONG),
+            "a-certificate-of-a-stranger": (strict, "secret", "tls", other, LONG),
+        }
+    silent.close()
+    foreign.stop(None)
+
+
+@pytest.fixture(scope="module", params=(NODE, GO, PYTHON_SDK), ids=lambda sdk: sdk.name)
+def program(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[str, ...]:
+    """How an SDK's program is started."""
+    sdk: Sdk = built(request.param)
+    folder = tmp_path_factory.mktemp("program")
+    if sdk is GO:
+        run("go", "build", "-o", folder, "./internal/causes", cwd=sdk.folder, **sdk.environment)
+        return (str(folder / "causes"),)
+    return (
+        ("node", str(PROGRAMS / "causes.js"))
+        if sdk is NODE
+        else (
+            sys.executable,
+            str(PROGRAMS / "causes.py"),
+        )
+    )
+
+
+def _told(printed: str) -> str:
+    """Return what a program printed, without what a language adds to names."""
+    name, _, reason = printed.strip().partition(" ")
+    return f"{re.sub(r'^[*]cbench[.]|Error$', '', name)} {reason}"
+
+
+def test_the_same_cause_has_the_same_name_and_reason(
+    program: tuple[str, ...], causes: dict[str, Cause]
+) -> None:
+    found = {
+        name: _told(run(*program, *cause, cwd=ROOT, seconds=120)) for name, cause in causes.items()
+    }
+    assert found == WANTED
