@@ -13,7 +13,13 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from cbench_client import BenchClient, Refused
 from cbench_client._gen.cbench.v1 import bench_pb2
-from tests.fixtures.floods import calls_never_read, is_closed, memory_peak, silent_connections
+from tests.fixtures.floods import (
+    calls_never_read,
+    is_closed,
+    memory_peak,
+    pinging,
+    silent_connections,
+)
 
 from .following import follow
 from .processes import DaemonProcess, examples, start_system, wait_until
@@ -108,6 +114,13 @@ def test_silent_connections_are_bounded_and_closed(tmp_path: Path) -> None:
             assert serves(daemon)
         with calls_never_read(daemon.address, WATCH, 50):
             assert daemon.terminate() == 0
+
+
+def test_a_connection_that_does_nothing_but_ping_is_closed(locked: DaemonProcess) -> None:
+    with pinging(locked.address, 10) as patient, pinging(locked.address, 2_000) as hasty:
+        wait_until(lambda: is_closed(hasty))
+        assert not is_closed(patient)
+        assert serves(locked)
 
 
 def test_the_daemon_has_all_the_descriptors_it_may_have(locked: DaemonProcess) -> None:
