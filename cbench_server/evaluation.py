@@ -9,7 +9,7 @@ from typing import Any, Literal
 from cbench_server.contract import info_of
 from cbench_server.datasets.conversations import questions
 from cbench_server.datasets.protocol import DatasetProtocol
-from cbench_server.datasets.record import DEFAULT_REFERENCE_FIELDS
+from cbench_server.datasets.withheld import OF_ANY_FILE, Withheld
 from cbench_server.metrics.per_group import PerGroup
 from cbench_server.registry import load_dataset, registry
 from cbench_server.results import EvalResult
@@ -273,10 +273,10 @@ def _plans(
         own = () if given is not None else own_evaluators(protocol, kind)
         made = [registry.create_evaluator(ref.name, ref.options) for ref in own]
         record = loaded.record if loaded else None
-        withheld = record.reference_fields if record else DEFAULT_REFERENCE_FIELDS
+        withheld = record.reference_fields if record else OF_ANY_FILE
         plans[tag] = DatasetPlan(
             evaluators=made if given is None else given,
-            reference_fields=frozenset(withheld) if blind else frozenset(),
+            reference_fields=Withheld(withheld) if blind else frozenset(),
             primary_score=score_field or _primary_score(protocol, given),
             own_scores=announced_scores(made) if given is None else (),
             is_score_chosen=bool(score_field) or protocol.counts_abstentions,

@@ -17,6 +17,7 @@ from typing import Any
 import cbench_client
 import cbench_server
 from cbench_client.adapters.catalog import ADAPTERS
+from cbench_client.messages.parts import MAX_MESSAGE_PARTS
 from cbench_client.messages.room import MAX_ANSWER_VALUES
 from cbench_server import errors
 from cbench_server.cli.run_files.schema import TABLES
@@ -64,6 +65,13 @@ def _limits_elsewhere() -> Iterator[Limit]:
         "",
         "the row fails",
         "tests/fuzzing/test_limits.py::test_an_answer_holds_only_so_many_values",
+    )
+    yield Limit(
+        "parts of a message over 64 KiB from a system",
+        MAX_MESSAGE_PARTS,
+        "",
+        "its rows fail, without being parsed",
+        "tests/fuzzing/test_limits.py::test_a_message_of_too_many_parts_is_not_parsed",
     )
 
 

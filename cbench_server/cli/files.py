@@ -1,5 +1,6 @@
 """Files that commands read and write; `-` is stdin or stdout."""
 
+import codecs
 import contextlib
 import os
 import sys
@@ -8,6 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from cbench_server.cli.exits import UsageError
+from cbench_server.texts.grid import printable_lines
 
 STDOUT = "-"
 
@@ -47,7 +49,15 @@ def write_file(name: str, parts: Iterable[str | bytes]) -> str:
 
 
 def write_stdout(parts: Iterable[str | bytes]) -> None:
-    """Write the parts as they are made."""
+    """Write the parts as they are made; a terminal is shown no control characters of theirs."""
+    if sys.stdout.isatty():
+        # Parts are cut anywhere, also inside a character.
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        for part in parts:
+            sys.stdout.write(printable_lines(decoder.decode(_encoded(part))))
+        sys.stdout.write(printable_lines(decoder.decode(b"", final=True)))
+        sys.stdout.flush()
+        return
     for part in parts:
         sys.stdout.buffer.write(_encoded(part))
     sys.stdout.buffer.flush()

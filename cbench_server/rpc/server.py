@@ -36,6 +36,8 @@ MAX_STREAMS_PER_CONNECTION = 250
 """Calls over one connection; further ones wait at the client until others end."""
 HANDSHAKE_SECONDS = 5
 """A connection that has not said what it speaks by then is closed."""
+PING_STRIKES = 60
+"""Pings within 5 s of another, and without anything else between, that a connection may send."""
 IDLE_SECONDS = 300
 """A connection without a call for so long is closed; clients make it again by themselves."""
 
@@ -86,7 +88,7 @@ class RpcServer:
                 ("grpc.keepalive_timeout_ms", 10_000),
                 ("grpc.keepalive_permit_without_calls", 1),
                 ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
-                ("grpc.http2.max_ping_strikes", 0),
+                ("grpc.http2.max_ping_strikes", PING_STRIKES),
             ],
         )
         self._names = [

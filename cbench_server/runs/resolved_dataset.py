@@ -9,8 +9,9 @@ from cbench_server.datasets.conversations import questions, transcripts
 from cbench_server.datasets.mapping import mapped
 from cbench_server.datasets.protocol import DatasetProtocol
 from cbench_server.datasets.published import as_examples
-from cbench_server.datasets.record import DEFAULT_REFERENCE_FIELDS, DatasetRecord
+from cbench_server.datasets.record import DatasetRecord
 from cbench_server.datasets.shuffle import shuffled
+from cbench_server.datasets.withheld import OF_ANY_FILE, Withheld
 from cbench_server.errors import InvalidSpec
 from cbench_server.runs.spool import FIRST_ROWS, choose, prepare
 from cbench_server.runs.store import SpooledExample
@@ -153,6 +154,6 @@ class ResolvedDataset:
         """The fields kept from systems."""
         if spec.expose_reference_fields:
             return frozenset()
-        declared = self.record.reference_fields if self.record else DEFAULT_REFERENCE_FIELDS
+        declared = self.record.reference_fields if self.record else OF_ANY_FILE
         own = _TELLING if self.ref.as_transcript or self.ref.mapping else ()
-        return frozenset(declared) | frozenset(own) | frozenset(spec.reference_fields)
+        return Withheld((*declared, *own, *spec.reference_fields))

@@ -14,7 +14,13 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from cbench_client import BenchClient, Refused
 from cbench_client._gen.cbench.v1 import bench_pb2
-from tests.fixtures.floods import calls_never_read, is_closed, memory_peak, silent_connections
+from tests.fixtures.floods import (
+    calls_never_read,
+    is_closed,
+    memory_peak,
+    pinging,
+    silent_connections,
+)
 
 from .following import follow
 from .processes import DaemonProcess, Process, examples, start_system, wait_until
@@ -129,6 +135,13 @@ def test_connections_without_a_call_are_closed_and_those_with_one_stay(tmp_path:
             # Clients whose connection was closed make it again by themselves.
             assert list(client.list()) == []
         assert not is_closed(busy)
+
+
+def test_a_connection_that_does_nothing_but_ping_is_closed(locked: DaemonProcess) -> None:
+    with pinging(locked.address, 10) as patient, pinging(locked.address, 2_000) as hasty:
+        wait_until(lambda: is_closed(hasty))
+        assert not is_closed(patient)
+        assert serves(locked)
 
 
 def test_the_daemon_has_all_the_descriptors_it_may_have(locked: DaemonProcess) -> None:

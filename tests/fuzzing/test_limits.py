@@ -13,6 +13,7 @@ from cbench_client._gen.cbench.v1 import gateway_pb2
 from cbench_client.errors import Unencodable
 from cbench_client.messages import convert
 from cbench_client.messages.room import MAX_ANSWER_VALUES
+from cbench_client.remote.call_stream import MAX_BATCH_BYTES
 from cbench_server import limits
 from cbench_server.daemon.embedded import embedded
 from cbench_server.errors import InvalidInput, InvalidSpec
@@ -24,7 +25,7 @@ from cbench_server.models.chat import ChatClient, ChatFailed
 from cbench_server.rpc.attachments import Attachments
 from cbench_server.runs.spec_limits import check_limits
 from cbench_server.spec import RunSpec, SystemRef
-from tests.e2e.processes import Process
+from tests.e2e.processes import Process, examples
 from tests.fixtures.model_server import ModelServer, clean_environment, server
 
 __all__ = ["ModelServer", "clean_environment", "server"]
@@ -170,6 +171,37 @@ def test_an_answer_holds_only_so_many_values() -> None:
         else:
             with pytest.raises(Unencodable, match="more than 50,000 values"):
                 convert.answer_from_proto(message, {})
+
+
+@pytest.mark.parametrize("characters", [10, MAX_BATCH_BYTES + 1], ids=["streamed", "alone"])
+def test_a_message_of_too_many_parts_is_not_parsed(tmp_path: Path, characters: int) -> None:
+    """Neither on a stream, nor as the answer to a call that is too large for one."""
+    script = tmp_path / "crowd.py"
+    script.write_text(
+        "from cbench_client import serve\n\n"
+        "class Crowd:\n    name = 'crowd'\n"
+        "    def process(self, example):\n"
+        "        if example['id'] == 'e1':\n"
+        "            return {'response': [True] * 300_000}\n"
+        "        return {'response': 'x' * 100_000}\n\n"
+        "serve(Crowd(), '127.0.0.1:0')\n"
+    )
+    with (
+        Process([sys.executable, str(script)]) as system,
+        embedded(home=str(tmp_path / "home")) as daemon,
+        BenchClient(daemon) as client,
+    ):
+        given = examples(4)
+        given[1] |= {"context": "x" * characters}
+        digest, _ = client.upload(given)
+        dataset = {"name": "given", "upload": digest}
+        events = client.evaluate({"systems": [{"target": system.address}], "datasets": [dataset]})
+        rows = [event.row for event in events if event.WhichOneof("kind") == "row"]
+    failed = {row.example_id.text: row.failure for row in rows if row.HasField("failure")}
+    assert len(rows) == 4
+    assert [*failed] == ["e1"]
+    assert failed["e1"].reason == "UNDECODABLE_RESPONSE"
+    assert "more than 250,000 parts" in failed["e1"].message
 
 
 @pytest.mark.parametrize(

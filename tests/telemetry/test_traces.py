@@ -15,7 +15,7 @@ from cbench_client._gen.cbench.v1 import gateway_pb2, gateway_pb2_grpc
 from cbench_client.remote.channel import open_channel
 from tests.e2e.following import Followed, follow
 from tests.e2e.processes import DaemonProcess, examples, wait_until
-from tests.fixtures.collector import Collector, Seen, collecting
+from tests.fixtures.collector import Collector, Seen, collecting, collecting_by_http
 from tests.fixtures.listeners import listening
 from tests.fixtures.model_server import ModelServer
 
@@ -208,6 +208,30 @@ def test_the_standard_variables_say_who_sends_and_how(
     assert about["deployment.environment"] == "test"
     assert about["service.version"]
     assert collector.metadata[-1]["x-tenant"] == "referees"
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+def test_spans_are_sent_by_http_where_the_variables_say_so(
+    tmp_path: Path, compression: str
+) -> None:
+    spec = {"systems": [{"builtin": "identity"}], "datasets": [{"name": "mini-qa"}]}
+    with collecting_by_http() as by_http:
+        environment = {
+            "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://{by_http.address}",
+            "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
+            "OTEL_EXPORTER_OTLP_COMPRESSION": compression,
+            "OTEL_EXPORTER_OTLP_HEADERS": "x-tenant=referees",
+        }
+        with (
+            DaemonProcess(tmp_path / "home", env=environment) as daemon,
+            BenchClient(daemon.address) as client,
+        ):
+            seen = follow(client.evaluate({**spec, "anchors": False}))
+            # What is not sent yet is sent by a daemon that ends.
+            assert daemon.terminate() == 0
+        calls = own(by_http, seen, "process", len(seen.rows))
+    assert {call.traceparent for call in calls} >= {row.traceparent for row in seen.rows}
+    assert by_http.metadata[0]["x-tenant"] == "referees"
 
 
 def test_a_sampler_that_takes_nothing_sends_nothing_and_links_to_nothing(

@@ -10,6 +10,7 @@ from google.protobuf.message import DecodeError
 from cbench_client._gen.cbench.v1 import system_pb2
 from cbench_client.errors import ClientError, RemoteFailure, Unencodable
 from cbench_client.messages import convert, failures
+from cbench_client.messages.parts import parse_counted
 from cbench_client.remote.call_stream import MAX_BATCH_BYTES, Ended
 from cbench_client.remote.calls import (
     UNTRACED,
@@ -31,6 +32,7 @@ from cbench_client.remote.process_stream import (
     ProcessStream,
     StreamRefused,
     UndecodableOutcome,
+    undecodable,
 )
 from cbench_client.remote.pulse import Pulse
 from cbench_client.remote.unary import UnaryConnection
@@ -234,7 +236,7 @@ class SystemConnection:
             response = system_pb2.ProcessConversationResponse.FromString(data)
             replies = convert.turns_from_proto(response.replies)
         except (DecodeError, Unencodable) as error:
-            raise self._undecodable(error) from None
+            raise undecodable(self.target, error) from None
         usage = convert.usage_from_proto(response.usage) if response.HasField("usage") else None
         return ConversationReply(replies, usage, latency, convert.handler_seconds(response))
 
@@ -330,6 +332,11 @@ class SystemConnection:
 
     def _reply(self, call: Any, asked: Asked, outcome: Any, seconds: float) -> Any:
         """Make the reply to a call, or raise why there is none."""
+        if outcome.__class__ is bytes:
+            try:
+                outcome = parse_counted(outcome, system_pb2.ProcessResponse)
+            except DecodeError as error:
+                raise undecodable(self.target, error) from None
         if outcome.__class__ is system_pb2.ProcessOutcome and outcome.HasField("response"):
             response = outcome.response
         elif outcome.__class__ is system_pb2.ProcessResponse:
@@ -340,19 +347,19 @@ class SystemConnection:
         try:
             processed, carried = convert.answer_from_proto(response, work.example, work.withheld)
         except Unencodable as error:
-            raise self._undecodable(error) from None
+            raise undecodable(self.target, error) from None
         usage = convert.usage_from_proto(response.usage) if response.HasField("usage") else None
         handler = convert.handler_seconds(response)
         return asked.reply(call, processed, seconds, usage, carried, handler)
 
     def _failure(self, outcome: Any) -> RemoteFailure | StreamRefused:
         if isinstance(outcome, UndecodableOutcome):
-            return self._undecodable(outcome)
+            return undecodable(self.target, outcome)
         if isinstance(outcome, StreamRefused | RemoteFailure):
             return outcome
         if outcome.WhichOneof("result") == "failure":
             return failures.failure_from_proto(outcome.failure)
-        return self._undecodable(ValueError("an outcome with neither response nor failure"))
+        return undecodable(self.target, ValueError("an outcome with neither response nor failure"))
 
     # Calls made on their own: large ones, and all to a server that takes no stream.
 
@@ -383,16 +390,10 @@ class SystemConnection:
     def _alone_outcome(self, made: Any) -> Any:
         try:
             data = self._unary.result(made)
-            response = system_pb2.ProcessResponse.FromString(data)
-            return response if len(data) <= LARGE_BYTES else LargeOutcome(response)
+            if len(data) > LARGE_BYTES:
+                return LargeOutcome(data)
+            return system_pb2.ProcessResponse.FromString(data)
         except RemoteFailure as failure:
             return failure
         except DecodeError as error:
-            return self._undecodable(error)
-
-    def _undecodable(self, error: Exception) -> RemoteFailure:
-        why = f": {error}" if isinstance(error, Unencodable | ValueError) else "."
-        return RemoteFailure(
-            f"{self.target} sent an answer that cannot be decoded{why}",
-            reason="UNDECODABLE_RESPONSE",
-        )
+            return undecodable(self.target, error)

@@ -10,13 +10,19 @@ import grpc.aio
 from google.protobuf.message import DecodeError
 
 from cbench_client._gen.cbench.v1 import system_pb2
-from cbench_client.errors import RemoteFailure
+from cbench_client.errors import RemoteFailure, Unencodable
 from cbench_client.messages.fragments import pieces
+from cbench_client.messages.parts import Crowded, check_parts
 from cbench_client.remote.call_stream import CallStream
 from cbench_client.remote.diagnosis import short
 from cbench_client.remote.status import is_too_large
 
 _EOF: Any = cast(Any, grpc.aio).EOF
+
+
+async def _counted(data: bytes, message: Any) -> None:
+    """Count the parts of a large message where that holds up nobody."""
+    await asyncio.to_thread(check_parts, data, message.DESCRIPTOR)
 
 
 class StreamRefused(Exception):
@@ -38,6 +44,15 @@ class LargeOutcome:
 
 class UndecodableOutcome(Exception):
     """The server answered this call with bytes that are not an outcome."""
+
+
+def undecodable(target: str, error: Exception) -> RemoteFailure:
+    """Say that an answer cannot be decoded, and why where that is known."""
+    is_told = isinstance(error, Unencodable | ValueError | Crowded | UndecodableOutcome)
+    why = f": {error}" if is_told and str(error) else "."
+    return RemoteFailure(
+        f"{target} sent an answer that cannot be decoded{why}", reason="UNDECODABLE_RESPONSE"
+    )
 
 
 class ProcessStream(CallStream):
@@ -90,7 +105,7 @@ class ProcessStream(CallStream):
     async def _read(self) -> None:
         try:
             while (data := await self._call.read()) is not _EOF:
-                self._deliver(data, self._loop.time())
+                await self._deliver(data, self._loop.time())
             self.finish(lambda: self._lost("it ended the stream"))
         except grpc.RpcError as error:
             self.finish(partial(self._failure, error))
@@ -99,28 +114,34 @@ class ProcessStream(CallStream):
             self._call.cancel()
             self._writer.cancel()
 
-    def _deliver(self, data: bytes, when: float) -> None:
+    async def _deliver(self, data: bytes, when: float) -> None:
+        is_large = len(data) > LARGE_BYTES
         try:
+            if is_large:
+                await _counted(data, system_pb2.ProcessStreamResponse)
             outcomes = system_pb2.ProcessStreamResponse.FromString(data).outcomes
         except DecodeError:
-            self._salvage(data, when)
+            await self._salvage(data, is_large, when)
         else:
-            if len(data) <= LARGE_BYTES:
-                self.arrived([(outcome.call_id, outcome) for outcome in outcomes], when)
-            else:
+            if is_large:
                 large = [(outcome.call_id, LargeOutcome(outcome)) for outcome in outcomes]
                 self.arrived(large, when)
+            else:
+                self.arrived([(outcome.call_id, outcome) for outcome in outcomes], when)
 
-    def _salvage(self, data: bytes, when: float) -> None:
+    async def _salvage(self, data: bytes, is_large: bool, when: float) -> None:
         """Decode the outcomes of a message one by one, so that only bad ones fail."""
         try:
             for piece in pieces(data, field=1):
                 outcome: Any
                 try:
+                    if is_large:
+                        await _counted(piece, system_pb2.ProcessOutcome)
                     outcome = system_pb2.ProcessOutcome.FromString(piece)
                     call_id = outcome.call_id
-                except DecodeError:
-                    outcome = UndecodableOutcome()
+                    outcome = LargeOutcome(outcome) if is_large else outcome
+                except DecodeError as error:
+                    outcome = UndecodableOutcome(str(error) if isinstance(error, Crowded) else "")
                     call_id = next(pieces(piece, field=1)).decode()
                 self.arrived([(call_id, outcome)], when)
         except (ValueError, StopIteration):
