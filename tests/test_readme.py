@@ -15,6 +15,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.fixtures import preloaded
+from tests.fixtures.sdks import LONG_SECONDS
 
 ROOT = Path(__file__).resolve().parent.parent
 HOWTO = ("compare", "gate", "debug", "rows")
@@ -80,6 +81,9 @@ def run(line: str, folder: Path) -> str:
     return done.stdout
 
 
+# The README's `make demo` makes three runs, and on a fresh clone an environment.
+@pytest.mark.slow
+@pytest.mark.timeout(LONG_SECONDS)
 @pytest.mark.parametrize("page", PAGES)
 def test_commands_print_what_the_page_shows(page: str, tmp_path: Path) -> None:
     for source in blocks(page, "python"):
