@@ -132,9 +132,11 @@ def connect(path: Path, *, read_only: bool = False) -> SqliteConnection:
     # A flipped bit can make text that is none, which must not keep other rows from being read.
     connection.text_factory = partial(str, encoding="utf-8", errors="surrogateescape")
     try:
-        # Takes effect only while the file is empty, and before it turns to WAL.
-        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
-        connection.execute("PRAGMA journal_mode = WAL")
+        if not read_only:
+            # Takes effect only while the file is empty, and before it turns to WAL. Both would
+            # have a reader wait for who writes.
+            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+            connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
         # 16 MB between checkpoints: fewer syncs than the default, still a small file.
