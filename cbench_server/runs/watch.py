@@ -3,18 +3,19 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from typing import Any
 
-from cbench_server.errors import ShuttingDown
+from cbench_server.errors import ShuttingDown, StoreAway
 from cbench_server.events import Progressed, RunFinished, Seen, StateChanged, Stored, Unstored
 from cbench_server.runs import failpoints
 from cbench_server.runs.store import RunStore
-from cbench_server.spec import Run
+from cbench_server.spec import Run, RunState
 
 _PROGRESS_EVERY_S = 0.5
 # A message costs as much as a dozen rows, so a live watcher lets a few gather.
 _GATHER_S = 0.008
+_AWAY_S = 1.0
 
 
 async def watch(
@@ -42,27 +43,37 @@ async def watch(
     progress_due = 0.0
     told: StateChanged | None = None
     while True:
-        async with turn:
-            page: list[Seen] = list(
-                await store.read_events(run_id, cursor, rows=rows, processed=processed)
-            )
-            is_over = False
-            if page:
-                last = page[-1]
-                assert isinstance(last, Stored)
-                cursor = last.seq
-                is_over = isinstance(last.event, RunFinished)
-            is_quiet = not page
-            if is_over or time.monotonic() >= progress_due:
-                run = await store.get_run(run_id)
-                if not run.state.is_final:
-                    page.append(Progressed(run))
-                    now = as_it_is(run)
-                    state = StateChanged(now.state, now.waiting_reason)
-                    if (state if now is not run else None) != told:
-                        page.append(Unstored(state))
-                        told = state if now is not run else None
-                progress_due = time.monotonic() + _PROGRESS_EVERY_S
+        page: list[Seen] = []
+        is_quiet = False
+        pause = _GATHER_S if rows else _PROGRESS_EVERY_S / 10
+        try:
+            async with turn:
+                page += await store.read_events(run_id, cursor, rows=rows, processed=processed)
+                is_over = False
+                if page:
+                    last = page[-1]
+                    assert isinstance(last, Stored)
+                    cursor = last.seq
+                    is_over = isinstance(last.event, RunFinished)
+                is_quiet = not page
+                if is_over or time.monotonic() >= progress_due:
+                    run = await store.get_run(run_id)
+                    if not run.state.is_final:
+                        page.append(Progressed(run))
+                        now = as_it_is(run)
+                        state = StateChanged(now.state, now.waiting_reason)
+                        if (state if now is not run else None) != told:
+                            page.append(Unstored(state))
+                            told = state if now is not run else None
+                    progress_due = time.monotonic() + _PROGRESS_EVERY_S
+        except StoreAway as error:
+            # It is waited for, like whatever else a run needs.
+            is_quiet = False
+            state = StateChanged(RunState.WAITING, str(error))
+            if told is None or told.state is not RunState.WAITING:
+                page.append(Unstored(state))
+                told = state
+            pause = _AWAY_S
         if page:
             failpoints.hit("stream.before")
             # Not kept here until the watcher takes the next: as objects it is large.
@@ -77,5 +88,6 @@ async def watch(
             raise ShuttingDown("the daemon is shutting down; watch the run again when it is back.")
         if is_quiet and rows:
             patience = max(0.0, progress_due - time.monotonic())
-            await store.wait_for_events(run_id, seen, patience)
-        await asyncio.sleep(_GATHER_S if rows else _PROGRESS_EVERY_S / 10)
+            with suppress(StoreAway):  # The next look tells of it.
+                await store.wait_for_events(run_id, seen, patience)
+        await asyncio.sleep(pause)

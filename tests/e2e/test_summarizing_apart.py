@@ -18,7 +18,7 @@ def test_another_program_gives_the_same_summary(daemon: DaemonProcess, client: B
         spec = {"systems": [{"target": system.address}], "asked_again": 0}
         seen = run(client, spec, examples(40))
     finished = run_of(seen.finished)
-    apart = asyncio.run(summarize_apart(daemon.home, [], finished.run_id))
+    apart = asyncio.run(summarize_apart(daemon.home, "", [], finished.run_id))
     assert apart.summary == finished.summary
     assert apart.summary["echo"]["num_scored"] == 40
     assert apart.headlines == {"echo": ("f1",)}
@@ -26,4 +26,4 @@ def test_another_program_gives_the_same_summary(daemon: DaemonProcess, client: B
 
 def test_what_the_program_complains_of_is_passed_on(daemon: DaemonProcess) -> None:
     with pytest.raises(StoreError, match="could not be summarised: .*no run"):
-        asyncio.run(summarize_apart(daemon.home, [], "20200101-000000-000000000"))
+        asyncio.run(summarize_apart(daemon.home, "", [], "20200101-000000-000000000"))

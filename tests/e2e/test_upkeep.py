@@ -10,6 +10,7 @@ import pytest
 
 from cbench_client import BenchClient, Refused
 from cbench_client._gen.cbench.v1 import bench_pb2
+from cbench_server.storage.database import connect
 from cbench_server.storage.transaction import Transaction
 from tests.e2e.following import follow
 from tests.e2e.processes import DaemonProcess, wait_until
@@ -82,7 +83,7 @@ def test_a_daemon_deletes_what_its_settings_let_go_and_what_the_dead_have_left(
     with daemon_at(home) as client:
         runs = make_runs(client, 3)
     # As a deletion that was cut off, a killed run and a killed upload leave them.
-    connection = sqlite3.connect(home / "cbench.db", isolation_level=None)
+    connection = connect(home / "cbench.db")
     assert Transaction(connection, careful=False).mark_deleted(runs[0]) == 1
     (home / "locks" / "gone.lock").touch()
     (home / "uploads").mkdir(exist_ok=True)

@@ -12,12 +12,14 @@ from cbench_server.storage.postgres.address import Address
 from cbench_server.storage.postgres.connection import PostgresConnection
 
 OLDEST_SERVER = 130000
+_ASLEEP_S = 10
 
 # By SQLSTATE; those with two characters are of a whole class.
 _FULL = ("53100",)
 _AWAY = {
     "53300": "has no connection left for this daemon. Raise its max_connections, or end others",
     "25006": "is read-only, as a standby is. Wait until it is the primary, or name that one",
+    "25P03": "took this daemon for dead, which was asleep. What it wrote last is tried again",
     "57P03": "is starting up or shutting down. It is waited for",
     "57P01": "was shut down. It is waited for",
     "28": "lets this daemon not in. Check the user, the password and pg_hba.conf",
@@ -91,6 +93,10 @@ class PostgresDatabase:
             client_encoding="UTF8",
             application_name="cbench-server",
         )
+        # A process that sleeps within a transaction would keep its runs from being taken over.
+        connection.execute(f"SET idle_in_transaction_session_timeout = '{_ASLEEP_S}s'")
+        if not autocommit:
+            connection.commit()
         connection.adapters.register_dumper(str, _Text)
         for name in ("text", "varchar"):
             connection.adapters.register_loader(name, _LoadedText)
