@@ -83,6 +83,7 @@ class AttachedCaller:
     """Calls a system, or memory system, through the attachment that offers it at the time."""
 
     ahead = 0
+    replicas = None
 
     def __init__(
         self,

@@ -29,6 +29,7 @@ from cbench_server.rpc.dialled_evaluator import DialledEvaluator
 from cbench_server.rpc.evaluator_factory import EvaluatorMaker
 from cbench_server.rpc.remote import RemoteCaller
 from cbench_server.rpc.remote_memory import memory_caller, served_memories
+from cbench_server.rpc.replica_finder import find_replicas
 from cbench_server.spec import EvaluatorRef, ModelRef, Options, RunNote, RunSpec, SystemRef
 from cbench_server.systems.caller import Caller, SystemDescription
 from cbench_server.systems.in_process import InProcessCaller
@@ -147,8 +148,15 @@ class Finder:
             )
         if ref.attached:
             return [self._attached(ref, "memory_systems")]
+        if ref.replicas:
+            return await find_replicas(ref, self._describe_memories, self._open_memories)
+        return await self._open_memories(ref, await self._describe_memories(ref))
+
+    async def _describe_memories(self, ref: SystemRef) -> list[ServedSystem]:
+        return await self._memories(ref, await self._way(ref))
+
+    async def _open_memories(self, ref: SystemRef, served: list[ServedSystem]) -> list[Caller]:
         way = await self._way(ref)
-        served = await self._memories(ref, way)
         taken = [_memory_options(each.declared, ref, each.name) for each in served]
         return [
             memory_caller(ref, system, *way, options)
@@ -209,8 +217,15 @@ class Finder:
     # Other processes.
 
     async def _remote(self, ref: SystemRef) -> list[Caller]:
+        if ref.replicas:
+            return await find_replicas(ref, self._describe_served, self._open_served)
+        return await self._open_served(ref, await self._describe_served(ref))
+
+    async def _describe_served(self, ref: SystemRef) -> list[ServedSystem]:
+        return await self._served(ref, await self._way(ref))
+
+    async def _open_served(self, ref: SystemRef, served: list[ServedSystem]) -> list[Caller]:
         way = await self._way(ref)
-        served = await self._served(ref, way)
         taken = [
             checked_options(each.declared, ref.options, f'system "{each.name}"') for each in served
         ]
