@@ -62,7 +62,7 @@ def to_csv(
                 *(_cell(row.scores.get(name)) for name in scores),
                 *(_cell(row.groups.get(name)) for name in groups),
                 *(_cell(value_of(row, name)) for name in money),
-                *(_cell(getattr(row, name)) for name in found.replica),
+                *(_cell(row.replica) for _ in found.replica),
                 " ".join(row.marks),
                 _cell(failure.reason if failure else None),
                 _cell(failure.message if failure else None),

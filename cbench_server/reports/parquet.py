@@ -76,7 +76,7 @@ def _record(row: EvalRow, found: Found) -> dict[str, Any]:
         **{f"score:{name}": row.scores.get(name) for name in found.scores},
         **{f"group:{name}": row.groups.get(name) for name in found.groups},
         **{name: value_of(row, name) for name in found.money},
-        **{name: getattr(row, name) for name in found.replica},
+        **dict.fromkeys(found.replica, row.replica),
         "example_id": str(row.example_id),
         "marks": list(row.marks),
         "failure": row.failure.reason if row.failure else None,

@@ -89,9 +89,16 @@ def _check_alike(
             )
 
 
+def _compared(one: ServedSystem, twin: ServedSystem) -> list[tuple[str, str, str]]:
+    """Return what replicas have in common, with the values of two of them."""
+    return [
+        ("version", one.version, twin.version),
+        ("description", one.description, twin.description),
+    ]
+
+
 def _difference(one: ServedSystem, twin: ServedSystem, target: str, other: str) -> str:
-    for what in ("version", "description"):
-        said, says = getattr(one, what), getattr(twin, what)
+    for what, said, says in _compared(one, twin):
         if said != says:
             return f'{target} has {what} "{said}", {other} has {what} "{says}"'
     return ""
@@ -126,8 +133,7 @@ def _check(
     async def check() -> str:
         """Say in which way the replica is not what the run began with."""
         twin = next(each for each in await describe(replace(ref, served_name=served.name)))
-        for what in ("version", "description"):
-            said, says = getattr(served, what), getattr(twin, what)
+        for what, said, says in _compared(served, twin):
             if said != says:
                 return f'it came back with {what} "{says}", and the run began with "{said}".'
         return ""

@@ -13,7 +13,7 @@ from typing import Any
 from cbench_server.errors import CallFailed
 from cbench_server.limits import LONG_TEXT, text_size
 from cbench_server.runs.context import RunContext
-from cbench_server.runs.lane import COUNTING, Lane, width_of
+from cbench_server.runs.lane import COUNTING, Lane
 from cbench_server.runs.rows import Item
 from cbench_server.runs.scopes import Conversation, Scopes
 from cbench_server.runs.store import SpooledExample
@@ -24,6 +24,7 @@ from cbench_server.runs.turns import (
     Allowance,
     chosen_among,
 )
+from cbench_server.runs.widths import width_of
 from cbench_server.systems.caller import Answer, Caller, Reset, texts_carried
 
 _PAGE = 256

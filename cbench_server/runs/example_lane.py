@@ -11,7 +11,7 @@ from cbench_server.runs import failpoints
 from cbench_server.runs.asked_again import AskedAgain
 from cbench_server.runs.context import RunContext
 from cbench_server.runs.digests import call_namer
-from cbench_server.runs.lane import Lane, width_of
+from cbench_server.runs.lane import Lane
 from cbench_server.runs.money import Money
 from cbench_server.runs.recorded_rows import recorded_row, rescore
 from cbench_server.runs.rows import Item
@@ -24,6 +24,7 @@ from cbench_server.runs.turns import (
     Allowance,
     chosen_among,
 )
+from cbench_server.runs.widths import width_of
 from cbench_server.systems.caller import Answer, Caller, Process, call_one
 
 _PAGE = 256

@@ -19,7 +19,6 @@ from typing import Any
 from cbench_server.errors import CallFailed, RunFailed
 from cbench_server.limits import LONG_TEXT, TURN_S
 from cbench_server.models.account import ACCOUNT
-from cbench_server.models.level import CAP
 from cbench_server.models.model import marks_of_failure
 from cbench_server.models.reader import Reader
 from cbench_server.models.tracing import TRACE
@@ -37,8 +36,6 @@ from cbench_server.spec import BUDGET_SPENT
 from cbench_server.systems.caller import Answer, Caller
 from cbench_server.systems.shared_level import SharedLevel
 
-DEFAULT_CONCURRENCY = CAP
-MAX_CONCURRENCY = 1024
 _SCORED_AT_ONCE = 64
 # One at a time: an unbroken text of many megabytes takes fifty times its size to count.
 COUNTING = ThreadPoolExecutor(1, thread_name_prefix="cbench-count")
@@ -392,23 +389,3 @@ class Lane:
     def _hold(self, item: Item, size: int) -> None:
         self._context.budget.hold(size)
         item.size += size
-
-
-def width_of(context: RunContext, caller: Caller, *, is_bound: bool = False) -> int:
-    """How many calls a system gets at most: what the run says, else its author, else a few.
-
-    With replicas that is for each of them. `is_bound` says that what its author says is never
-    exceeded, since more would be refused.
-    """
-    plan, group = context.plan, caller.replicas
-
-    def of_one(caller: Caller) -> int:
-        announced = caller.description.max_concurrency
-        most = plan.max_concurrency or announced or DEFAULT_CONCURRENCY
-        if announced and is_bound:
-            most = min(most, announced)
-        return max(1, min(most, caller.capacity or MAX_CONCURRENCY, MAX_CONCURRENCY))
-
-    if group is None:
-        return of_one(caller)
-    return group.begin(of_one, context.remark, is_fixed=plan.is_width_fixed)

@@ -70,6 +70,11 @@ class Item(Call):
         self.in_flight = calls
 
     @property
+    def may_move(self) -> bool:
+        """Whether a replica that has not failed it can be asked."""
+        return self.route is not None and self.route.may_move
+
+    @property
     def moves(self) -> int:
         """How often a replica took it over from another, which is one more attempt each."""
         return 0 if self.route is None else self.route.moves

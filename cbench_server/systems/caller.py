@@ -121,6 +121,8 @@ class Route:
     """How many replicas have died with it."""
     doubted: Any = None
     """The one that failed it, until another has answered or failed it as well."""
+    may_move: bool = False
+    """Whether another replica can be asked that has not failed it."""
     is_grave: bool = False
     """Whether one such failure is enough to leave a replica out."""
 

@@ -31,6 +31,7 @@ from cbench_server.systems.replica import Asked, Replica
 from cbench_server.systems.roster import Roster
 
 MAX_LOSSES = 8
+_LOOK_S = 0.05
 _MAX_DEATHS = 2
 _MAX_BLAMES = 3
 _MAX_CALLS = 1024
@@ -240,6 +241,7 @@ class Replicas:
         is_doubtful = failure.origin == "system" and not failure.retryable
         route.doubted = replica if is_first and is_doubtful else None
         route.is_grave = failure.reason in _GRAVE
+        route.may_move = is_first and any(each is not replica for each in self.roster.ready())
         self._go_on(replica)
         # A late call is the run's to repeat, while nothing else is called.
         is_elsewhere = is_first and is_doubtful and failure.reason != _LATE
@@ -350,9 +352,14 @@ class Replicas:
 
     async def wait_connected(self, timeout: float) -> bool:
         """Wait until one of them can be called."""
-        if self._refresh(self):
-            return True
-        return await self.roster.wait(timeout)
+        until = self._clock() + timeout
+        while not self._refresh(self):
+            left = until - self._clock()
+            if await self.roster.wait(max(0.0, min(left, _LOOK_S))):
+                return True
+            if left <= _LOOK_S:
+                return False
+        return True
 
     async def close(self) -> None:
         """See Caller."""

@@ -124,8 +124,8 @@ class Roster:
         self.members.remove(replica)
         if replica.standing is not Standing.AWAY:
             replica.lives += 1
-        replica.standing = Standing.AWAY
-        self.tell(replica, f"has left: {why}{self._others_take()}")
+            replica.standing = Standing.AWAY
+            self.tell(replica, f"has left: {why}{self._others_take()}")
 
     def lost(self, replica: Replica, why: str) -> asyncio.Future[bool]:
         """Take note that a replica is gone; tells whether it died, or only blinked."""
@@ -159,18 +159,18 @@ class Roster:
         if replica.deaths > 1:
             # It dies whenever it is called: others need not lose more calls with it.
             await asyncio.sleep(_rest_seconds(replica.deaths - 1))
-        while True:
+        while replica in self.members:
             if await replica.caller.wait_connected(_LOOK_S):
                 unfit = await self._unfit(replica)
                 if unfit == "":
-                    break
+                    await forget_left(replica)
+                    self._take_in(replica, "is back.")
+                    return
                 if unfit and replica.standing is not Standing.REFUSED:
                     replica.standing = Standing.REFUSED
                     self.tell(replica, f"is left out: {unfit}")
                     self._announce()
             await asyncio.sleep(_LOOK_AGAIN_S)
-        await forget_left(replica)
-        self._take_in(replica, "is back.")
 
     async def _unfit(self, replica: Replica) -> str | None:
         """Say why a replica is not what it was, None if that cannot be told; empty if it is."""
