@@ -26,6 +26,11 @@ class StateChanged:
     reason: str = ""
 
 
+def is_remark(event: StateChanged) -> bool:
+    """Whether it only says what became of a replica, of a run that works on as before."""
+    return event.state is RunState.RUNNING and bool(event.reason)
+
+
 # This one and Stored are made for every row; a frozen class would take three times as long.
 @dataclass(slots=True)
 class RowScored:

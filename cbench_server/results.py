@@ -114,6 +114,8 @@ class EvalRow(msgspec.Struct, omit_defaults=True):
     """Fields of the example to summarise by, such as its subject."""
     traceparent: str = ""
     """The trace context of the call that made it; empty if nobody traced it."""
+    replica: str = ""
+    """Which of the system's replicas was asked last; empty for a system that has none."""
 
     @property
     def was_read(self) -> bool:

@@ -92,6 +92,8 @@ class SystemRef:
     role: Literal["", "control", "anchor", "direct"] = field(default="", metadata=_LATER)
     """What it is there for; empty means that it is under test."""
     swept_option: str = field(default="", metadata=_LATER)
+    replicas: tuple[str, ...] = field(default=(), metadata=_LATER)
+    """Targets of further processes that serve the same system."""
     log: str = field(default="", metadata=_RECORD)
     """Where the client that launched it keeps what it prints."""
     revision: str = field(default="", metadata=_RECORD)

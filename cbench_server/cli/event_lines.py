@@ -33,6 +33,7 @@ def entry_of(event: "bench_pb2.RunEvent", run_id: str) -> Entry | None:
             "repeat": row.repeat,
             "reason": row.failure.reason,
             "message": row.failure.message,
+            **({"replica": row.replica} if row.replica else {}),
             **({"traceparent": row.traceparent} if row.traceparent else {}),
         }
     if kind == "state_change":

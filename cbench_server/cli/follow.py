@@ -45,7 +45,7 @@ class Follower:
         self._display = display
         self._on_row = on_row
         self._launches = launches
-        self._addresses: dict[str, str] | None = None
+        self._addresses: dict[str, list[str]] | None = None
         self.run_id = ""
         self.run: Run | None = None
 
@@ -95,15 +95,19 @@ class Follower:
         """Count the rows that did not fail, by the address of their system."""
         if self._addresses is None:
             known = run_of(self._client.get(self.run_id)).config.get("systems", [])
-            self._addresses = {each["name"]: each["location"] for each in known}
+            self._addresses = {
+                each["name"]: each.get("replicas") or [each["location"]] for each in known
+            }
         counts: Counter[str] = Counter()
         for system in progress.systems:
-            address = self._addresses.get(system.system, "")
-            counts[address] += system.completed_rows - system.failed_rows
+            for address in self._addresses.get(system.system, ()):
+                counts[address] += system.completed_rows - system.failed_rows
         return counts
 
     def _note(self, state: RunState, reason: str) -> None:
         self._display.wait(printable(reason) if state is RunState.WAITING else "")
+        if reason and state is RunState.RUNNING:
+            self._display.note(printable(reason))
 
 
 def follow(

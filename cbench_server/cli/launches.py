@@ -49,7 +49,8 @@ class Launches:
     def start(self, command: str, name: str = "", folder: Path | None = None) -> None:
         """Start a new system; `name` is what to call it."""
         label = name or label_of(command)
-        log = self._path(f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-{label}.log")
+        number = f"-{len(self._launched)}" if self._launched else ""
+        log = self._path(f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-{label}{number}.log")
         self._add(command, folder or Path.cwd(), label, log)
 
     def start_again(self, run_id: str) -> bool:

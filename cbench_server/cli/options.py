@@ -8,6 +8,7 @@ from cbench_server.cli.bridge_flags import add_bridge_flags
 from cbench_server.cli.connect import add_connection_flags
 from cbench_server.cli.exits import EXIT_CODES
 from cbench_server.cli.prices import HELP, METAVAR, add_budget, price
+from cbench_server.cli.replicas import add_replicas_flag
 from cbench_server.cli.values import (
     AppendSystem,
     duration,
@@ -27,7 +28,11 @@ DEFAULT_MODEL = "claude-haiku-4-5-20251001"
 REPEATABLE: dict[str, Any] = {"action": "append", "default": []}
 
 SYSTEMS = {
-    "--system": ("TARGET[/NAME]", "a system served at HOST:PORT or unix:/PATH, in any language"),
+    "--system": (
+        "TARGET[/NAME]",
+        "a system served at HOST:PORT or unix:/PATH, in any language; [NAME=]A,B,C for replicas of "
+        "one",
+    ),
     "--proxy": ("URL|local", "an OpenAI-compatible endpoint, with or without /v1"),
     "--builtin": ("NAME", "a built-in or registered system; see: cbench systems"),
     "--attached": ("NAME", "a system that is attached to the daemon"),
@@ -176,6 +181,7 @@ def add_systems(group: Flags, where: Mapping[str, tuple[str, str]], models: str)
         help="of the systems that a --launch serves, only those of this name; repeatable",
         **REPEATABLE,
     )
+    add_replicas_flag(group)
     group.add_argument(
         "--credential",
         metavar="NAME",
@@ -323,8 +329,8 @@ def add_conduct(group: Flags, timeout: str) -> None:
         "--max-workers",
         metavar="N",
         type=positive_int,
-        help="the most calls to each system at once (default: as many as pay, up to what its "
-        "author sets, else 32)",
+        help="the most calls to each system, or to each of its replicas, at once (default: as "
+        "many as pay, up to what its author sets, else 32)",
     )
     group.add_argument(
         "--timed-rows",

@@ -10,6 +10,7 @@ from cbench_server.cli.judge import judge_evaluators
 from cbench_server.cli.likelihood import likelihood_evaluators
 from cbench_server.cli.models import prompt_of, reader_of
 from cbench_server.cli.prices import price_at
+from cbench_server.cli.replicas import check_replicas, launched_at, served_at
 from cbench_server.cli.run_files.filed import finished, laid_over
 from cbench_server.cli.served import Announced, chosen
 from cbench_server.cli.sweeps import wants_controls, with_sweep
@@ -80,6 +81,7 @@ def check_systems(args: argparse.Namespace) -> None:
             f"name at least one system with --system, {proxy}--builtin, --attached or --launch. "
             f"For example: --builtin {example}; or name a run file with --config FILE."
         )
+    check_replicas(args)
     if len(args.name) > len(args.systems):
         raise UsageError(
             f"there are {len(args.name)} names for {len(args.systems)} systems; "
@@ -95,8 +97,6 @@ def build_systems(
     announced: Announced | None = None,
 ) -> list[System]:
     """Build the references to systems, in the order of the command line."""
-    from cbench_client.remote.peer import split_target
-
     systems = []
     urls = [value for kind, value in args.systems if kind == "proxy"]
     if args.proxy_price and not urls:
@@ -123,8 +123,9 @@ def build_systems(
                 system |= {"attached": attached, "name": name, "log": log}
                 systems.append(system)
                 continue
-            target, served = split_target(place_of)
-            system |= {"target": target, "served_name": served or "", "log": log}
+            found = served_at(place_of) if kind == "system" else launched_at(place_of)
+            found["name"] = system["name"] or found["name"]
+            system |= {**found, "log": log}
             if kind == "system":
                 system |= {"tls": tls, "credential": args.credential}
         systems.append(system)

@@ -50,7 +50,7 @@ def to_csv(
     for row in read():
         found.see(row)
     scores, groups, money = found.scores, found.groups, found.money
-    titles = [*scores, *(f"group:{name}" for name in groups), *money]
+    titles = [*scores, *(f"group:{name}" for name in groups), *money, *found.replica]
     names = TEXTS if full else ()
     yield _line([*_FIELDS, *map(_cell, titles), "marks", "failure", "failure_message", *names])
     for row, original in full() if full else ((row, None) for row in read()):
@@ -62,6 +62,7 @@ def to_csv(
                 *(_cell(row.scores.get(name)) for name in scores),
                 *(_cell(row.groups.get(name)) for name in groups),
                 *(_cell(value_of(row, name)) for name in money),
+                *(_cell(row.replica) for _ in found.replica),
                 " ".join(row.marks),
                 _cell(failure.reason if failure else None),
                 _cell(failure.message if failure else None),

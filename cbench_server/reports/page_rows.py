@@ -142,7 +142,12 @@ def _facts(row: EvalRow) -> dict[str, Any]:
         facts["reused"] = "taken from the store instead of the system"
     if row.ingest_time:
         facts["ingesting"] = numbers.seconds(row.ingest_time)
-    optional = {"group": row.group, "usage": row.usage, "reader usage": row.reader_usage}
+    optional = {
+        "replica": row.replica,
+        "group": row.group,
+        "usage": row.usage,
+        "reader usage": row.reader_usage,
+    }
     return facts | {name: value for name, value in optional.items() if value}
 
 

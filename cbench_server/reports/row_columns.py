@@ -22,8 +22,9 @@ WITHOUT_COLUMN = (
     "finish_reason",
     "groups",
     "traceparent",
+    "replica",
 )
-"""Fields that no table of rows has a column for; the JSON of a row has them."""
+"""Fields that no table of rows has a column for in every case; the JSON of a row has them."""
 
 _COST = "cost_usd"
 _TOKENS = ("prompt_tokens", "completion_tokens")
@@ -36,6 +37,7 @@ class Found:
         self._scores: set[str] = set()
         self._groups: set[str] = set()
         self._names: set[str] = set()
+        self._has_replicas = False
 
     def see(self, row: EvalRow) -> None:
         """Take note of one row."""
@@ -43,6 +45,7 @@ class Found:
         self._groups.update(row.groups)
         if row.total_cost_usd is not None or row.cost_usd or COST_UNKNOWN in row.marks:
             self._names |= {_COST, *(f"{_COST}:{who}" for who in row.cost_usd)}
+        self._has_replicas |= bool(row.replica)
         self._names |= {name for name in _TOKENS if row.reported_tokens(name) is not None}
 
     @property
@@ -54,6 +57,11 @@ class Found:
     def groups(self) -> list[str]:
         """The fields by which rows are grouped."""
         return sorted(self._groups)
+
+    @property
+    def replica(self) -> list[str]:
+        """The column that says which replica answered, if the systems have any."""
+        return ["replica"] if self._has_replicas else []
 
     @property
     def money(self) -> list[str]:

@@ -252,6 +252,11 @@ def _time_notes(run: Run) -> list[str]:
     for count, systems in by_count.items():
         whose = "" if len(by_count) == 1 else f" for {', '.join(systems)}"
         said.append((f"alone, n={count}" if count else "all rows, under load") + whose)
+    said += [
+        f"{len(each['replicas'])} replicas of {each['name']}"
+        for each in run.config.get("systems", ())
+        if each.get("replicas") and said
+    ]
     return [f"p50 and p95: {'; '.join(said)}."] if said else []
 
 

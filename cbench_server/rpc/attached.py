@@ -70,6 +70,7 @@ class AttachedCaller:
     """Calls a system, or memory system, through the attachment that offers it at the time."""
 
     ahead = 0
+    replicas = None
 
     def __init__(
         self,
@@ -78,9 +79,12 @@ class AttachedCaller:
         attached_name: str,
         options: Options,
         name: str = "",
+        only: Attachment | None = None,
     ) -> None:
-        """`kind` is `systems` or `memory_systems`; `name` renames it."""
-        attachment, info = find_attached(attachments, kind, attached_name)
+        """`kind` is `systems` or `memory_systems`; `name` renames it; `only` is one replica."""
+        self._only = only
+        found, info = find_attached(attachments, kind, attached_name)
+        attachment = only or found
         described = description_from_info(info, "attached", attachment.hello.sdk, name)
         self.description: SystemDescription = described
         self.capacity: int | None = attachment.max_in_flight
@@ -97,15 +101,27 @@ class AttachedCaller:
     @property
     def era(self) -> str:
         """The attachment: another one may be another process."""
-        attachment = self._attachments.find(self._kind, self._name)
+        attachment = self._current()
         return attachment.id if attachment is not None else ""
+
+    def _current(self) -> Attachment | None:
+        """Return the attachment that takes calls now."""
+        if self._only is None:
+            return self._attachments.find(self._kind, self._name)
+        is_there = self._only in self._attachments.offering(self._kind, self._name)
+        return self._only if is_there else None
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether it is attached."""
+        return self._current() is not None
 
     def start_many(
         self, calls: Sequence[Call], timeout: float, answered: Answered, failed: Failed
     ) -> None:
         """See Caller."""
         loop = asyncio.get_running_loop()
-        attachment = self._attachments.find(self._kind, self._name)
+        attachment = self._current()
 
         def ended(calls: list[Ended]) -> None:
             answers = []
@@ -215,6 +231,10 @@ class AttachedCaller:
 
     async def wait_connected(self, timeout: float) -> bool:
         """Wait until it is attached."""
+        if self._only is not None:
+            # A process that attaches again is another replica.
+            await asyncio.sleep(0 if self.is_connected else timeout)
+            return self.is_connected
         return await self._attachments.wait_for(self._kind, self._name, timeout)
 
     async def close(self) -> None:

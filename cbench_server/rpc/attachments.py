@@ -11,6 +11,8 @@ from cbench_server.limits import MAX_ATTACHED, MAX_OFFERED
 from cbench_server.results import Failure
 from cbench_server.rpc.attached_pulse import AttachedPulse
 
+_KINDS = ("systems", "memory_systems", "evaluators")
+
 
 class Attachment:
     """One attached process, and the calls over its stream."""
@@ -91,6 +93,41 @@ def _lost() -> Failure:
     return Failure("transport", "UNAVAILABLE", "the attached process went away.", retryable=True)
 
 
+def _infos(hello: gateway_pb2.Hello, kind: str) -> Any:
+    """Return what a process offers of a kind."""
+    return getattr(hello, kind)
+
+
+def _offered(attachment: Attachment, kind: str, name: str) -> Any:
+    """Return what an attachment says of a thing that it offers, if it does."""
+    return next((info for info in _infos(attachment.hello, kind) if info.name == name), None)
+
+
+def _check_replica(kind: str, info: Any, other: Attachment) -> None:
+    """Refuse a name that is taken, unless by another process of the very same system."""
+    name = info.name
+    known = _offered(other, kind, name)
+    if kind == "evaluators":
+        raise AlreadyExists(
+            f'another live attachment is named "{name}". Stop it, or use another name.'
+        )
+    compared = (
+        ("version", known.version, info.version),
+        ("description", known.description, info.description),
+    )
+    for what, said, says in compared:
+        if said != says:
+            raise AlreadyExists(
+                f'another live attachment is named "{name}" and has {what} "{said}", not "{says}". '
+                "Replicas are the same; stop it, or use another name."
+            )
+    if known != info:
+        raise AlreadyExists(
+            f'another live attachment is named "{name}" and declares other options or '
+            "capabilities. Replicas are the same; stop it, or use another name."
+        )
+
+
 class Attachments:
     """The live attachments, by the names they offer."""
 
@@ -114,23 +151,21 @@ class Attachments:
         return attachment
 
     def _check(self, hello: gateway_pb2.Hello) -> None:
-        kinds = ("systems", "memory_systems", "evaluators")
         count = len(hello.systems) + len(hello.memory_systems) + len(hello.evaluators)
         if count > MAX_OFFERED:
             raise InvalidInput(
                 f"an attachment offers at most {MAX_OFFERED} names, not {count:,}. Attach several."
             )
-        for kind in kinds:
-            offered = [info.name for info in getattr(hello, kind)]
+        for kind in _KINDS:
+            offered = [info.name for info in _infos(hello, kind)]
             for name in offered:
                 if not name or "/" in name or len(name) > 200:
                     raise InvalidInput(f'"{name}" cannot name an attachment; see SystemInfo.name.')
                 if offered.count(name) > 1:
                     raise InvalidInput(f'the attachment offers "{name}" twice.')
-                if self.find(kind, name) is not None:
-                    raise AlreadyExists(
-                        f'another live attachment is named "{name}". Stop it, or use another name.'
-                    )
+            for info in _infos(hello, kind):
+                for other in self.offering(kind, info.name):
+                    _check_replica(kind, info, other)
         if len(self._live) >= self._limit:
             raise InvalidInput(f"{self._limit} processes are attached, the most this daemon takes.")
 
@@ -149,9 +184,28 @@ class Attachments:
         for attachment in self._live.values():
             if attachment.is_draining:
                 continue
-            if any(info.name == name for info in getattr(attachment.hello, kind)):
+            if any(info.name == name for info in _infos(attachment.hello, kind)):
                 return attachment
         return None
+
+    @property
+    def offers(self) -> list[tuple[str, Any, int]]:
+        """What is attached: its kind, what it says of itself, and how many processes offer it."""
+        found: dict[tuple[str, str], tuple[str, Any, int]] = {}
+        for attachment in self._live.values():
+            for kind in _KINDS:
+                for info in _infos(attachment.hello, kind):
+                    _, first, count = found.get((kind, info.name), (kind, info, 0))
+                    found[kind, info.name] = (kind, first, count + 1)
+        return list(found.values())
+
+    def offering(self, kind: str, name: str) -> list[Attachment]:
+        """Return all that offer a thing of that kind and take calls: its replicas."""
+        return [
+            attachment
+            for attachment in self._live.values()
+            if not attachment.is_draining and _offered(attachment, kind, name) is not None
+        ]
 
     async def wait_for(self, kind: str, name: str, timeout: float) -> bool:
         """Wait until a thing of that kind is attached."""

@@ -281,12 +281,10 @@ class BenchService(AnalysisMethods, RetentionMethods, bench_pb2_grpc.BenchServic
                 )
                 declared = builtin_options(self._registry, kind, name)
                 options_to_proto(declared, entry.declared_options)
-        for attachment in self._attachments.all:
-            for kind in ("systems", "memory_systems", "evaluators"):
-                for info in getattr(attachment.hello, kind):
-                    entry = getattr(response, kind).add()
-                    entry.CopyFrom(info)
-                    entry.location = "attached"
+        for kind, info, count in self._attachments.offers:
+            entry = getattr(response, kind).add()
+            entry.CopyFrom(info)
+            entry.location = "attached" if count == 1 else f"attached, {count} replicas"
         return response
 
 

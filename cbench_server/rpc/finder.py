@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from cbench_client import RemoteEvaluator, Tls
@@ -22,6 +21,7 @@ from cbench_server.models.probe import probe
 from cbench_server.models.reader import Reader
 from cbench_server.registry import Registry
 from cbench_server.rpc.attached import AttachedCaller, AttachedEvaluator, find_attached
+from cbench_server.rpc.attached_replicas import attached_replicas
 from cbench_server.rpc.attachments import Attachments
 from cbench_server.rpc.credentials import Credentials
 from cbench_server.rpc.declared_options import Taker, builtin_options, checked_options, spread
@@ -29,6 +29,8 @@ from cbench_server.rpc.dialled_evaluator import DialledEvaluator
 from cbench_server.rpc.evaluator_factory import EvaluatorMaker
 from cbench_server.rpc.remote import RemoteCaller
 from cbench_server.rpc.remote_memory import memory_caller, served_memories
+from cbench_server.rpc.replica_finder import find_replicas
+from cbench_server.rpc.way import Way
 from cbench_server.spec import EvaluatorRef, ModelRef, Options, RunNote, RunSpec, SystemRef
 from cbench_server.systems.caller import Caller, SystemDescription
 from cbench_server.systems.in_process import InProcessCaller
@@ -147,15 +149,22 @@ class Finder:
             )
         if ref.attached:
             return [self._attached(ref, "memory_systems")]
+        if ref.replicas:
+            return await find_replicas(ref, self._describe_memories, self._open_memories)
+        return await self._open_memories(ref, await self._describe_memories(ref))
+
+    async def _describe_memories(self, ref: SystemRef) -> list[ServedSystem]:
+        return await self._memories(ref, await self._way(ref))
+
+    async def _open_memories(self, ref: SystemRef, served: list[ServedSystem]) -> list[Caller]:
         way = await self._way(ref)
-        served = await self._memories(ref, way)
         taken = [_memory_options(each.declared, ref, each.name) for each in served]
         return [
             memory_caller(ref, system, *way, options)
             for system, options in zip(served, taken, strict=True)
         ]
 
-    async def _memories(self, ref: SystemRef, way: "_Way") -> list[ServedSystem]:
+    async def _memories(self, ref: SystemRef, way: Way) -> list[ServedSystem]:
         """Ask a target for the memory systems that a reference means."""
         try:
             return await served_memories(*way, ref.target, ref.served_name)
@@ -170,6 +179,8 @@ class Finder:
             options = _memory_options(declared, ref, name)
         else:
             options = checked_options(declared, ref.options, f'system "{name}"')
+        if len(self._attachments.offering(kind, name)) > 1:
+            return attached_replicas(self._attachments, kind, name, options, ref.name)
         return AttachedCaller(self._attachments, kind, name, options, ref.name)
 
     # Models.
@@ -209,8 +220,15 @@ class Finder:
     # Other processes.
 
     async def _remote(self, ref: SystemRef) -> list[Caller]:
+        if ref.replicas:
+            return await find_replicas(ref, self._describe_served, self._open_served)
+        return await self._open_served(ref, await self._describe_served(ref))
+
+    async def _describe_served(self, ref: SystemRef) -> list[ServedSystem]:
+        return await self._served(ref, await self._way(ref))
+
+    async def _open_served(self, ref: SystemRef, served: list[ServedSystem]) -> list[Caller]:
         way = await self._way(ref)
-        served = await self._served(ref, way)
         taken = [
             checked_options(each.declared, ref.options, f'system "{each.name}"') for each in served
         ]
@@ -221,7 +239,7 @@ class Finder:
             callers.append(_remote_caller(connection, system, ref, options))
         return callers
 
-    async def _served(self, ref: SystemRef, way: "_Way") -> list[ServedSystem]:
+    async def _served(self, ref: SystemRef, way: Way) -> list[ServedSystem]:
         """Ask a target for the systems that a reference means."""
         connection = way.open()
         try:
@@ -248,7 +266,7 @@ class Finder:
             raise SystemUnreachable(f"at {ref.target} there is {unknown}")
         return chosen
 
-    async def _others(self, ref: SystemRef, way: "_Way", kind: str) -> str:
+    async def _others(self, ref: SystemRef, way: Way, kind: str) -> str:
         """Say which systems of the other kind a target serves; empty for none."""
         target = ref.target
         if kind == "memory":
@@ -269,7 +287,7 @@ class Finder:
             what, command = "no memory system but systems that transform examples", "cbench run"
         return f"{target} serves {what}: {', '.join(names)}. Evaluate them with: {command}"
 
-    async def _way(self, ref: SystemRef) -> "_Way":
+    async def _way(self, ref: SystemRef) -> Way:
         """Return the address to dial, how to secure the connection, and the token to send."""
         token = self._credentials.secret(ref.credential, ref.target) if ref.credential else None
         pinned = await dialling().pin(ref.target)
@@ -278,7 +296,7 @@ class Finder:
             # The certificate is made out to the name, which the address no longer tells.
             name = ref.tls.server_name or host_of(ref.target)
             tls = Tls(ref.tls.ca_pem.encode() or None, server_name=name or None)
-        return _Way(pinned, tls, token)
+        return Way(pinned, tls, token)
 
     # Evaluators.
 
@@ -331,26 +349,6 @@ def _naming(field: str) -> Iterator[None]:
     except UnknownName as error:
         error.field = field
         raise
-
-
-class _Way(NamedTuple):
-    """The way to what is served at a target."""
-
-    address: str
-    """The one that was judged, as a target for gRPC."""
-    tls: Tls | None
-    token: str | None
-
-    def open(self) -> SystemConnection:
-        """Open a connection."""
-        try:
-            return SystemConnection(self.address, tls=self.tls, token=self.token)
-        except ClientError as error:
-            raise InvalidSpec(str(error)) from error
-
-    def told(self, error: Exception, ref: SystemRef) -> str:
-        """Return what went wrong, with the target as it was written."""
-        return str(error).replace(self.address, ref.target)
 
 
 def _remote_caller(

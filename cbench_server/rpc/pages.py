@@ -95,6 +95,8 @@ def _fill(message: bench_pb2.EvalRow, row: EvalRow) -> None:
         message.context_tokens_in = row.context_tokens_in
     if row.context_tokens_out is not None:
         message.context_tokens_out = row.context_tokens_out
+    if row.replica:
+        message.replica = row.replica
     if row.handler_seconds is not None:
         set_seconds(message.handler_time, row.handler_seconds)
     message.calls_in_flight = row.calls_in_flight

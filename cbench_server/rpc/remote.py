@@ -27,6 +27,7 @@ class RemoteCaller:
     era = ""
     ahead = 0
     capacity: int | None = None
+    replicas = None
 
     def __init__(
         self,
@@ -115,6 +116,11 @@ class RemoteCaller:
         """See Caller."""
         if not self._talks.give_up(call):
             self._connection.give_up(call.call_id)
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether the connection stands."""
+        return self._connection.is_connected
 
     async def wait_connected(self, timeout: float) -> bool:
         """Wait until the process is there and willing."""

@@ -99,6 +99,7 @@ class RemoteMemoryCaller:
 
     ahead = 0
     capacity: int | None = None
+    replicas = None
 
     def __init__(
         self,
@@ -121,6 +122,11 @@ class RemoteMemoryCaller:
         """How often the connection was found gone: a process that restarts cannot keep it."""
         self._note_loss()
         return str(self._drops)
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether the connection stands."""
+        return self._connection.is_connected
 
     def _note_loss(self) -> None:
         # After a loss the channel rests until it is used, so asking before each use misses none.

@@ -49,6 +49,7 @@ def row_to_proto(row: EvalRow, message: bench_pb2.EvalRow, *, processed: bool) -
     message.cost_usd.update(row.cost_usd)
     message.groups.update(row.groups)
     message.traceparent = row.traceparent
+    message.replica = row.replica
     if row.usage:
         wire.usage_to_proto(row.usage, message.usage)
     if row.reader_usage:
@@ -122,6 +123,7 @@ def row_from_proto(message: bench_pb2.EvalRow) -> EvalRow:
         cost_usd=dict(message.cost_usd),
         groups=dict(message.groups),
         traceparent=message.traceparent,
+        replica=message.replica,
     )
 
 

@@ -130,6 +130,7 @@ def _system_ref(message: bench_pb2.SystemRef, place: int) -> SystemRef:
         swept_option=message.swept_option,
         log=message.log,
         revision=message.revision,
+        replicas=tuple(message.replicas),
     )
 
 
@@ -219,6 +220,7 @@ def spec_to_proto(spec: RunSpec) -> bench_pb2.RunSpec:
             swept_option=ref.swept_option,
             log=ref.log,
             revision=ref.revision,
+            replicas=ref.replicas,
         )
         for location in ("target", "attached", "builtin", "predictions"):
             if value := getattr(ref, location):

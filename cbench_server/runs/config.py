@@ -1,7 +1,6 @@
 """The record of how a run was made, so that it can be repeated."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from cbench_server.datasets.prompts.prompt import Asking, Prompt
@@ -43,7 +42,7 @@ def describe_config(
         "seed": spec.seed,
         "systems": [
             {
-                **asdict(caller.description),
+                **caller.description.recorded,
                 **(launched.get(caller.description.location) or {}),
                 **(launched.get(caller.description.name) or {}),
             }

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 
 from cbench_server.datasets.prompts.prompt import Asking
@@ -230,7 +230,7 @@ async def check_systems(
         )
     _check_versions(run, opened)
     _check_prompts(run, opened)
-    described = [asdict(caller.description) for caller in opened.callers]
+    described = [caller.description.recorded for caller in opened.callers]
     resumption = {"time": clock(), "systems": described}
     config = {**run.config, "resumptions": [*run.config.get("resumptions", []), resumption]}
     await store.append(run.run_id, [], update={"config": config})

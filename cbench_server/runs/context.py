@@ -84,6 +84,11 @@ class RunContext:
                 )
             )
 
+    def remark(self, text: str) -> None:
+        """Say what happened to a part of a system, which changes no state."""
+        self._events.append(StateChanged(RunState.RUNNING, text))
+        self.news.set()
+
     def set_waiting(self, system: str, reason: str | None) -> None:
         """Note that a system is away, or back, and say so when the run's state changes."""
         was_waiting = bool(self._waiting)

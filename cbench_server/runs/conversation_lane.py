@@ -13,7 +13,7 @@ from typing import Any
 from cbench_server.errors import CallFailed
 from cbench_server.limits import LONG_TEXT, text_size
 from cbench_server.runs.context import RunContext
-from cbench_server.runs.lane import COUNTING, Lane, width_of
+from cbench_server.runs.lane import COUNTING, Lane
 from cbench_server.runs.rows import Item
 from cbench_server.runs.scopes import Conversation, Scopes
 from cbench_server.runs.store import SpooledExample
@@ -24,6 +24,7 @@ from cbench_server.runs.turns import (
     Allowance,
     chosen_among,
 )
+from cbench_server.runs.widths import width_of
 from cbench_server.systems.caller import Answer, Caller, Reset, texts_carried
 
 _PAGE = 256
@@ -34,14 +35,13 @@ class ConversationLane(Lane):
     """One memory system's way through the conversations."""
 
     def __init__(self, context: RunContext, caller: Caller) -> None:
-        announced = caller.description.max_concurrency
-        width = width_of(context.plan.max_concurrency, caller)
-        if announced:
-            # More would be refused: it may have one state for all scopes.
-            width = min(width, announced)
+        # More would be refused: it may have one state for all scopes.
+        width = width_of(context, caller, is_bound=True)
         super().__init__(context, caller, width)
+        group = caller.replicas
+        is_single = width == 1 if group is None else group.is_single
         self._scopes = Scopes(
-            caller, self._retry, self._plan, is_single=width == 1, heard=self._heard
+            caller, self._retry, self._plan, is_single=is_single, heard=self._heard
         )
         self._repeats = self._plan.repeats_of.get(self.name, self._plan.repeats)
         self._width = width
@@ -50,7 +50,6 @@ class ConversationLane(Lane):
         self._first: list[Conversation] = []
         """Those that were looked at to be timed, and are not done."""
         self._conversations = self._read_conversations()
-        self._is_warm = False
         self._is_draining = False
         self._idle: set[asyncio.Task[Any]] = set()
 
@@ -156,7 +155,8 @@ class ConversationLane(Lane):
             size += conversation.size
             if questions >= CHOSEN_AMONG or size >= CHOSEN_AMONG_BYTES:
                 break
-        self._is_warm = questions <= LEAST_TIMED
+        if questions <= LEAST_TIMED * self._processes:
+            self._warm |= {"", *self._caller.description.replicas}
         first = list(self._first)
         for number in chosen_among(len(first), self._plan.seed):
             conversation = first[number]
@@ -202,13 +202,13 @@ class ConversationLane(Lane):
     async def _time_question(self, conversation: Conversation, allowance: Allowance) -> None:
         item = conversation.questions.pop(0)
         self._begin(item)
-        item.is_alone, self._is_warm = self._is_warm, True
         try:
             answer = await self._answer(conversation, item)
         except CallFailed as error:
+            item.is_alone = self._is_warmed_up(item)
             self._defer_failure(item, error, allowance)
         else:
-            item.is_alone &= self._is_timed
+            item.is_alone = self._is_warmed_up(item) and self._is_timed
             self._defer(answer)
         finally:
             self._slots.give_back()

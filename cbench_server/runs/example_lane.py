@@ -11,7 +11,7 @@ from cbench_server.runs import failpoints
 from cbench_server.runs.asked_again import AskedAgain
 from cbench_server.runs.context import RunContext
 from cbench_server.runs.digests import call_namer
-from cbench_server.runs.lane import Lane, width_of
+from cbench_server.runs.lane import Lane
 from cbench_server.runs.money import Money
 from cbench_server.runs.recorded_rows import recorded_row, rescore
 from cbench_server.runs.rows import Item
@@ -24,6 +24,7 @@ from cbench_server.runs.turns import (
     Allowance,
     chosen_among,
 )
+from cbench_server.runs.widths import width_of
 from cbench_server.systems.caller import Answer, Caller, Process, call_one
 
 _PAGE = 256
@@ -36,7 +37,7 @@ class ExampleLane(Lane):
     """One system's way through the examples."""
 
     def __init__(self, context: RunContext, caller: Caller) -> None:
-        super().__init__(context, caller, width_of(context.plan.max_concurrency, caller))
+        super().__init__(context, caller, width_of(context, caller))
         self._name_call = call_namer(self._plan.run_id, self.name)
         self._repeats = self._plan.repeats_of.get(self.name, self._plan.repeats)
         self._again = AskedAgain(self._plan, caller, context.clock)
@@ -161,19 +162,18 @@ class ExampleLane(Lane):
                 size += item.size
             count += len(items)
         seen = max(left, default=-1) + 1
-        order = chosen_among(max(self._start, seen), self._plan.seed)[: self._plan.timed_rows + 1]
+        most = allowance.rows + self._processes
+        order = chosen_among(max(self._start, seen), self._plan.seed)[:most]
         chosen = [ordinal for ordinal in order if ordinal in left]
-        is_warm = len(chosen) <= LEAST_TIMED
+        if len(chosen) <= LEAST_TIMED * self._processes:
+            self._warm |= {"", *self._caller.description.replicas}
         for ordinal in chosen:
             if allowance.is_spent or not self._is_timed or self._all_fed:
                 break
             await self._make_room()
             if self._money is not None and not self._money.try_open(left[ordinal][:1]):
                 break
-            item = left[ordinal].pop(0)
-            item.is_alone = is_warm
-            await self._call_timed(item, allowance)
-            is_warm = True
+            await self._call_timed(left[ordinal].pop(0), allowance)
         taken = sorted(self._taken)
         if len(taken) >= LEAST_TIMED and taken[len(taken) // 2] <= QUICK_SECONDS:
             # Many calls in a message cost us less, and no call can wait for long.
@@ -190,6 +190,7 @@ class ExampleLane(Lane):
         try:
             answer = await call_one(self._caller, item, self._plan.row_timeout)
         except CallFailed as error:
+            item.is_alone = self._is_warmed_up(item)
             # Its place is kept until it is tried again, or failed for good.
             self._defer_failure(item, error, allowance)
         else:
@@ -197,7 +198,7 @@ class ExampleLane(Lane):
             self._is_first = False
             self._slots.end()
             self._slots.answered(1)
-            item.is_alone &= self._is_timed
+            item.is_alone = self._is_warmed_up(item) and self._is_timed
             if item.is_alone:
                 handler = answer.handler_seconds
                 self._taken.append(answer.latency if handler is None else handler)

@@ -120,7 +120,7 @@ def _model(ref: ModelRef, origin: str) -> Model:
 
 def _addresses(spec: RunSpec) -> Iterator[tuple[str, str]]:
     for ref in spec.systems:
-        where = ref.target or (ref.proxy.base_url if ref.proxy else "")
+        where = ", ".join((ref.target, *ref.replicas)) or (ref.proxy.base_url if ref.proxy else "")
         if where:
             yield f"system {ref.name or ref.served_name or where}", where
     if spec.reader is not None:

@@ -19,7 +19,6 @@ from typing import Any
 from cbench_server.errors import CallFailed, RunFailed
 from cbench_server.limits import LONG_TEXT, TURN_S
 from cbench_server.models.account import ACCOUNT
-from cbench_server.models.level import CAP
 from cbench_server.models.model import marks_of_failure
 from cbench_server.models.reader import Reader
 from cbench_server.models.tracing import TRACE
@@ -35,9 +34,8 @@ from cbench_server.runs.turns import Allowance
 from cbench_server.scoring.placement import InlineScoring
 from cbench_server.spec import BUDGET_SPENT
 from cbench_server.systems.caller import Answer, Caller
+from cbench_server.systems.shared_level import SharedLevel
 
-DEFAULT_CONCURRENCY = CAP
-MAX_CONCURRENCY = 1024
 _SCORED_AT_ONCE = 64
 # A batch costs as much as several rows on its way to the store. Where this many calls are in
 # flight, answers that come one by one gather for a moment; the next calls are out already.
@@ -59,6 +57,7 @@ class Lane:
         self._caller = caller
         self._loop = asyncio.get_running_loop()
         self.name = caller.description.name
+        group = caller.replicas
         self._slots = Slots(
             width,
             caller.ahead,
@@ -67,6 +66,7 @@ class Lane:
             context.traffic,
             is_fixed=context.plan.is_width_fixed,
             scored_apart=context.scoring.at_once,
+            level=None if group is None else SharedLevel(group),
         )
         self._retry = self._new_retry(self._slots, caller.wait_connected)
         self._rows = RowBuilder(self.name, self._plan)
@@ -80,9 +80,11 @@ class Lane:
         self._ended: asyncio.Future[None] = self._loop.create_future()
         self._group: asyncio.TaskGroup | None = None
         self._is_calling_alone = False
+        self._warm: set[str] = set()
+        """The replicas that were called, or the empty name of a system that has none."""
         self._deferred: list[Answer] = []
         self._deferred_failures: list[tuple[Item, CallFailed, float]] = []
-        only_one = caller.description.max_concurrency == 1
+        only_one = caller.description.max_concurrency == 1 and group is None
         self._late = LateCalls(self._slots, context.traffic, self._plan, context.clock, only_one)
 
     def _new_retry(self, slots: Slots, wait_connected: Any) -> Retry:
@@ -168,7 +170,7 @@ class Lane:
             if self._plan.timed_rows:
                 await turns.take(self.name)
                 self._is_calling_alone = True
-                await self._call_alone(Allowance(self._plan.timed_rows))
+                await self._call_alone(Allowance(self._plan.timed_rows, self._processes))
         finally:
             self._is_calling_alone = False
             turns.end(self.name)
@@ -178,6 +180,18 @@ class Lane:
     async def _call_alone(self, allowance: Allowance) -> None:
         """Make the calls that are to be timed."""
         raise NotImplementedError
+
+    @property
+    def _processes(self) -> int:
+        group = self._caller.replicas
+        return 1 if group is None else group.count
+
+    def _is_warmed_up(self, item: Item) -> bool:
+        """Whether the process that answered was called before; the first call is discarded."""
+        if item.replica in self._warm:
+            return True
+        self._warm.add(item.replica)
+        return False
 
     @property
     def _is_timed(self) -> bool:
@@ -383,9 +397,3 @@ class Lane:
     def _hold(self, item: Item, size: int) -> None:
         self._context.budget.hold(size)
         item.size += size
-
-
-def width_of(plan_limit: int | None, caller: Caller) -> int:
-    """How many calls a system gets at most: what the run says, else its author, else a few."""
-    most = plan_limit or caller.description.max_concurrency or DEFAULT_CONCURRENCY
-    return max(1, min(most, caller.capacity or MAX_CONCURRENCY, MAX_CONCURRENCY))

@@ -70,7 +70,7 @@ class LateCalls:
 
     def is_to_retry(self, item: Item, error: CallFailed) -> bool:
         """Whether to make a call that failed just now again, alone."""
-        item.has_company |= item.in_flight > 1 or self._traffic.count > 1
+        item.has_company |= item.in_flight > 1 or self._traffic.count > 1 or item.may_move
         is_late = error.failure.reason == _LATE
         return is_late and item.has_company and self._late_alone < _MAX_LATE_ALONE
 

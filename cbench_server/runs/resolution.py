@@ -9,10 +9,10 @@ from cbench_server.datasets.record import DatasetRecord
 from cbench_server.errors import InvalidSpec, NotFound, blaming
 from cbench_server.registry import Registry
 from cbench_server.runs.grouping import asked_figures, kept_groups, ranked_by
-from cbench_server.runs.lane import MAX_CONCURRENCY
 from cbench_server.runs.plan import DatasetPlan, FailureBudget
 from cbench_server.runs.resolved_dataset import ResolvedDataset, Uploads
 from cbench_server.runs.spec_limits import check_kind
+from cbench_server.runs.widths import MAX_CONCURRENCY
 from cbench_server.runs.wiring import (
     announced_scores,
     own_evaluators,

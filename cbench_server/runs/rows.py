@@ -65,6 +65,20 @@ class Item(Call):
     talk: Talk | None = None
     """The conversation it asks about, in a memory run."""
 
+    def sent_among(self, calls: int) -> None:
+        """See Call."""
+        self.in_flight = calls
+
+    @property
+    def may_move(self) -> bool:
+        """Whether a replica that has not failed it can be asked."""
+        return self.route is not None and self.route.may_move
+
+    @property
+    def moves(self) -> int:
+        """How often a replica took it over from another, which is one more attempt each."""
+        return 0 if self.route is None else self.route.moves
+
     @property
     def told(self) -> dict[str, str | int]:
         """Which row it makes."""
@@ -184,7 +198,7 @@ class RowBuilder:
             tokens.context_in,
             tokens.context_out,
             answer.usage,
-            item.attempts,
+            item.attempts + item.moves,
             item.called_at - item.ready_at,
             scoring_time,
             answer.reader_time,
@@ -206,6 +220,7 @@ class RowBuilder:
             marks + answer.marks if answer.marks else marks,
             groups=groups_of(example, dataset.groups) if dataset.groups else {},
             traceparent=item.kept_trace,
+            replica=item.replica,
         )
         if self._plan.money is not None and item.account is not None:
             self._plan.money.charge(item, answer, self._system)
@@ -228,7 +243,7 @@ class RowBuilder:
             ordinal=spooled.ordinal,
             repeat=item.repeat,
             failure=failure,
-            attempts=failure.attempts,
+            attempts=failure.attempts + item.moves,
             queue_time=item.called_at - item.ready_at,
             group=str(spooled.example.get("group") or ""),
             ingest_time=0.0 if talk is None else talk.ingest_time,
@@ -238,6 +253,7 @@ class RowBuilder:
             marks=(item.marks if talk is None else talk_marks(item, talk)) + self._marks,
             groups=groups_of(spooled.example, self._plan.datasets[spooled.dataset].groups),
             traceparent=item.kept_trace,
+            replica=item.replica,
         )
         set_headline(row, spooled.example, self._plan.datasets[spooled.dataset])
         if self._plan.money is not None and item.account is not None:

@@ -87,13 +87,15 @@ class Scopes:
         self._held: dict[str, None] = {}
         """What a system with one state may not have forgotten: it was busy when it was told to."""
 
-    @property
-    def _era(self) -> _Era:
-        return self._losses, self._caller.era
+    def _era(self, conversation: Conversation) -> _Era:
+        group = self._caller.replicas
+        if group is None:
+            return self._losses, self._caller.era
+        return 0, group.homes.era_of(conversation.scopes[-1] if conversation.scopes else "")
 
     async def ingest(self, conversation: Conversation) -> None:
         """Feed a conversation into a fresh scope, until it is in without a call lost."""
-        while conversation.era != self._era:
+        while conversation.era != self._era(conversation):
             if conversation.tries >= _MAX_TRIES:
                 message = f'"{self._name}" went away {_MAX_TRIES} times with this conversation.'
                 raise CallFailed(Failure("transport", "UNAVAILABLE", message))
@@ -109,7 +111,7 @@ class Scopes:
             conversation.ingest_time = 0.0
             conversation.ingested_alone = False
             await self._reset(scope)
-            era = self._era
+            era = self._era(conversation)
             for number, turns in enumerate(self._batches(conversation.head)):
                 answer, _ = await self._retry.call(
                     self._attempt(f"{scope}-t{number}", Ingest(scope, turns))
@@ -127,7 +129,7 @@ class Scopes:
         example = item.spooled.example
 
         async def attempt(timeout: float) -> Answer:
-            if conversation.era != self._era:
+            if conversation.era != self._era(conversation):
                 await self._ingest_again(conversation)
             scope = conversation.scopes[-1]
             item.call_id = f"{scope}-{item.spooled.ordinal}"
@@ -180,10 +182,10 @@ class Scopes:
             name = self._scope(head, repeat, generation)
             for number in numbers:
                 with suppress(CallFailed):
-                    await self._reset(f"{name}.{number}")
+                    await self._reset(f"{name}.{number}", is_stray=True)
 
-    async def _reset(self, scope: str) -> None:
-        await self._retry.call(self._attempt(f"{scope}-r", Reset(scope)))
+    async def _reset(self, scope: str, *, is_stray: bool = False) -> None:
+        await self._retry.call(self._attempt(f"{scope}-r", Reset(scope, is_stray)))
 
     def _scope(self, head: SpooledExample, repeat: int, generation: int) -> str:
         """Name a scope so that it tells nothing about what is asked in it."""

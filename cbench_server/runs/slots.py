@@ -12,6 +12,7 @@ from collections.abc import Callable
 from cbench_server.models.level import CAP, Climb
 from cbench_server.runs.load import Load
 from cbench_server.runs.turns import Traffic
+from cbench_server.systems.shared_level import SharedLevel
 
 AHEAD_SECONDS = 0.025
 MAX_AHEAD = 512
@@ -56,6 +57,7 @@ class Slots:
         traffic: Likewise.
         scored_apart: Rows that may be with scorers of other machines, where answers cost nothing.
         is_fixed: Whether to begin with all of them.
+        level: How many calls the replicas take, of a system that has some.
     """
 
     def __init__(
@@ -68,6 +70,7 @@ class Slots:
         *,
         is_fixed: bool = False,
         scored_apart: int = 0,
+        level: SharedLevel | None = None,
     ) -> None:
         self.width = width
         self.active = 0
@@ -77,7 +80,7 @@ class Slots:
         """Whether the system has said that its answers cost something."""
         self._ahead = ahead
         self._clock = clock
-        self._climb = Climb(start=width if is_fixed else 1, cap=width, clock=clock)
+        self._climb = level or Climb(start=width if is_fixed else 1, cap=width, clock=clock)
         self._stepped_back_at = 0.0
         self._unsettled = 0
         self._least_window = width + ahead + max(8, width // 2)

@@ -94,8 +94,10 @@ class Traffic:
 class Allowance:
     """What may still be called alone: so many rows, for so long."""
 
-    def __init__(self, rows: int) -> None:
-        self._rows = rows
+    def __init__(self, rows: int, processes: int = 1) -> None:
+        """`processes` says how many replicas share the rows; each of them gets some."""
+        self._least = LEAST_TIMED * processes
+        self.rows = max(rows, min(rows, LEAST_TIMED) * processes)
         self._calls = 0
         self._seconds = 0.0
         self._is_stopped = False
@@ -112,8 +114,8 @@ class Allowance:
     @property
     def is_spent(self) -> bool:
         """Whether enough was called."""
-        is_long = self._seconds >= TIMED_SECONDS and self._calls >= LEAST_TIMED
-        return self._is_stopped or self._calls >= self._rows or is_long
+        is_long = self._seconds >= TIMED_SECONDS and self._calls >= self._least
+        return self._is_stopped or self._calls >= self.rows or is_long
 
 
 def chosen_among(count: int, seed: int) -> list[int]:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from cbench_server.events import StateChanged, StoredEvent
+from cbench_server.events import StateChanged, StoredEvent, is_remark
 from cbench_server.results import Failure
 from cbench_server.runs.store import RunStore
 from cbench_server.spec import RunNote, RunState, renewed
@@ -38,7 +38,9 @@ class Waiting:
         changes: dict[str, Any] = {}
         events: list[StoredEvent] = []
         for event in batch:
-            if isinstance(event, StateChanged):
+            if isinstance(event, StateChanged) and is_remark(event):
+                event = replace(event, state=self._stored.state)
+            elif isinstance(event, StateChanged):
                 is_away = event.state is RunState.WAITING
                 self._set(_SYSTEMS, event.reason if is_away else None)
                 if not is_away:

@@ -6,14 +6,17 @@ which needs no task per call; `call_one` waits for a single one.
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from cbench_server.datasets.prompts.prompt import BARE, Asking
 from cbench_server.errors import CallFailed
 from cbench_server.models.account import Account
 from cbench_server.models.tracing import UNTRACED, Span
 from cbench_server.types import Example
+
+if TYPE_CHECKING:
+    from cbench_server.systems.replicas import Replicas
 
 Turn = dict[str, Any]
 T = TypeVar("T")
@@ -32,6 +35,16 @@ class SystemDescription:
     location: str = ""
     """Where it was found: `builtin`, `attached`, `in-process`, a target or a URL."""
     sdk: str = ""
+    replicas: tuple[str, ...] = ()
+    """The names of its processes, if it has several."""
+
+    @property
+    def recorded(self) -> dict[str, Any]:
+        """All of it as plain data, its replicas only where it has some."""
+        plain = asdict(self)
+        if not self.replicas:
+            del plain["replicas"]
+        return plain
 
     @property
     def is_on_this_machine(self) -> bool:
@@ -67,6 +80,8 @@ class Reset:
     """Work for a memory system: forget a scope, whether or not it is known."""
 
     scope: str
+    is_stray: bool = False
+    """Whether it was left behind, so that any replica may have it."""
 
 
 @dataclass(slots=True)
@@ -94,6 +109,25 @@ Work = Process | Reset | Ingest | Query
 
 
 @dataclass(slots=True, eq=False)
+class Route:
+    """The way of a call among the replicas of a system."""
+
+    at: Any = None
+    """The replica that was asked last."""
+    moves: int = 0
+    """How often another took it over."""
+    losses: int = 0
+    deaths: int = 0
+    """How many replicas have died with it."""
+    doubted: Any = None
+    """The one that failed it, until another has answered or failed it as well."""
+    may_move: bool = False
+    """Whether another replica can be asked that has not failed it."""
+    is_grave: bool = False
+    """Whether one such failure is enough to leave a replica out."""
+
+
+@dataclass(slots=True, eq=False)
 class Call:
     """One attempt at some work. Repeated attempts at the same work have the same id."""
 
@@ -103,6 +137,16 @@ class Call:
     """Pays for what models charge, in a run where they do."""
     span: Span | None = field(default=None, kw_only=True)
     """The latest attempt, in a run that is traced."""
+    route: Route | None = field(default=None, kw_only=True)
+    """Its way, where the system has replicas."""
+
+    @property
+    def replica(self) -> str:
+        """The replica that was asked last; empty where there are none."""
+        return "" if self.route is None or self.route.at is None else str(self.route.at.name)
+
+    def sent_among(self, calls: int) -> None:
+        """Take note how many calls the replica has that is asked, this one included."""
 
     @property
     def trace(self) -> dict[str, str]:
@@ -174,6 +218,11 @@ class Caller(Protocol):
     @property
     def capacity(self) -> int | None:
         """The most calls in flight that the way to it carries, where that has a limit."""
+        ...
+
+    @property
+    def replicas(self) -> "Replicas | None":
+        """Its processes, if it has several."""
         ...
 
     @property

@@ -61,6 +61,7 @@ class ObjectCaller:
     """Always the same: the object lives as long as the run."""
     ahead = AHEAD
     capacity: int | None = None
+    replicas = None
 
     def __init__(
         self, description: SystemDescription, *, workers: int, inline: bool = False

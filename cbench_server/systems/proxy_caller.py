@@ -39,6 +39,7 @@ class ProxyCaller:
 
     era = ""
     ahead = 0
+    replicas = None
     capacity: int | None = None
     """Connections are opened as they are needed."""
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from cbench_server.errors import CallFailed
 from cbench_server.models.tracing import Span
 from cbench_server.systems.caller import Answer, Answered, Call, Caller, Failed, SystemDescription
+from cbench_server.systems.replicas import Replicas
 
 
 class _Batch:
@@ -44,6 +45,11 @@ class TracedCaller:
     def capacity(self) -> int | None:
         """See Caller."""
         return self._caller.capacity
+
+    @property
+    def replicas(self) -> Replicas | None:
+        """See Caller."""
+        return self._caller.replicas
 
     @property
     def ahead(self) -> int:

@@ -61,6 +61,7 @@ FULL = EvalRow(
     cost_usd={"reader": 0.5},
     groups={"subject": "law"},
     traceparent=f"00-{1:032x}-{2:016x}-01",
+    replica="localhost:50061",
 )
 NAMES = {field.name for field in fields(EvalRow)}
 

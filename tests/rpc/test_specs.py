@@ -42,6 +42,7 @@ FULL = RunSpec(
             swept_option="x",
             log="l",
             revision="0123abc-dirty",
+            replicas=("h:3", "h:4"),
         ),
         SystemRef(attached="b"),
         SystemRef(builtin="identity", role="anchor"),

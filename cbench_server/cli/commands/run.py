@@ -158,8 +158,7 @@ def spec_of(
     from cbench_server.cli.spec import build_spec
     from cbench_server.cli.uploads import upload_judge_files
 
-    found = [(each.target, str(each.output.log)) for each in launches.wait()]
-    launched = dict(zip(_places(args), found, strict=True))
+    launched = _launched(args, launches)
     datasets = [_dataset(client, args, place) for place in range(len(args.datasets))]
     sent = upload_judge_files(client, args.labels_file, args.errata)
     named = chosen_names(args, announced_names(args, _dialled(launched)))
@@ -265,6 +264,7 @@ def launching_all(args: argparse.Namespace) -> Iterator["Launches"]:
     """Start the systems of --launch, and bridges, so that they get ready while a daemon does."""
     from cbench_server.cli.bridges import bridge_command, bridge_label
     from cbench_server.cli.launches import launching
+    from cbench_server.cli.replicas import copies_of
     from cbench_server.cli.run_files.filed import bridge_at, folder_at
 
     places = _places(args)
@@ -283,14 +283,30 @@ def launching_all(args: argparse.Namespace) -> Iterator["Launches"]:
             if kind != "launch":
                 name = name or bridge_label(kind, command)
                 command = bridge_command(bridge_at(args, place), kind, command, name)
-            launches.start(command, name, folder_at(args, place))
+            for _ in range(copies_of(args, place)):
+                launches.start(command, name, folder_at(args, place))
         yield launches
+
+
+def _launched(args: argparse.Namespace, launches: "Launches") -> dict[int, tuple[str, str]]:
+    """Wait for what was launched; return where it is, replicas with commas between, and its log."""
+    from cbench_server.cli.replicas import copies_of
+
+    found = iter(launches.wait())
+    launched = {}
+    for place in _places(args):
+        copies = [next(found) for _ in range(copies_of(args, place))]
+        targets = [each.target for each in copies]
+        if len(copies) > 1 and any(each.startswith("attached:") for each in targets):
+            raise UsageError("--replicas is for systems that listen, and this one attaches itself.")
+        launched[place] = (",".join(targets), str(copies[0].output.log))
+    return launched
 
 
 def _dialled(launched: Mapping[int, tuple[str, str]]) -> dict[int, str]:
     """Return where those listen that are not attached."""
     return {
-        place: target
+        place: target.partition(",")[0]
         for place, (target, _) in launched.items()
         if not target.startswith("attached:")
     }

@@ -251,6 +251,8 @@ def _answer(row: "EvalRow", original: Mapping[str, Any], run: "Run") -> str:
     lines.append(f"  {tokens}, {numbers.seconds(row.latency)}, {attempts}")
     if cost := cost_line(row):
         lines.append(f"  cost: {printable(cost)}")
+    if row.replica:
+        lines.append(f"  replica {row.replica}")
     if row.traceparent:
         lines.append(f"  trace {row.traceparent.split('-')[1]}")
     return "\n".join(lines)

@@ -116,7 +116,7 @@ def _of_flags(args: argparse.Namespace, kind: str, price: Any) -> dict[str, Any]
             "token_env": args.http_token_env,
         }
     elif kind == "launch":
-        known["only"] = [*args.only_systems]
+        known |= {"only": [*args.only_systems], "replicas": args.replicas}
     return {name: value for name, value in known.items() if value not in (None, "", [])}
 
 

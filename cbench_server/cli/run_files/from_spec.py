@@ -78,7 +78,7 @@ def _system(ref: SystemRef, remarks: Remarks) -> dict[str, Any]:
     whose = ref.name or ref.target or ref.builtin or "a system"
     entry: dict[str, Any] = _kept(
         name=ref.name,
-        target=ref.target,
+        target=",".join((ref.target, *ref.replicas)),
         builtin=ref.builtin,
         attached=ref.attached,
         upload=ref.predictions,

@@ -92,7 +92,11 @@ SYSTEMS = Table(
     "The systems to compare, at least one.",
     (
         Key("name", "text", "the name to show (default: the one that it gives itself)"),
-        Key("target", "text", "where it is served: HOST:PORT or unix:/PATH, with /NAME for one"),
+        Key(
+            "target",
+            "text",
+            "where it is served: HOST:PORT or unix:/PATH, with /NAME for one; A,B,C for replicas",
+        ),
         Key("launch", "text", "a command that starts it and says where it listens"),
         Key("exec", "text", "a program that reads and prints a JSON object per line"),
         Key("http", "text", "a web server that answers a POST of such an object"),
@@ -102,6 +106,7 @@ SYSTEMS = Table(
         Key("predictions", "path", "a file of outputs that exist already", only="process"),
         Key("upload", "text", "such a file by the digest under which the daemon has it"),
         Key("served_name", "text", "which of several at the `target`"),
+        Key("replicas", "count", "how often a `launch` is started, to share its calls"),
         Key("only", "texts", "which of the systems that a `launch` serves (default: all)"),
         Key("options", "options", "settings sent with every call to it"),
         Key("unset", "texts", _UNSET),

@@ -684,7 +684,11 @@ type SystemRef struct {
 	Log string `protobuf:"bytes,13,opt,name=log,proto3" json:"log,omitempty"`
 	// The commit of the program that the client launched, with `-dirty` behind it
 	// where files differ from it. Recorded with the run. Empty means unknown.
-	Revision      string `protobuf:"bytes,14,opt,name=revision,proto3" json:"revision,omitempty"`
+	Revision string `protobuf:"bytes,14,opt,name=revision,proto3" json:"revision,omitempty"`
+	// Targets of further processes that serve the same system as `target`, in
+	// the same version. Each call goes to the one that has least to do. Empty
+	// means that there is one process. Means nothing without `target`.
+	Replicas      []string `protobuf:"bytes,15,rep,name=replicas,proto3" json:"replicas,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -832,6 +836,13 @@ func (x *SystemRef) GetRevision() string {
 		return x.Revision
 	}
 	return ""
+}
+
+func (x *SystemRef) GetReplicas() []string {
+	if x != nil {
+		return x.Replicas
+	}
+	return nil
 }
 
 type isSystemRef_Location interface {
@@ -1811,10 +1822,10 @@ func (*RunEvent_Finished) isRunEvent_Kind() {}
 
 func (*RunEvent_StateChange) isRunEvent_Kind() {}
 
-// A change of a run's state.
+// A change of a run's state, or of what it works with.
 type StateChange struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The new state.
+	// The new state; the same as before where a replica of a system went or came.
 	State RunState `protobuf:"varint,1,opt,name=state,proto3,enum=cbench.v1.RunState" json:"state,omitempty"`
 	// Why, for a person.
 	Reason        string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
@@ -2419,7 +2430,10 @@ type EvalRow struct {
 	Groups map[string]string `protobuf:"bytes,37,rep,name=groups,proto3" json:"groups,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// The W3C trace context of the call that made it, by which its trace is found.
 	// Empty means that nobody traced it.
-	Traceparent   string `protobuf:"bytes,38,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
+	Traceparent string `protobuf:"bytes,38,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
+	// Which of the system's replicas was asked last: its target, or the id of its
+	// attachment. Empty for a system that has no replicas.
+	Replica       string `protobuf:"bytes,39,opt,name=replica,proto3" json:"replica,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2716,6 +2730,13 @@ func (x *EvalRow) GetGroups() map[string]string {
 func (x *EvalRow) GetTraceparent() string {
 	if x != nil {
 		return x.Traceparent
+	}
+	return ""
+}
+
+func (x *EvalRow) GetReplica() string {
+	if x != nil {
+		return x.Replica
 	}
 	return ""
 }
@@ -5458,7 +5479,7 @@ const file_cbench_v1_bench_proto_rawDesc = "" +
 	"max_tokens\x18\x04 \x01(\x05H\x01R\tmaxTokens\x88\x01\x01\x12\x14\n" +
 	"\x05plain\x18\x05 \x01(\bR\x05plainB\v\n" +
 	"\t_few_shotB\r\n" +
-	"\v_max_tokens\"\xc1\x04\n" +
+	"\v_max_tokens\"\xdd\x04\n" +
 	"\tSystemRef\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\x06target\x18\x02 \x01(\tH\x00R\x06target\x12\x1c\n" +
@@ -5477,7 +5498,8 @@ const file_cbench_v1_bench_proto_rawDesc = "" +
 	"\x04role\x18\v \x01(\x0e2\x15.cbench.v1.SystemRoleR\x04role\x12!\n" +
 	"\fswept_option\x18\f \x01(\tR\vsweptOption\x12\x10\n" +
 	"\x03log\x18\r \x01(\tR\x03log\x12\x1a\n" +
-	"\brevision\x18\x0e \x01(\tR\brevision\x1aL\n" +
+	"\brevision\x18\x0e \x01(\tR\brevision\x12\x1a\n" +
+	"\breplicas\x18\x0f \x03(\tR\breplicas\x1aL\n" +
 	"\fOptionsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12&\n" +
 	"\x05value\x18\x02 \x01(\v2\x10.cbench.v1.ValueR\x05value:\x028\x01B\n" +
@@ -5628,7 +5650,7 @@ const file_cbench_v1_bench_proto_rawDesc = "" +
 	"\x11undefined_metrics\x18\x04 \x03(\tR\x10undefinedMetrics\x1a:\n" +
 	"\fMetricsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"\xfb\x0f\n" +
+	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"\x95\x10\n" +
 	"\aEvalRow\x12\x16\n" +
 	"\x06system\x18\x01 \x01(\tR\x06system\x123\n" +
 	"\n" +
@@ -5672,7 +5694,8 @@ const file_cbench_v1_bench_proto_rawDesc = "" +
 	"\x05marks\x18# \x03(\tR\x05marks\x12:\n" +
 	"\bcost_usd\x18$ \x03(\v2\x1f.cbench.v1.EvalRow.CostUsdEntryR\acostUsd\x126\n" +
 	"\x06groups\x18% \x03(\v2\x1e.cbench.v1.EvalRow.GroupsEntryR\x06groups\x12 \n" +
-	"\vtraceparent\x18& \x01(\tR\vtraceparent\x1a9\n" +
+	"\vtraceparent\x18& \x01(\tR\vtraceparent\x12\x18\n" +
+	"\areplica\x18' \x01(\tR\areplica\x1a9\n" +
 	"\vScoresEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\x1aM\n" +

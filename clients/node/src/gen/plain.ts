@@ -294,6 +294,12 @@ export type SystemRef = {
    * where files differ from it. Recorded with the run. Empty means unknown.
    */
   readonly revision?: string | undefined;
+  /**
+   * Targets of further processes that serve the same system as `target`, in
+   * the same version. Each call goes to the one that has least to do. Empty
+   * means that there is one process. Means nothing without `target`.
+   */
+  readonly replicas?: readonly string[] | undefined;
 } & OneOf<{
   /** A gRPC target such as `localhost:50051` or `unix:/tmp/s.sock`. */
   readonly target: string;
@@ -328,6 +334,7 @@ export const systemRefShape: Shape = {
     sweptOption: { kind: "text" },
     log: { kind: "text" },
     revision: { kind: "text" },
+    replicas: { kind: "text", many: true },
   },
 };
 
@@ -955,6 +962,11 @@ export interface Row {
    * Empty means that nobody traced it.
    */
   readonly traceparent: string;
+  /**
+   * Which of the system's replicas was asked last: its target, or the id of its
+   * attachment. Empty for a system that has no replicas.
+   */
+  readonly replica: string;
 }
 
 /** How a Row is read and written. */
@@ -999,6 +1011,7 @@ export const evalRowShape: Shape = {
     costUsd: { kind: "number", keyed: true },
     groups: { kind: "text", keyed: true },
     traceparent: { kind: "text" },
+    replica: { kind: "text" },
   },
 };
 

@@ -104,6 +104,11 @@ class SystemRef(TypedDict, total=False):
     """The commit of the program that the client launched, with `-dirty` behind it where files
     differ from it. Recorded with the run. Empty means unknown.
     """
+    replicas: Sequence[str] | None
+    """Targets of further processes that serve the same system as `target`, in the same version.
+    Each call goes to the one that has least to do. Empty means that there is one process. Means
+    nothing without `target`.
+    """
 
 
 class DatasetRef(TypedDict, total=False):

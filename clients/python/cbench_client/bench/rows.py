@@ -22,6 +22,7 @@ _PLAIN = (
     "alone",
     "finish_reason",
     "traceparent",
+    "replica",
 )
 _OPTIONAL = ("context_tokens_in", "context_tokens_out", "stored_bytes")
 _SECONDS = {
@@ -82,6 +83,7 @@ class Row(TypedDict):
     alone: bool
     finish_reason: str
     traceparent: str
+    replica: str
     latency: float | None
     queue_time: float | None
     scoring_time: float | None

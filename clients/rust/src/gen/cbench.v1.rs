@@ -2271,6 +2271,11 @@ pub struct SystemRef {
     /// where files differ from it. Recorded with the run. Empty means unknown.
     #[prost(string, tag = "14")]
     pub revision: ::prost::alloc::string::String,
+    /// Targets of further processes that serve the same system as `target`, in
+    /// the same version. Each call goes to the one that has least to do. Empty
+    /// means that there is one process. Means nothing without `target`.
+    #[prost(string, repeated, tag = "15")]
+    pub replicas: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     /// How to reach it.
     #[prost(oneof = "system_ref::Location", tags = "2, 3, 4, 7, 10")]
     pub location: ::core::option::Option<system_ref::Location>,
@@ -2531,10 +2536,10 @@ pub mod run_event {
         StateChange(super::StateChange),
     }
 }
-/// A change of a run's state.
+/// A change of a run's state, or of what it works with.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct StateChange {
-    /// The new state.
+    /// The new state; the same as before where a replica of a system went or came.
     #[prost(enumeration = "RunState", tag = "1")]
     pub state: i32,
     /// Why, for a person.
@@ -2803,6 +2808,10 @@ pub struct EvalRow {
     /// Empty means that nobody traced it.
     #[prost(string, tag = "38")]
     pub traceparent: ::prost::alloc::string::String,
+    /// Which of the system's replicas was asked last: its target, or the id of its
+    /// attachment. Empty for a system that has no replicas.
+    #[prost(string, tag = "39")]
+    pub replica: ::prost::alloc::string::String,
 }
 /// What an evaluator had to say about a row beyond its scores.
 #[derive(Clone, PartialEq, ::prost::Message)]

@@ -305,6 +305,12 @@ export interface SystemRef {
    * where files differ from it. Recorded with the run. Empty means unknown.
    */
   revision: string;
+  /**
+   * Targets of further processes that serve the same system as `target`, in
+   * the same version. Each call goes to the one that has least to do. Empty
+   * means that there is one process. Means nothing without `target`.
+   */
+  replicas: string[];
 }
 
 export interface SystemRef_OptionsEntry {
@@ -532,9 +538,9 @@ export interface RunEvent {
     | undefined;
 }
 
-/** A change of a run's state. */
+/** A change of a run's state, or of what it works with. */
 export interface StateChange {
-  /** The new state. */
+  /** The new state; the same as before where a replica of a system went or came. */
   state: RunState;
   /** Why, for a person. */
   reason: string;
@@ -785,6 +791,11 @@ export interface EvalRow {
    * Empty means that nobody traced it.
    */
   traceparent: string;
+  /**
+   * Which of the system's replicas was asked last: its target, or the id of its
+   * attachment. Empty for a system that has no replicas.
+   */
+  replica: string;
 }
 
 export interface EvalRow_ScoresEntry {
@@ -1995,6 +2006,7 @@ function createBaseSystemRef(): SystemRef {
     sweptOption: "",
     log: "",
     revision: "",
+    replicas: [],
   };
 }
 
@@ -2043,6 +2055,9 @@ export const SystemRef: MessageFns<SystemRef> = {
     }
     if (message.revision !== "") {
       writer.uint32(114).string(message.revision);
+    }
+    for (const v of message.replicas) {
+      writer.uint32(122).string(v!);
     }
     return writer;
   },
@@ -2173,6 +2188,14 @@ export const SystemRef: MessageFns<SystemRef> = {
             }
 
             message.revision = reader.string();
+            continue;
+          }
+          case 15: {
+            if (tag !== 122) {
+              break;
+            }
+
+            message.replicas.push(reader.string());
             continue;
           }
         }
@@ -4268,6 +4291,7 @@ function createBaseEvalRow(): EvalRow {
     costUsd: new Map(),
     groups: new Map(),
     traceparent: "",
+    replica: "",
   };
 }
 
@@ -4407,6 +4431,9 @@ export const EvalRow: MessageFns<EvalRow> = {
     });
     if (message.traceparent !== "") {
       writer.uint32(306).string(message.traceparent);
+    }
+    if (message.replica !== "") {
+      writer.uint32(314).string(message.replica);
     }
     return writer;
   },
@@ -4741,6 +4768,14 @@ export const EvalRow: MessageFns<EvalRow> = {
             }
 
             message.traceparent = reader.string();
+            continue;
+          }
+          case 39: {
+            if (tag !== 314) {
+              break;
+            }
+
+            message.replica = reader.string();
             continue;
           }
         }

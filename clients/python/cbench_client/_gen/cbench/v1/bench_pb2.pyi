@@ -154,7 +154,7 @@ class Prompt(_message.Message):
     def __init__(self, template: _Optional[str] = ..., system_prompt: _Optional[str] = ..., few_shot: _Optional[int] = ..., max_tokens: _Optional[int] = ..., plain: bool = ...) -> None: ...
 
 class SystemRef(_message.Message):
-    __slots__ = ("name", "target", "attached", "builtin", "proxy", "predictions", "options", "served_name", "tls", "credential", "role", "swept_option", "log", "revision")
+    __slots__ = ("name", "target", "attached", "builtin", "proxy", "predictions", "options", "served_name", "tls", "credential", "role", "swept_option", "log", "revision", "replicas")
     class OptionsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -176,6 +176,7 @@ class SystemRef(_message.Message):
     SWEPT_OPTION_FIELD_NUMBER: _ClassVar[int]
     LOG_FIELD_NUMBER: _ClassVar[int]
     REVISION_FIELD_NUMBER: _ClassVar[int]
+    REPLICAS_FIELD_NUMBER: _ClassVar[int]
     name: str
     target: str
     attached: str
@@ -190,7 +191,8 @@ class SystemRef(_message.Message):
     swept_option: str
     log: str
     revision: str
-    def __init__(self, name: _Optional[str] = ..., target: _Optional[str] = ..., attached: _Optional[str] = ..., builtin: _Optional[str] = ..., proxy: _Optional[_Union[ModelRef, _Mapping]] = ..., predictions: _Optional[str] = ..., options: _Optional[_Mapping[str, _example_pb2.Value]] = ..., served_name: _Optional[str] = ..., tls: _Optional[_Union[TlsOptions, _Mapping]] = ..., credential: _Optional[str] = ..., role: _Optional[_Union[SystemRole, str]] = ..., swept_option: _Optional[str] = ..., log: _Optional[str] = ..., revision: _Optional[str] = ...) -> None: ...
+    replicas: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, name: _Optional[str] = ..., target: _Optional[str] = ..., attached: _Optional[str] = ..., builtin: _Optional[str] = ..., proxy: _Optional[_Union[ModelRef, _Mapping]] = ..., predictions: _Optional[str] = ..., options: _Optional[_Mapping[str, _example_pb2.Value]] = ..., served_name: _Optional[str] = ..., tls: _Optional[_Union[TlsOptions, _Mapping]] = ..., credential: _Optional[str] = ..., role: _Optional[_Union[SystemRole, str]] = ..., swept_option: _Optional[str] = ..., log: _Optional[str] = ..., revision: _Optional[str] = ..., replicas: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class TlsOptions(_message.Message):
     __slots__ = ("ca_pem", "server_name")
@@ -472,7 +474,7 @@ class SystemSummary(_message.Message):
     def __init__(self, system: _Optional[str] = ..., metrics: _Optional[_Mapping[str, float]] = ..., elapsed: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., undefined_metrics: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class EvalRow(_message.Message):
-    __slots__ = ("system", "example_id", "dataset", "index", "scores", "input_tokens", "output_tokens", "latency", "usage", "attempts", "failure", "metadata", "repeat", "primary_score", "processed", "context_tokens_in", "context_tokens_out", "queue_time", "scoring_time", "reused", "evaluator_notes", "group", "original", "reader_time", "reader_usage", "ordinal", "ingest_time", "stored_bytes", "context_only", "not_applicable", "handler_time", "calls_in_flight", "alone", "finish_reason", "marks", "cost_usd", "groups", "traceparent")
+    __slots__ = ("system", "example_id", "dataset", "index", "scores", "input_tokens", "output_tokens", "latency", "usage", "attempts", "failure", "metadata", "repeat", "primary_score", "processed", "context_tokens_in", "context_tokens_out", "queue_time", "scoring_time", "reused", "evaluator_notes", "group", "original", "reader_time", "reader_usage", "ordinal", "ingest_time", "stored_bytes", "context_only", "not_applicable", "handler_time", "calls_in_flight", "alone", "finish_reason", "marks", "cost_usd", "groups", "traceparent", "replica")
     class ScoresEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -546,6 +548,7 @@ class EvalRow(_message.Message):
     COST_USD_FIELD_NUMBER: _ClassVar[int]
     GROUPS_FIELD_NUMBER: _ClassVar[int]
     TRACEPARENT_FIELD_NUMBER: _ClassVar[int]
+    REPLICA_FIELD_NUMBER: _ClassVar[int]
     system: str
     example_id: _example_pb2.ExampleId
     dataset: str
@@ -584,7 +587,8 @@ class EvalRow(_message.Message):
     cost_usd: _containers.ScalarMap[str, float]
     groups: _containers.ScalarMap[str, str]
     traceparent: str
-    def __init__(self, system: _Optional[str] = ..., example_id: _Optional[_Union[_example_pb2.ExampleId, _Mapping]] = ..., dataset: _Optional[str] = ..., index: _Optional[int] = ..., scores: _Optional[_Mapping[str, float]] = ..., input_tokens: _Optional[int] = ..., output_tokens: _Optional[int] = ..., latency: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., usage: _Optional[_Union[_system_pb2.Usage, _Mapping]] = ..., attempts: _Optional[int] = ..., failure: _Optional[_Union[_failure_pb2.Failure, _Mapping]] = ..., metadata: _Optional[_Mapping[str, _example_pb2.Value]] = ..., repeat: _Optional[int] = ..., primary_score: _Optional[str] = ..., processed: _Optional[_Mapping[str, _example_pb2.Value]] = ..., context_tokens_in: _Optional[int] = ..., context_tokens_out: _Optional[int] = ..., queue_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., scoring_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., reused: bool = ..., evaluator_notes: _Optional[_Iterable[_Union[EvaluatorNote, _Mapping]]] = ..., group: _Optional[str] = ..., original: _Optional[_Union[_example_pb2.Example, _Mapping]] = ..., reader_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., reader_usage: _Optional[_Union[_system_pb2.Usage, _Mapping]] = ..., ordinal: _Optional[int] = ..., ingest_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., stored_bytes: _Optional[int] = ..., context_only: bool = ..., not_applicable: _Optional[_Iterable[str]] = ..., handler_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., calls_in_flight: _Optional[int] = ..., alone: bool = ..., finish_reason: _Optional[str] = ..., marks: _Optional[_Iterable[str]] = ..., cost_usd: _Optional[_Mapping[str, float]] = ..., groups: _Optional[_Mapping[str, str]] = ..., traceparent: _Optional[str] = ...) -> None: ...
+    replica: str
+    def __init__(self, system: _Optional[str] = ..., example_id: _Optional[_Union[_example_pb2.ExampleId, _Mapping]] = ..., dataset: _Optional[str] = ..., index: _Optional[int] = ..., scores: _Optional[_Mapping[str, float]] = ..., input_tokens: _Optional[int] = ..., output_tokens: _Optional[int] = ..., latency: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., usage: _Optional[_Union[_system_pb2.Usage, _Mapping]] = ..., attempts: _Optional[int] = ..., failure: _Optional[_Union[_failure_pb2.Failure, _Mapping]] = ..., metadata: _Optional[_Mapping[str, _example_pb2.Value]] = ..., repeat: _Optional[int] = ..., primary_score: _Optional[str] = ..., processed: _Optional[_Mapping[str, _example_pb2.Value]] = ..., context_tokens_in: _Optional[int] = ..., context_tokens_out: _Optional[int] = ..., queue_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., scoring_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., reused: bool = ..., evaluator_notes: _Optional[_Iterable[_Union[EvaluatorNote, _Mapping]]] = ..., group: _Optional[str] = ..., original: _Optional[_Union[_example_pb2.Example, _Mapping]] = ..., reader_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., reader_usage: _Optional[_Union[_system_pb2.Usage, _Mapping]] = ..., ordinal: _Optional[int] = ..., ingest_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., stored_bytes: _Optional[int] = ..., context_only: bool = ..., not_applicable: _Optional[_Iterable[str]] = ..., handler_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., calls_in_flight: _Optional[int] = ..., alone: bool = ..., finish_reason: _Optional[str] = ..., marks: _Optional[_Iterable[str]] = ..., cost_usd: _Optional[_Mapping[str, float]] = ..., groups: _Optional[_Mapping[str, str]] = ..., traceparent: _Optional[str] = ..., replica: _Optional[str] = ...) -> None: ...
 
 class EvaluatorNote(_message.Message):
     __slots__ = ("evaluator", "details", "failure")
