@@ -34,7 +34,7 @@ from cbench_server.systems.matched import CUTS, cut_to
 from cbench_server.tokens import Tokenizer
 
 SEEDS = 5
-"""How often words are dropped at random, each time others; once where a model reads each row."""
+"""How often words are dropped at random, each time others."""
 COMPARED = 50_000
 """The most rows of a run whose controls are compared when it ends."""
 
@@ -53,8 +53,7 @@ class Control:
 
     def repeats(self, spec: RunSpec) -> int:
         """How often each example is cut."""
-        is_drawn = self.cut == "random-drop" and spec.reader is None
-        return spec.repeats * (SEEDS if is_drawn else 1)
+        return spec.repeats * (SEEDS if self.cut == "random-drop" else 1)
 
 
 def controls_of(run: Run) -> list[Control]:
