@@ -1,7 +1,7 @@
 """Parts of an encoded message, counted before it is parsed.
 
-The parser lets nothing else run until it is done, and takes about as long for a value of two bytes
-as for a text of a thousand: sixteen megabytes of truth values hold up a process for a second.
+The parser lets nothing else run until it is done: 0.2 s of CPU for sixteen megabytes of truth
+values, and many times their size in memory, where a text as long takes next to nothing.
 """
 
 import functools
