@@ -255,7 +255,7 @@ def _time_notes(run: Run) -> list[str]:
     said += [
         f"{len(each['replicas'])} replicas of {each['name']}"
         for each in run.config.get("systems", ())
-        if each.get("replicas") and said
+        if said and isinstance(each, dict) and each.get("replicas")
     ]
     return [f"p50 and p95: {'; '.join(said)}."] if said else []
 

@@ -165,7 +165,7 @@ def test_a_chosen_score_that_no_row_has_is_named(run: Run) -> None:
 
 def test_a_run_without_rows_shows_no_table(run: Run) -> None:
     empty = replace(run, progress={}, total_rows=None, state=RunState.RUNNING, end_time=None)
-    assert to_table(empty, RowFacts()).splitlines()[-2] == f"Run {run.run_id} running, 0 rows"
+    assert to_table(empty, RowFacts()).splitlines()[-1] == f"Run {run.run_id} running, 0 rows"
     assert "System" not in to_table(empty, RowFacts())
 
 
