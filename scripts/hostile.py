@@ -23,7 +23,8 @@ _SHOWN = 10
 
 def drive(part: int, parts: int) -> tuple[int, Worst]:
     """Take one part of the texts through every step."""
-    every, worst, texts = dict(steps()), {}, 0
+    every, texts = dict(steps()), 0
+    worst: Worst = {}
     for name, text in all_pairs(part, parts):
         texts += 1
         for step_name, step in every.items():
