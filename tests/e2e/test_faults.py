@@ -124,10 +124,14 @@ class Slow:
         return {**example, "response": "x"}
 
 
-def test_a_name_can_be_attached_once(daemon: DaemonProcess) -> None:
+class OtherUpper(Upper):
+    version = "another"
+
+
+def test_a_name_cannot_be_attached_by_another_version(daemon: DaemonProcess) -> None:
     with Attachment(Upper(), daemon.address) as first:
         first.wait_attached(60)
-        second = Attachment(Upper(), daemon.address)
+        second = Attachment(OtherUpper(), daemon.address)
         with pytest.raises(Exception, match="upper"):
             second.start()
             second.wait_attached(60)
