@@ -32,7 +32,9 @@ EXAMPLE = {
 SEEN = {"id", "context", "question", "answered_by"}
 
 
-@pytest.mark.parametrize("name", [*sorted(OF_ANY_FILE), "ANSWERS", "BestAnswer", "best answer", "Test"])
+@pytest.mark.parametrize(
+    "name", [*sorted(OF_ANY_FILE), "ANSWERS", "BestAnswer", "best answer", "Test"]
+)
 def test_a_name_is_withheld_in_every_spelling(name: str) -> None:
     withheld = Withheld(OF_ANY_FILE)
     for spelling in (name, name.upper(), name.title(), name.replace("_", "-")):
@@ -41,7 +43,9 @@ def test_a_name_is_withheld_in_every_spelling(name: str) -> None:
         assert spelling in withheld
 
 
-@pytest.mark.parametrize("name", [*sorted(SEEN), "question_type", "latest", "contests", "unanswered", ""])
+@pytest.mark.parametrize(
+    "name", [*sorted(SEEN), "question_type", "latest", "contests", "unanswered", ""]
+)
 def test_no_other_name_is(name: str) -> None:
     assert name not in Withheld(OF_ANY_FILE)
 

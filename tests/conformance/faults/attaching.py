@@ -6,7 +6,7 @@ import program
 from faults.registry import fault
 
 from cbench_client.errors import Refused
-from cbench_client.host import attachment, session
+from cbench_client.host import link, session
 
 
 @fault
@@ -36,7 +36,7 @@ def it_attaches_once() -> None:
         await self._attach_once()
         await self._stopping.wait()
 
-    attachment.Attachment._keep_attached = once
+    link.Link.keep = once
 
 
 @fault
@@ -44,12 +44,12 @@ def every_refusal_is_final() -> None:
     def judge(self: Any, error: Any) -> None:
         raise Refused("refused", code=error.code().name)
 
-    attachment.Attachment._judge = judge
+    link.Link._judge = judge
 
 
 @fault
 def no_refusal_is_final() -> None:
-    attachment.Attachment._judge = lambda self, error: None
+    link.Link._judge = lambda self, error: None
 
 
 @fault

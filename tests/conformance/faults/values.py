@@ -8,7 +8,7 @@ from typing import Any
 import systems
 from faults.registry import fault
 
-from cbench_client.host import attachment, calls, lane, offers, server
+from cbench_client.host import calls, lane, link, offers, server
 from cbench_client.messages import convert
 
 
@@ -96,7 +96,7 @@ def messages_are_small() -> None:
     small = 60_000_000
     server._OPTIONS = (("grpc.max_receive_message_length", small), *server._OPTIONS[1:])
     lane.MAX_MESSAGE_BYTES = small
-    attachment.open_channel = _through_a_small_channel(attachment.open_channel, small)
+    link.open_channel = _through_a_small_channel(link.open_channel, small)
 
 
 def _through_a_small_channel(open_channel: Callable[..., Any], most: int) -> Callable[..., Any]:
