@@ -30,7 +30,7 @@ from cbench_server.cluster.messages import (
 from cbench_server.cluster.seats import Seat, Seats
 from cbench_server.sandbox.client import SandboxUnavailable, shared_sandbox
 from cbench_server.sandbox.proof import prove
-from cbench_server.scoring.programs import HEADER_BYTES, header, take_pipes
+from cbench_server.scoring.programs import header, read_frame, take_pipes
 
 _MOST_PAIRS = 64
 # Long enough for its way to cost little, short enough for the last seat not to be waited for.
@@ -69,8 +69,7 @@ class Driver:
         ]
         try:
             while True:
-                length = int.from_bytes(await requests.readexactly(HEADER_BYTES), "big")
-                asked = msgspec.msgpack.decode(await requests.readexactly(length), type=Asked)
+                asked = msgspec.msgpack.decode(await read_frame(requests), type=Asked)
                 self._waiting[asked.runs_programs].append(_Pair(asked, time.monotonic()))
                 self._hand_out()
         except asyncio.IncompleteReadError:

@@ -16,7 +16,7 @@ from cbench_server.errors import ComponentAway, ShuttingDown
 from cbench_server.lazy_imports import require
 from cbench_server.scoring.assessment import Unscorable
 from cbench_server.scoring.incidents import scored_again
-from cbench_server.scoring.programs import HEADER_BYTES, MAX_BODY, environment, header
+from cbench_server.scoring.programs import MAX_BODY, environment, header, read_frame
 from cbench_server.scoring.recipe import Recipe
 from cbench_server.scoring.shares import FairPermits
 from cbench_server.scoring.workers import assessment_of, request_of
@@ -143,9 +143,8 @@ class ClusterWorkers:
         talking = asyncio.create_task(self._log_output(process))
         try:
             while True:
-                length = int.from_bytes(await process.stdout.readexactly(HEADER_BYTES), "big")
-                body = await process.stdout.readexactly(length)
-                self._hear(msgspec.msgpack.decode(body, type=Told | News))
+                frame = await read_frame(process.stdout)
+                self._hear(msgspec.msgpack.decode(frame, type=Told | News))
         except asyncio.IncompleteReadError:
             pass
         await talking

@@ -92,6 +92,7 @@ async def running_daemon(
     _register_data(settings, registry)
     set_dialled(settings.dial_allow, settings.dial_deny, settings.address)
     home = data_home(settings.home)
+    workers = _workers(settings)
     store = open_store(
         home,
         settings.store,
@@ -100,11 +101,10 @@ async def running_daemon(
     )
     if store.unwritable and not own_runs_only:
         log.warning("%s Until then runs are read, and none is taken on.", store.unwritable)
-    workers = _workers(settings)
-    await workers.start()
     scoring = Scoring(workers)
     tracer: Tracer | None = tracer_from_environment(__version__)
     try:
+        await workers.start()
         uploads = store.uploads(home, settings.max_upload_mb * MB, settings.max_uploads_mb * MB)
         attachments = Attachments()
         credentials = Credentials(

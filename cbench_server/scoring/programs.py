@@ -21,7 +21,7 @@ from cbench_server.scoring.shares import FairPermits
 
 MAX_BODY = 128 * 1024 * 1024
 
-HEADER_BYTES = 4
+_HEADER_BYTES = 4
 # A program imports for seconds, and for a minute where many start at once.
 _START_S = 300.0
 # No other variable reaches a program: evaluators need no secrets.
@@ -154,17 +154,14 @@ class _Program:
     async def started(self) -> None:
         """Wait for the empty frame with which a program says that it is there."""
         if not self.has_started:
-            await self._replies.readexactly(HEADER_BYTES)
+            await self._replies.readexactly(_HEADER_BYTES)
             self.has_started = True
 
     async def exchange(self, request: bytes) -> bytes:
         self._requests.write(header(request))
         self._requests.write(request)
         await self._requests.drain()
-        length = int.from_bytes(await self._replies.readexactly(HEADER_BYTES), "big")
-        if length > MAX_BODY:
-            raise OSError(f"a reply of {length:,} bytes")
-        return await self._replies.readexactly(length)
+        return await read_frame(self._replies, MAX_BODY)
 
     def kill(self) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -178,9 +175,17 @@ def environment() -> dict[str, str]:
     return passed | {"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}
 
 
+async def read_frame(frames: asyncio.StreamReader, most: int | None = None) -> bytes:
+    """Return the next body; raises IncompleteReadError at the end, OSError beyond `most` bytes."""
+    length = int.from_bytes(await frames.readexactly(_HEADER_BYTES), "big")
+    if most is not None and length > most:
+        raise OSError(f"a reply of {length:,} bytes")
+    return await frames.readexactly(length)
+
+
 def header(body: bytes) -> bytes:
     """Return what goes before a body."""
-    return len(body).to_bytes(HEADER_BYTES, "big")
+    return len(body).to_bytes(_HEADER_BYTES, "big")
 
 
 # The other side: what a program does.
@@ -212,7 +217,7 @@ def serve(pipes: tuple[BinaryIO, BinaryIO], answer: Callable[[bytes], bytes]) ->
 
 def _read(requests: BinaryIO, inbox: "queue.SimpleQueue[bytes]") -> None:
     # In a thread, to notice the end at once, even while an answer is being worked out.
-    while length := requests.read(HEADER_BYTES):
+    while length := requests.read(_HEADER_BYTES):
         inbox.put(requests.read(int.from_bytes(length, "big")))
     if os.getpgid(0) == os.getpid():
         os.killpg(0, signal.SIGKILL)

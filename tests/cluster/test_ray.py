@@ -6,7 +6,7 @@ import secrets
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -214,6 +214,19 @@ def wait_for_rows(client: BenchClient, rows: int) -> None:
     wait_until(lambda: [run for run in client.list() if run.progress.completed_rows >= rows], 120)
 
 
+def run_and_lose(daemon: Daemon, folder: Path, lose: Callable[[], None]) -> dict[str, Any]:
+    """Lose something in the middle of a run, of which no row is lost; return the run."""
+    command = write_programs(folder, 40, 0.3)
+    program = start_cbench(folder, *command, "--output", "json", "--server", daemon.address)
+    with BenchClient(daemon.address) as client:
+        wait_for_rows(client, 6)
+        lose()
+    run = finished(program)
+    assert passed(run) == expected(40)
+    assert run["failed_rows"] == 0
+    return run
+
+
 def test_programs_wait_for_a_node_that_locks_them_in(
     cluster: Cluster, daemon: Daemon, tmp_path: Path
 ) -> None:
@@ -240,14 +253,7 @@ def test_a_lost_node_costs_a_batch_again_and_no_row(
     lost = cluster.add(cpus=2, sandboxes=2)
     cluster.add(cpus=1, sandboxes=1)
     daemon.wait_for_seats(3)
-    command = write_programs(tmp_path, 40, 0.3)
-    program = start_cbench(tmp_path, *command, "--output", "json", "--server", daemon.address)
-    with BenchClient(daemon.address) as client:
-        wait_for_rows(client, 6)
-        cluster.kill(lost)
-    run = finished(program)
-    assert passed(run) == expected(40)
-    assert run["failed_rows"] == 0
+    run = run_and_lose(daemon, tmp_path, lambda: cluster.kill(lost))
     [note] = [note["text"] for note in run["notes"] if note["code"] == "SCORED_AGAIN"]
     assert "a node or a scorer of the Ray cluster was lost" in note
 
@@ -256,15 +262,12 @@ def test_a_lost_node_costs_a_batch_again_and_no_row(
 def test_a_lost_scorer_is_made_again(cluster: Cluster, daemon: Daemon, tmp_path: Path) -> None:
     cluster.add(cpus=1, sandboxes=1)
     daemon.wait_for_seats(1)
-    command = write_programs(tmp_path, 40, 0.3)
-    program = start_cbench(tmp_path, *command, "--output", "json", "--server", daemon.address)
-    with BenchClient(daemon.address) as client:
-        wait_for_rows(client, 4)
+
+    def kill_scorers() -> None:
         for scorer in cluster.scorers():
             os.kill(scorer, signal.SIGKILL)
-    run = finished(program)
-    assert passed(run) == expected(40)
-    assert run["failed_rows"] == 0
+
+    run = run_and_lose(daemon, tmp_path, kill_scorers)
     assert [note for note in run["notes"] if note["code"] == "SCORED_AGAIN"]
 
 
