@@ -10,14 +10,14 @@ def pieces(data: bytes, field: int) -> Iterator[bytes]:
     """
     position = 0
     while position < len(data):
-        tag, position = _varint(data, position)
+        tag, position = varint(data, position)
         kind = tag & 7
         if kind == 0:
-            _, position = _varint(data, position)
+            _, position = varint(data, position)
         elif kind in (1, 5):
             position += 8 if kind == 1 else 4
         elif kind == 2:
-            length, position = _varint(data, position)
+            length, position = varint(data, position)
             if position + length > len(data):
                 raise ValueError("a field reaches beyond its message")
             if tag >> 3 == field:
@@ -27,7 +27,11 @@ def pieces(data: bytes, field: int) -> Iterator[bytes]:
             raise ValueError(f"wire type {kind} is not in use")
 
 
-def _varint(data: bytes, position: int) -> tuple[int, int]:
+def varint(data: bytes, position: int) -> tuple[int, int]:
+    """Read a number, and return where it ends; raises ValueError if it has no end."""
+    # Nearly all have one byte, and large messages have many numbers.
+    if position < len(data) and (byte := data[position]) < 0x80:
+        return byte, position + 1
     value = shift = 0
     while position < len(data) and shift < 64:
         byte = data[position]

@@ -9,6 +9,8 @@ from typing import Any
 
 from google.protobuf.message import DecodeError
 
+from cbench_client.messages.fragments import varint
+
 MAX_MESSAGE_PARTS = 250_000
 """Fields of all depths in one large message of another process: some 15 ms of parsing."""
 
@@ -35,11 +37,11 @@ def check_parts(data: bytes, descriptor: Any, most: int = MAX_MESSAGE_PARTS) -> 
             place, end, of = unread.pop()
             within = _messages_in(of)
             while place < end:
-                tag, place = _varint(data, place)
+                tag, place = varint(data, place)
                 kind = tag & 7
                 left -= 1
                 if kind == 2:
-                    length, place = _varint(data, place)
+                    length, place = varint(data, place)
                     child = within.get(tag >> 3)
                     if child is not None:
                         if length > _LEAF:
@@ -48,7 +50,7 @@ def check_parts(data: bytes, descriptor: Any, most: int = MAX_MESSAGE_PARTS) -> 
                             left -= length >> 2
                     place += length
                 elif kind == 0:
-                    _, place = _varint(data, place)
+                    _, place = varint(data, place)
                 elif kind == 1:
                     place += 8
                 elif kind == 5:
@@ -58,23 +60,8 @@ def check_parts(data: bytes, descriptor: Any, most: int = MAX_MESSAGE_PARTS) -> 
                     raise Crowded(f"it has more than {most:,} parts. Give values as text, or fewer")
             if place > end:
                 raise DecodeError("a field reaches beyond its message")
-    except IndexError:
-        raise DecodeError("it ends within a field") from None
-
-
-def _varint(data: bytes, place: int) -> tuple[int, int]:
-    byte = data[place]
-    if byte < 0x80:
-        return byte, place + 1
-    value, shift = byte & 0x7F, 7
-    while byte >= 0x80:
-        if shift > 63:
-            raise DecodeError("a number has no end")
-        place += 1
-        byte = data[place]
-        value |= (byte & 0x7F) << shift
-        shift += 7
-    return value, place + 1
+    except ValueError as error:
+        raise DecodeError(str(error)) from None
 
 
 @functools.cache
