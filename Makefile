@@ -79,7 +79,7 @@ sdk-docs: base ## rewrite API.md of every SDK with its language's own tool; want
 	@$(BIN)/python scripts/sdk_surface.py
 
 clean: ## remove everything the targets above have made
-	@rm -rf .venv .venv-protos .venv-release .venv-docs .venv-inspect .demo site node_modules build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .venv-adapters .venv-ray
+	@rm -rf .venv .venv-protos .venv-release .venv-docs .venv-inspect .demo site node_modules build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .venv-adapters .venv-ray .venv-deploy
 	@find . -name __pycache__ -prune -exec rm -rf {} + -o -name '*.egg-info' -prune -exec rm -rf {} +
 
 release: base ## build every package, check it, and use each from an empty environment

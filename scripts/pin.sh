@@ -33,6 +33,9 @@ pin release "twine>=6
 uv>=0.8
 setuptools>=77"
 pin docs "mkdocs-material>=9.6"
+# The schemas that deploy/ is held to.
+pin deploy "check-jsonschema>=0.39
+kubernetes-validate>=1.37"
 pin inspect "inspect-ai>=0.3.100
 duckdb>=1.2"
 # For examples/python/embedding_retriever.py and embedding_memory.py, beside what base.txt has.

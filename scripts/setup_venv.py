@@ -21,6 +21,7 @@ BUILD, BASE, DEV = "constraints/build.txt", "constraints/base.txt", "constraints
 PROTOS, RELEASE = "constraints/protos.txt", "constraints/release.txt"
 DOCS, INSPECT = "constraints/docs.txt", "constraints/inspect.txt"
 ADAPTERS, RAY = "constraints/adapters.txt", "constraints/ray.txt"
+DEPLOY = "constraints/deploy.txt"
 OURS = ["clients/python", "."]
 INPUTS = [BUILD, BASE, DEV, "pyproject.toml", "setup.py", "clients/python/pyproject.toml"]
 
@@ -33,6 +34,7 @@ KINDS = {
     "release": (".venv-release", [RELEASE], [], [RELEASE], []),
     "docs": (".venv-docs", [DOCS], [], [DOCS], []),
     "inspect": (".venv-inspect", [INSPECT], [], [INSPECT], []),
+    "deploy": (".venv-deploy", [DEPLOY], [], [DEPLOY], []),
     "ray": (".venv-ray", [BASE, RAY], OURS, [*INPUTS, RAY], []),
     "adapters": (
         ".venv-adapters",

@@ -82,6 +82,7 @@ async def observed(
             "/livez": lambda: (HTTPStatus.OK, b"alive\n"),
             "/readyz": ready,
         },
+        ("/livez", "/readyz"),
         may_read,
     )
     lag = asyncio.create_task(_measure_lag(meters.loop_lag.observe))

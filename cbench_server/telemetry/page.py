@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from http import HTTPStatus
 
 log = logging.getLogger(__name__)
@@ -22,13 +22,18 @@ class Page:
 
     Args:
         paths: What answers each path.
-        may: Tells by the value of `authorization` whether a caller may read.
+        open_paths: Those of them that everybody may read; supervisors have no tokens.
+        may: Tells by the value of `authorization` whether a caller may read the others.
     """
 
     def __init__(
-        self, paths: Mapping[str, Callable[[], Answer]], may: Callable[[str], bool]
+        self,
+        paths: Mapping[str, Callable[[], Answer]],
+        open_paths: Collection[str],
+        may: Callable[[str], bool],
     ) -> None:
         self._paths = paths
+        self._open_paths = open_paths
         self._may = may
         self._here = 0
         self._server: asyncio.Server | None = None
@@ -74,7 +79,7 @@ class Page:
             name.strip().lower(): value.strip()
             for name, _, value in (line.partition(":") for line in lines)
         }
-        if not self._may(headers.get("authorization", "")):
+        if path not in self._open_paths and not self._may(headers.get("authorization", "")):
             return HTTPStatus.UNAUTHORIZED, b"a bearer token of a reader is needed\n"
         return self._paths[path]()
 
