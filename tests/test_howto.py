@@ -45,6 +45,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
     cbench(folder, *run, "-n", "20", "--quiet")
     for name in ("rows.csv", "rows.parquet"):
         cbench(folder, "export", "last", "--with-texts", "-o", name)
+    cbench(folder, "export", "last", "--partition-by", "system", "-o", "divided")
     return folder
 
 

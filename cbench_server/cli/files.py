@@ -45,6 +45,11 @@ def write_file(name: str, parts: Iterable[str | bytes]) -> str:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
+    return size_text(size)
+
+
+def size_text(size: int) -> str:
+    """Say how large a file is."""
     return f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{max(1, size // 1000):,} kB"
 
 

@@ -28,14 +28,15 @@ REPORTERS: dict[str, Reporter] = {
 }
 
 WITH_TEXTS: dict[str, Reporter] = {
-    "jsonl": lambda report: (full_row_line(*each) + "\n" for each in _full(report)),
-    "csv": lambda report: to_csv(report.rows, lambda: _full(report)),
-    "parquet": lambda report: to_parquet(report.rows, lambda: _full(report)),
+    "jsonl": lambda report: (full_row_line(*each) + "\n" for each in full_rows(report)),
+    "csv": lambda report: to_csv(report.rows, lambda: full_rows(report)),
+    "parquet": lambda report: to_parquet(report.rows, lambda: full_rows(report)),
 }
 """Formats that can also have the texts of examples and answers."""
 
 
-def _full(report: Report) -> Iterator[FullRow]:
+def full_rows(report: Report) -> Iterator[FullRow]:
+    """Read all rows with their texts."""
     return chain.from_iterable(map(report.full_rows, report.run.systems))
 
 

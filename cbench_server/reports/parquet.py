@@ -1,6 +1,6 @@
 """Rows as Parquet: typed columns, one per score, written in groups as they are read."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from tempfile import TemporaryFile
 from typing import Any
@@ -14,6 +14,7 @@ from cbench_server.results import EvalRow
 _GROUP_ROWS = 20_000
 _GROUP_TEXTS = 500
 _PIECE_BYTES = 1024 * 1024
+COMPRESSION = "zstd"
 _TEXTS = ("system", "dataset", "primary_score", "group")
 _COUNTS = ("index", "repeat", "input_tokens", "output_tokens", "attempts")
 _OPTIONAL_COUNTS = ("context_tokens_in", "context_tokens_out")
@@ -22,24 +23,31 @@ LEFT_OUT = WITHOUT_COLUMN
 """Fields of a row without a column; each score and each field to group by has its own."""
 
 
-def to_parquet(
-    read: Callable[[], Iterable[EvalRow]], full: Callable[[], Iterable[FullRow]] | None = None
-) -> Iterator[bytes]:
-    """Write rows column by column; a failed row has no scores.
+class Rows:
+    """Rows as records of one schema; a failed row has no scores.
 
-    The rows are read twice, the first time for the names of scores and groups. The ids
-    of examples are written as text, since a column has one type. `full` reads the rows with
-    their texts, which then have columns.
+    They are read twice, the first time for the names of scores and groups. The ids
+    of examples are written as text, since a column has one type.
+
+    Args:
+        full: Reads the rows with their texts, which then have columns.
+        without: Columns to leave out.
     """
-    require("pyarrow", "the format parquet is written with the package")
-    import pyarrow
-    import pyarrow.parquet
 
-    found = Found()
-    for row in read():
-        found.see(row)
-    schema = pyarrow.schema(
-        [
+    def __init__(
+        self,
+        read: Callable[[], Iterable[EvalRow]],
+        full: Callable[[], Iterable[FullRow]] | None = None,
+        without: Sequence[str] = (),
+    ) -> None:
+        require("pyarrow", "the format parquet is written with the package")
+        import pyarrow
+
+        self._read, self._full = read, full
+        self._found = found = Found()
+        for row in read():
+            found.see(row)
+        columns = [
             *((name, pyarrow.string()) for name in (*_TEXTS, "example_id")),
             *((name, pyarrow.int64()) for name in (*_COUNTS, *_OPTIONAL_COUNTS)),
             *((name, pyarrow.float64()) for name in (*_SECONDS, "score")),
@@ -53,17 +61,32 @@ def to_parquet(
             ("failure_message", pyarrow.string()),
             *((name, pyarrow.string()) for name in (TEXTS if full else ())),
         ]
-    )
+        self.schema = pyarrow.schema([each for each in columns if each[0] not in without])
+        # Texts can be whole books: fewer rows at a time keep memory flat.
+        self.at_once = _GROUP_TEXTS if full else _GROUP_ROWS
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """Read the rows, each with all columns."""
+        if self._full is None:
+            yield from (_record(row, self._found) for row in self._read())
+            return
+        for row, original in self._full():
+            yield {**_record(row, self._found), **texts_of(row, original)}
+
+
+def to_parquet(
+    read: Callable[[], Iterable[EvalRow]], full: Callable[[], Iterable[FullRow]] | None = None
+) -> Iterator[bytes]:
+    """Write rows column by column, in groups as they are read."""
+    rows = Rows(read, full)
+    import pyarrow
+    import pyarrow.parquet
+
     with TemporaryFile() as file:
-        with pyarrow.parquet.ParquetWriter(file, schema, compression="zstd") as writer:
-            records_of = (
-                ({**_record(row, found), **texts_of(row, original)} for row, original in full())
-                if full
-                else (_record(row, found) for row in read())
-            )
-            # Texts can be whole books: fewer rows at a time keep memory flat.
-            while records := list(islice(records_of, _GROUP_TEXTS if full else _GROUP_ROWS)):
-                writer.write_table(pyarrow.Table.from_pylist(records, schema=schema))
+        with pyarrow.parquet.ParquetWriter(file, rows.schema, compression=COMPRESSION) as writer:
+            records_of = rows.records()
+            while records := list(islice(records_of, rows.at_once)):
+                writer.write_table(pyarrow.Table.from_pylist(records, schema=rows.schema))
         file.seek(0)
         while piece := file.read(_PIECE_BYTES):
             yield piece

@@ -150,3 +150,52 @@ def test_inspect_ai_reads_its_log(folder: Path) -> None:
     assert one["scores"]["f1"] > 0
     assert two["target"] == ["Ann", "Bo"]
     assert "not today" in two["error"]
+
+
+def test_rows_are_divided_into_a_folder_that_other_programs_read_as_one_table(
+    folder: Path,
+) -> None:
+    names = ["100% a=c ü", "plain"]
+    systems = [word for name in names for word in ("--exec", "python answers.py", "--name", name)]
+    done = cbench(folder, "run", *systems, "--dataset", "places.jsonl")
+    assert done.returncode == 0, done.stderr
+    whole = pyarrow.parquet.read_table(exported(folder, "two.parquet", "--with-texts"))
+    divided = exported(folder, "divided", "--partition-by", "system", "--with-texts")
+    assert {path.name for path in divided.iterdir()} == {
+        "system=100%25 a%3Dc %C3%BC",
+        "system=plain",
+    }
+    for read in (_with_pyarrow, _with_polars):
+        rows = read(divided)
+        assert sorted(rows, key=str) == sorted(_few(whole), key=str)
+    finer = exported(folder, "finer", "--partition-by", "system", "--partition-by", "dataset")
+    assert (finer / "system=plain" / "dataset=places" / "rows.parquet").is_file()
+
+
+def _few(table: pyarrow.Table) -> list[tuple[str, ...]]:
+    columns = ("system", "dataset", "example_id", "context", "response", "score")
+    return [tuple(row[name] for name in columns) for row in table.to_pylist()]
+
+
+def _with_pyarrow(divided: Path) -> list[tuple[str, ...]]:
+    return _few(pyarrow.parquet.read_table(divided))
+
+
+def _with_polars(divided: Path) -> list[tuple[str, ...]]:
+    import polars
+
+    return _few(polars.scan_parquet(divided, hive_partitioning=True).collect().to_arrow())
+
+
+def test_a_divided_export_replaces_nothing_and_says_what_it_wants(folder: Path) -> None:
+    (folder / "there").mkdir()
+    for words, said in (
+        (("-o", "there"), "there exists already"),
+        ((), "name it with -o"),
+        (("-o", "x", "--format", "csv"), "goes with parquet, not csv"),
+        (("-o", "no/such/place"), "cannot write no/such/place"),
+    ):
+        done = cbench(folder, "export", "last", "--partition-by", "system", *words)
+        assert done.returncode == 2, done.stdout
+        assert said in done.stderr
+    assert not any(path.name.startswith(".") for path in folder.iterdir())

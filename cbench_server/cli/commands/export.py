@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from cbench_server.cli import options
 from cbench_server.cli.connect import connect
 from cbench_server.cli.exits import OK, UsageError
-from cbench_server.cli.files import STDOUT, write_file, write_stdout
+from cbench_server.cli.files import STDOUT, size_text, write_file, write_stdout
 from cbench_server.cli.outcome import inform
 from cbench_server.cli.stored_runs import find_run, report_from
 
@@ -48,6 +48,14 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         "response; for csv, jsonl and parquet",
     )
     parser.add_argument(
+        "--partition-by",
+        metavar="COLUMN",
+        dest="partition_by",
+        choices=("system", "dataset"),
+        help="write a new folder FILE of Parquet files, one for each system or dataset; repeatable",
+        **options.REPEATABLE,
+    )
+    parser.add_argument(
         "--system",
         metavar="NAME",
         default="",
@@ -65,6 +73,8 @@ def export(args: argparse.Namespace) -> int:
     from cbench_server.cli.output import check_terminal
 
     is_packed = False
+    if args.partition_by:
+        return _export_folder(args)
     with connect(args) as client:
         # After connect(), which imports the modules of --import with their reporters.
         name = args.format or _format(args.out)
@@ -78,6 +88,27 @@ def export(args: argparse.Namespace) -> int:
             return OK
         size = write_file(args.out, _compressed(parts) if is_packed else parts)
     inform(args, f"{args.out} ({size})")
+    return OK
+
+
+def _export_folder(args: argparse.Namespace) -> int:
+    """Write a folder of Parquet files."""
+    from cbench_server.reports.formats import full_rows
+    from cbench_server.reports.parquet_folder import write_parquet_folder
+
+    if args.format not in (None, "parquet"):
+        raise UsageError(f"--partition-by goes with parquet, not {args.format}.")
+    if args.out == STDOUT:
+        raise UsageError("--partition-by writes a folder; name it with -o.")
+    with connect(args) as client:
+        report = report_from(client, find_run(client, args.run), group_by=args.group_by)
+        full = (lambda: full_rows(report)) if args.with_texts else None
+        folder = Path(args.out)
+        try:
+            size = write_parquet_folder(folder, args.partition_by, report.rows, full)
+        except OSError as error:
+            raise UsageError(f"cannot write {folder}: {error.strerror}.") from error
+    inform(args, f"{folder} ({size_text(size)})")
     return OK
 
 
