@@ -5,7 +5,6 @@ has started, and Ctrl-C reaches only this process.
 """
 
 import os
-import re
 import shlex
 import signal
 import subprocess
@@ -15,20 +14,19 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from cbench_server.cli import relay
 from cbench_server.cli.exits import CommandFailed, UsageError
 from cbench_server.cli.launched_output import Output, Voice
 from cbench_server.cli.signals import before_leaving
+from cbench_server.cluster import relay
+from cbench_server.cluster.handshake import PROTOCOL_MAJOR, OtherProtocol, listening_at
 
-PROTOCOL_MAJOR = 1
 PATIENCE_SECONDS = 120.0
 MAX_RESTARTS = 5
 STOP_SECONDS = 5.0
 _NOTE_EVERY_S = 10.0
 _FIRST_PAUSE_S = 0.5
-_HANDSHAKE = re.compile(r"cbench\|(\d+)\|(tcp|unix|attached)\|(\S+)")
 
 _running: list["subprocess.Popen[bytes]"] = []
 
@@ -37,6 +35,18 @@ def kill_all() -> None:
     """Kill everything that is still running, at once."""
     for process in _running:
         _signal_group(process, signal.SIGKILL)
+
+
+class Place(Protocol):
+    """Somewhere else to run programs."""
+
+    def stand_in(self, words: list[str], folder: Path, environment: Mapping[str, str]) -> list[str]:
+        """Return the words of a program here that stands in for one there."""
+        ...
+
+    def record(self) -> dict[str, Any]:
+        """Return what finds this place again."""
+        ...
 
 
 class Launched:
@@ -49,6 +59,7 @@ class Launched:
             told the address that the first process gives.
         died: Called, in a thread, when it has died.
         environment: What it is told besides what this process knows.
+        place: Where it runs, if that is not this machine.
     """
 
     def __init__(
@@ -61,8 +72,10 @@ class Launched:
         target: str = "",
         died: Callable[[], None] = lambda: None,
         environment: Mapping[str, str] | None = None,
+        place: "Place | None" = None,
     ) -> None:
         self.command = command
+        self.place = place
         self.folder = folder
         self.output = output
         self.target = target
@@ -76,7 +89,7 @@ class Launched:
         self._stopping = threading.Event()
         self._relay: subprocess.Popen[bytes] | None = None
         self._environment = {**(environment or {}), "CBENCH_HANDSHAKE": "1"}
-        self._life = _Life(command, folder, output, self._environment)
+        self._life = _Life(command, folder, output, self._environment, place)
         self._supervisor = threading.Thread(
             target=self._supervise, name="cbench-launch", daemon=True
         )
@@ -195,7 +208,7 @@ class Launched:
     def _restart(self) -> None:
         self.output.forget_last_words()
         try:
-            life = _Life(self.command, self.folder, self.output, self._environment)
+            life = _Life(self.command, self.folder, self.output, self._environment, self.place)
         except UsageError as error:
             self._voice.say(str(error))
             return
@@ -218,9 +231,16 @@ class _Life:
     """One process, from its start to its end."""
 
     def __init__(
-        self, command: str, folder: Path, output: Output, environment: Mapping[str, str]
+        self,
+        command: str,
+        folder: Path,
+        output: Output,
+        environment: Mapping[str, str],
+        place: "Place | None",
     ) -> None:
         words = command_words(command)
+        if place is not None:
+            words = place.stand_in(words, folder, environment)
         try:
             self._process = subprocess.Popen(
                 words,
@@ -248,13 +268,16 @@ class _Life:
 
     def _take(self, line: str) -> bool:
         """Look for the line that says where it listens; others are shown."""
-        match = _HANDSHAKE.fullmatch(line.strip())
-        if match is None or self.announced.is_set():
+        if self.announced.is_set():
             return False
-        if int(match[1]) != PROTOCOL_MAJOR:
-            self.other_protocol = match[1]
+        try:
+            address = listening_at(line)
+        except OtherProtocol as error:
+            self.other_protocol = str(error)
         else:
-            self.address = match[3] if match[2] == "tcp" else f"{match[2]}:{match[3]}"
+            if address is None:
+                return False
+            self.address = address
         self.announced.set()
         return True
 

@@ -22,6 +22,7 @@ from cbench_server.cli.launched_output import Output, Voice
 from cbench_server.cli.local_models import record_of, serve_again
 
 if TYPE_CHECKING:
+    from cbench_server.cli.cluster_launch import ClusterPlace
     from cbench_server.models.local import LocalModel
 
 _KEPT_DAYS = 30
@@ -40,18 +41,25 @@ class Launches:
         self._token = token
         self._patience = patience or PATIENCE_SECONDS
         self._launched: list[Launched] = []
+        self._places: list[ClusterPlace] = []
         self.models: list[LocalModel] = []
         """Local models that are served for the run, by this command."""
         self._served_again: list[LocalModel] = []
         self._tell: Callable[[str], None] | None = None
         self._telling = threading.Lock()
 
-    def start(self, command: str, name: str = "", folder: Path | None = None) -> None:
-        """Start a new system; `name` is what to call it."""
+    def start(
+        self,
+        command: str,
+        name: str = "",
+        folder: Path | None = None,
+        place: "ClusterPlace | None" = None,
+    ) -> None:
+        """Start a new system; `name` is what to call it, `place` where it runs if not here."""
         label = name or label_of(command)
         number = f"-{len(self._launched)}" if self._launched else ""
         log = self._path(f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-{label}{number}.log")
-        self._add(command, folder or Path.cwd(), label, log)
+        self._add(command, folder or Path.cwd(), label, log, place=place)
 
     def start_again(self, run_id: str) -> bool:
         """Start what was launched for a run; False if that was nothing."""
@@ -71,16 +79,37 @@ class Launches:
                 each["label"],
                 Path(each["log"]),
                 each["target"],
+                self._place_again(each.get("place")),
             )
         return True
+
+    def _place_again(self, record: dict[str, Any] | None) -> "ClusterPlace | None":
+        if record is None:
+            return None
+        for place in self._places:
+            if place.record() == record:
+                return place
+        from cbench_server.cli.cluster_launch import ClusterPlace
+
+        return ClusterPlace(record["ray_address"], record["resources"])
 
     def _serve_again(self, record: dict[str, Any]) -> None:
         model = serve_again(record)
         self._served_again.append(model)
         self.models.append(model)
 
-    def _add(self, command: str, folder: Path, label: str, log: Path, target: str = "") -> None:
+    def _add(
+        self,
+        command: str,
+        folder: Path,
+        label: str,
+        log: Path,
+        target: str = "",
+        place: "ClusterPlace | None" = None,
+    ) -> None:
         self._make_folder()
+        if place is not None and place not in self._places:
+            self._places.append(place)
         output = Output(label, log, self.voice)
         try:
             made = Launched(
@@ -92,6 +121,7 @@ class Launches:
                 target,
                 self.explain,
                 environment_of(command, self._token),
+                place,
             )
         except BaseException:
             output.close()
@@ -116,6 +146,7 @@ class Launches:
                 "label": each.output.label,
                 "log": str(each.output.log),
                 "target": each.target,
+                "place": each.place.record() if each.place else None,
             }
             for each in self._launched
         ]
@@ -174,6 +205,8 @@ class Launches:
             each.begin_to_stop()
         for each in self._launched:
             each.stop()
+        for place in self._places:
+            place.close()
         for model in self._served_again:
             model.close()
 

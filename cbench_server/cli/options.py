@@ -6,6 +6,7 @@ from typing import Any
 
 from cbench_server.cli.bridge_flags import add_bridge_flags
 from cbench_server.cli.connect import add_connection_flags
+from cbench_server.cli.engine_flags import add_engine_flags
 from cbench_server.cli.exits import EXIT_CODES
 from cbench_server.cli.prices import HELP, METAVAR, add_budget, price
 from cbench_server.cli.replicas import add_replicas_flag
@@ -182,6 +183,7 @@ def add_systems(group: Flags, where: Mapping[str, tuple[str, str]], models: str)
         **REPEATABLE,
     )
     add_replicas_flag(group)
+    add_engine_flags(group)
     group.add_argument(
         "--credential",
         metavar="NAME",

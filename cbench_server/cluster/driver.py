@@ -9,15 +9,14 @@ import collections
 import contextlib
 import os
 import sys
-import threading
 import time
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import msgspec
-import ray
 from ray.exceptions import RayError
 
+from cbench_server.cluster.joining import join, leave
 from cbench_server.cluster.messages import (
     SANDBOX,
     Asked,
@@ -37,7 +36,6 @@ _MOST_PAIRS = 64
 _BATCH_S = 0.25
 _MOST_LOSSES = 3
 _PATIENCE_S = 5.0
-_LEAVE_S = 5.0
 
 
 @dataclass(slots=True)
@@ -171,11 +169,7 @@ def main() -> None:
     _join(settings)
     with contextlib.suppress(KeyboardInterrupt, BrokenPipeError):
         asyncio.run(_serve(settings, requests, replies))
-    leaving = threading.Thread(target=ray.shutdown, daemon=True)
-    leaving.start()
-    leaving.join(_LEAVE_S)
-    # Threads of Ray may wait for a cluster that is gone.
-    os._exit(0)
+    leave()
 
 
 async def _serve(settings: Settings, requests: BinaryIO, replies: BinaryIO) -> None:
@@ -186,20 +180,15 @@ async def _serve(settings: Settings, requests: BinaryIO, replies: BinaryIO) -> N
 
 
 def _join(settings: Settings) -> None:
-    quiet: dict[str, Any] = {
-        "log_to_driver": False,
-        "configure_logging": False,
-        "namespace": "cbench",
-    }
     if settings.address != "local":
-        ray.init(settings.address, **quiet)
+        join(settings.address)
         return
     count = settings.most_seats or os.cpu_count() or 1
     offered = {}
     with contextlib.suppress(SandboxUnavailable):
         prove(shared_sandbox(settings.policy))
         offered[SANDBOX] = count
-    ray.init("local", num_cpus=count, resources=offered, include_dashboard=False, **quiet)
+    join("local", num_cpus=count, resources=offered)
 
 
 if __name__ == "__main__":

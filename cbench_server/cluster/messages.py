@@ -74,3 +74,42 @@ class Batch(msgspec.Struct, array_like=True):
     scored: list[Scored]
     seconds: float
     """How long it worked."""
+
+
+class Wanted(msgspec.Struct):
+    """A program to start on some node."""
+
+    words: list[str]
+    folder: str
+    """Where it is run; nodes have it under the same name."""
+    environment: dict[str, str]
+    resources: dict[str, float]
+    """What it takes of its node: CPU, GPU, memory in bytes, and others by their names."""
+
+
+class Printed(msgspec.Struct, tag=True):
+    """Something that a launched program printed."""
+
+    stream: int
+    """1 or 2."""
+    data: bytes
+
+
+class Listens(msgspec.Struct, tag=True):
+    """Where a launched program can be reached."""
+
+    target: str
+    is_here: bool
+    """Whether it runs on the node of those who launched it."""
+
+
+class Ended(msgspec.Struct, tag=True):
+    """The end of a launched program."""
+
+    code: int = 0
+    why: str = ""
+    """Why nobody knows the code: its node was lost, or none could be had."""
+
+
+Said = Printed | Listens | Ended
+"""What is told of a launched program, from the actor to who launched it."""

@@ -4,13 +4,12 @@ import asyncio
 import contextlib
 import itertools
 import logging
-import os
-import secrets
 import sys
 import time
 
 import msgspec
 
+from cbench_server.cluster.joining import variables
 from cbench_server.cluster.messages import Asked, News, Settings, Told
 from cbench_server.errors import ComponentAway, ShuttingDown
 from cbench_server.lazy_imports import require
@@ -78,7 +77,7 @@ class ClusterWorkers:
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
-                env=environment() | _of_ray(self._settings.address),
+                env=environment() | variables(self._settings.address),
                 start_new_session=True,
                 limit=MAX_BODY,
             )
@@ -186,12 +185,3 @@ class ClusterWorkers:
         for number, reply in self._asked.items():
             if not reply.done():
                 reply.set_result(Told(number, away=self._last_words))
-
-
-def _of_ray(address: str) -> dict[str, str]:
-    """Return the variables by which Ray is told of tokens and certificates."""
-    given = {name: value for name, value in os.environ.items() if name.startswith("RAY_")}
-    if address != "local":
-        return given
-    # A cluster of our own; without the token, nobody else runs code there.
-    return {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)} | given

@@ -263,6 +263,8 @@ def _predictions(client: "BenchClient", args: argparse.Namespace) -> dict[int, d
 def launching_all(args: argparse.Namespace) -> Iterator["Launches"]:
     """Start the systems of --launch, and bridges, so that they get ready while a daemon does."""
     from cbench_server.cli.bridges import bridge_command, bridge_label
+    from cbench_server.cli.cluster_launch import place_of
+    from cbench_server.cli.engine_flags import check_engine
     from cbench_server.cli.launches import launching
     from cbench_server.cli.replicas import copies_of
     from cbench_server.cli.run_files.filed import bridge_at, folder_at
@@ -275,7 +277,9 @@ def launching_all(args: argparse.Namespace) -> Iterator["Launches"]:
             f"--launch starts a system on this machine, where the daemon at {server} cannot "
             "reach it. Start it there and pass --system, or leave out --server."
         )
+    check_engine(args)
     token = token_of(args) if server else ""
+    place_there = place_of(args)
     with launching(quiet=args.quiet, patience=args.launch_timeout, token=token) as launches:
         for place in places:
             kind, command = args.systems[place]
@@ -283,8 +287,9 @@ def launching_all(args: argparse.Namespace) -> Iterator["Launches"]:
             if kind != "launch":
                 name = name or bridge_label(kind, command)
                 command = bridge_command(bridge_at(args, place), kind, command, name)
+            there = place_there if kind == "launch" else None
             for _ in range(copies_of(args, place)):
-                launches.start(command, name, folder_at(args, place))
+                launches.start(command, name, folder_at(args, place), there)
         yield launches
 
 

@@ -45,7 +45,8 @@ def _split(address: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-def _accept(server: socket.socket, target: str) -> None:
+def accept(server: socket.socket, target: str) -> None:
+    """Pass on what callers send, for ever."""
     while True:
         caller, _ = server.accept()
         if server.family != socket.AF_UNIX:
@@ -74,7 +75,7 @@ def _main(address: str, target: str) -> None:
         server = listen(address)
     except OSError as error:
         sys.exit(error.strerror or str(error))
-    threading.Thread(target=_accept, args=(server, target), daemon=True).start()
+    threading.Thread(target=accept, args=(server, target), daemon=True).start()
     os.write(1, READY)
     while os.read(0, 1):
         pass

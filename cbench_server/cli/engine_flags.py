@@ -1,0 +1,58 @@
+"""Flags for a Ray cluster: `--engine ray`, and what each replica takes of its node."""
+
+import argparse
+from typing import Any
+
+from cbench_server.cli.exits import UsageError
+from cbench_server.cli.values import size
+
+
+def add_engine_flags(group: Any) -> None:
+    """Add `--engine`, `--ray-address` and `--resources`."""
+    group.add_argument(
+        "--engine",
+        choices=("local", "ray"),
+        help="where each --launch runs, and without --server evaluators that run apart as well: "
+        "here, or on a Ray cluster (default: local)",
+    )
+    group.add_argument(
+        "--ray-address",
+        metavar="HOST:PORT",
+        help="the Ray cluster of --engine ray; auto for the one that runs here, local to start one "
+        "(default: auto)",
+    )
+    group.add_argument(
+        "--resources",
+        metavar="NAME=N,...",
+        type=resources,
+        help="what each replica of a --launch takes of its node with --engine ray, such as "
+        "GPU=1,memory=8GB (default: CPU=1)",
+    )
+
+
+def resources(text: str) -> dict[str, float]:
+    """Read `CPU=2,GPU=0.5,memory=8GB,name=1`."""
+    found: dict[str, float] = {}
+    for part in text.split(","):
+        name, equals, value = (word.strip() for word in part.partition("="))
+        try:
+            number = float(size(value)) if name == "memory" else float(value)
+        except (ValueError, argparse.ArgumentTypeError):
+            number = -1.0
+        if not equals or not name or not 0 <= number < float("inf"):
+            raise argparse.ArgumentTypeError(
+                f'"{part.strip()}" is no resource; write it as CPU=2, GPU=1 or memory=8GB.'
+            )
+        if name in found:
+            raise argparse.ArgumentTypeError(f"{name} stands twice in {text}.")
+        found[name] = number
+    return found
+
+
+def check_engine(args: argparse.Namespace) -> None:
+    """Refuse flags that nothing would heed."""
+    for flag, value in (("--ray-address", args.ray_address), ("--resources", args.resources)):
+        if value and args.engine != "ray":
+            raise UsageError(f"{flag} needs --engine ray.")
+    if args.resources and not any(kind == "launch" for kind, _ in args.systems):
+        raise UsageError("--resources is for --launch, and nothing is launched.")
