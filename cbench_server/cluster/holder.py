@@ -16,6 +16,7 @@ from cbench_server.cluster.messages import Ended, Listens, Printed, Said, Wanted
 
 _MOST_WAITING = 256
 _MAX_LINE = 1 << 16
+_LOOK_EVERY_S = 1.0
 _ANYWHERE = ("0.0.0.0", "::")
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
@@ -38,6 +39,7 @@ class Holder:
         self._said: asyncio.Queue[Said] = asyncio.Queue(_MOST_WAITING)
         self._process: asyncio.subprocess.Process | None = None
         self._is_stopping = False
+        self._agent = os.getppid()
 
     async def hold(self) -> AsyncIterator[bytes]:
         """Run the program, and tell what it prints, where it listens and how it ends."""
@@ -62,10 +64,12 @@ class Holder:
         if self._is_stopping:
             await self.stop()
         ending = asyncio.create_task(self._follow(self._process))
+        leaving = asyncio.create_task(self._leave_with_the_node())
         while True:
             said = await self._said.get()
             yield _packed(said)
             if isinstance(said, Ended):
+                leaving.cancel()
                 await ending
                 return
 
@@ -74,6 +78,13 @@ class Holder:
         self._is_stopping = True
         if self._process is not None and self._process.returncode is None:
             self._process.send_signal(signal.SIGTERM)
+
+    async def _leave_with_the_node(self) -> None:
+        """End, and the program with it, when the node's agent is gone: nobody else would."""
+        while True:
+            await asyncio.sleep(_LOOK_EVERY_S)
+            if os.getppid() != self._agent:
+                os._exit(1)
 
     async def _follow(self, process: asyncio.subprocess.Process) -> None:
         assert process.stdout is not None
