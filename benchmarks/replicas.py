@@ -41,21 +41,22 @@ def start(stack: ExitStack) -> str:
 
 
 def rows_per_second(client: BenchClient, addresses: list[str], digest: str) -> float:
-    """Run over all rows, and count those that were not timed alone."""
+    """Run over all rows, and count those that came after the last one timed alone."""
     spec = {
         "systems": [{"target": addresses[0], "replicas": addresses[1:]}],
         "datasets": [{"name": "given", "upload": digest}],
         "asked_again": 0,
     }
-    started = ended = 0.0
-    count = 0
+    count, started, ended = 0, 0.0, 0.0
     for event in client.evaluate(spec, include_rows=True):
         if event.HasField("finished") and event.finished.HasField("failure"):
             raise SystemExit(event.finished.failure.message)
-        if event.HasField("row") and not event.row.alone:
-            seconds = event.create_time.ToNanoseconds() / 1e9
-            started = started or seconds
-            count, ended = count + 1, seconds
+        if event.HasField("row"):
+            ended = event.create_time.ToNanoseconds() / 1e9
+            count += 1
+            # Calls that warm a process up are not timed, and stand among those that are.
+            if event.row.alone:
+                count, started = 0, ended
     return count / (ended - started)
 
 

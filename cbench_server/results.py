@@ -16,6 +16,8 @@ PROMPT_OVER_WINDOW = "PROMPT_OVER_WINDOW"
 """Mark: prompt and answer together do not fit the model's window, by our count."""
 PROMPT_CUT = "PROMPT_CUT"
 """Mark: the endpoint read less than it was sent, or refused the prompt as too long."""
+JUDGE_PROMPT_CUT = "JUDGE_PROMPT_CUT"
+"""Mark: the same of a model that an evaluator asked, such as a judge."""
 ANSWER_CUT = "ANSWER_CUT"
 """Mark: the answer ended at the limit of its tokens."""
 COST_UNKNOWN = "COST_UNKNOWN"
@@ -116,6 +118,11 @@ class EvalRow(msgspec.Struct, omit_defaults=True):
     """The trace context of the call that made it; empty if nobody traced it."""
     replica: str = ""
     """Which of the system's replicas was asked last; empty for a system that has none."""
+
+    @property
+    def call_seconds(self) -> float | None:
+        """What its call took; None where nothing was called, as for predictions and controls."""
+        return self.latency or None
 
     @property
     def was_read(self) -> bool:

@@ -61,7 +61,7 @@ def _costs(row: EvalRow) -> tuple[float | None, ...]:
     """Return what a row cost; of failed rows only the time of a timeout counts."""
     if row.failure:
         return (None, row.latency if is_timeout(row) else None, None)
-    return (row.context_tokens_out, row.latency, row.total_cost_usd)
+    return (row.context_tokens_out, row.call_seconds, row.total_cost_usd)
 
 
 class Side:

@@ -272,6 +272,11 @@ def _unknown(policy: Policy, rows: Sequence[EvalRow]) -> str:
             "the context. A system that answers by itself tells it by returning the context it "
             "read; for a proxy, run it with --direct URL, the same model without the proxy."
         )
+    if policy.metric.endswith("latency") and all(not row.latency for row in rows):
+        return (
+            f'the policy "{policy.text}" cannot be checked: no row tells what a call took, since '
+            "none was made, as for predictions and controls."
+        )
     scores = sorted({name for row in rows for name in row.scores})
     others = [*scores, "score", *_OTHERS, *_PERCENTILES, *_AXES]
     known = ", ".join(each for each in others if each != policy.metric)

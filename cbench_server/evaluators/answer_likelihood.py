@@ -20,9 +20,10 @@ from cbench_server.evaluators.inputs import ScoreInfo, references
 from cbench_server.limits import MAX_JUDGE_TIMEOUT_S
 from cbench_server.models.blocking import run_blocking
 from cbench_server.models.chat import ChatFailed, ModelAway
+from cbench_server.models.chat_answer import OVERFLOW
 from cbench_server.models.likelihood import APIS, Api, Likelihood, Scorer, TokenClient, scorer_for
 from cbench_server.models.messages import Message
-from cbench_server.scoring.assessment import GaveUp
+from cbench_server.scoring.assessment import GaveUp, Overflowed
 from cbench_server.types import Assessment, Example, Placement, Scores
 
 LOGLIK, GAIN, ROOM = "answer_loglik", "answer_gain", "answer_room"
@@ -119,7 +120,9 @@ class AnswerLikelihood:
         except ModelAway as error:
             raise ComponentAway(str(error), was_asked=False) from error
         except ChatFailed as error:
-            raise GaveUp(f"the model did not tell how likely the answer is: {error}") from None
+            is_overflow = error.failure.reason == OVERFLOW
+            message = f"the model did not tell how likely the answer is: {error}"
+            raise (Overflowed if is_overflow else GaveUp)(message) from None
         scores = {
             LOGLIK: found.per_token,
             GAIN: found.per_token - floor.per_token,

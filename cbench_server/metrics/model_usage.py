@@ -5,13 +5,20 @@ from typing import TYPE_CHECKING, Any
 
 from cbench_server.metrics.protocol import FrameMetric, Values
 from cbench_server.metrics.stats.columns import Extra
-from cbench_server.results import ANSWER_CUT, PROMPT_CUT, PROMPT_OVER_WINDOW, EvalRow
+from cbench_server.results import (
+    ANSWER_CUT,
+    JUDGE_PROMPT_CUT,
+    PROMPT_CUT,
+    PROMPT_OVER_WINDOW,
+    EvalRow,
+)
 
 if TYPE_CHECKING:
     from cbench_server.metrics.stats.frame import Frame
 
 MARKS = {
     PROMPT_CUT: "num_prompts_cut",
+    JUDGE_PROMPT_CUT: "num_judge_prompts_cut",
     PROMPT_OVER_WINDOW: "num_prompts_over_window",
     ANSWER_CUT: "num_answers_cut",
 }

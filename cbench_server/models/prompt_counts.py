@@ -2,6 +2,7 @@
 
 import statistics
 from collections import deque
+from threading import Lock
 
 _SEEN = 64
 _ENOUGH_SEEN = 8
@@ -27,11 +28,16 @@ class PromptCounts:
         self._shares: deque[float] = deque(maxlen=_SEEN)
         self._largest = 0
         self._sent_of_largest: set[int] = set()
+        self._lock = Lock()
 
     def is_cut(self, sent: int, reported: object) -> bool:
         """Take a pair of counts, and tell whether the model read far less than it was sent."""
         if not isinstance(reported, int) or not sent or not reported:
             return False
+        with self._lock:
+            return self._take(sent, reported)
+
+    def _take(self, sent: int, reported: int) -> bool:
         is_at_window = self._is_at_window(sent, reported)
         share = reported / sent
         usual = statistics.median(self._shares) if len(self._shares) >= _ENOUGH_SEEN else 0.0

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from cbench_server.reports.report import FullRow
-from cbench_server.reports.row_columns import WITHOUT_COLUMN, Found, value_of
+from cbench_server.reports.row_columns import WITHOUT_COLUMN, Found, field_of, value_of
 from cbench_server.reports.row_texts import TEXTS, texts_of
 from cbench_server.results import EvalRow
 from cbench_server.texts.numbers import is_missing
@@ -58,7 +58,7 @@ def to_csv(
         texts = texts_of(row, original) if full else {}
         yield _line(
             [
-                *(_cell(getattr(row, name)) for name in _FIELDS),
+                *(_cell(field_of(row, name)) for name in _FIELDS),
                 *(_cell(row.scores.get(name)) for name in scores),
                 *(_cell(row.groups.get(name)) for name in groups),
                 *(_cell(value_of(row, name)) for name in money),

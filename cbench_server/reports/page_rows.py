@@ -92,7 +92,7 @@ class PageRows:
             row.score_name,
             row.context_tokens_in,
             row.context_tokens_out,
-            row.latency,
+            row.call_seconds,
             row.failure.reason if row.failure else None,
             _said(row),
         )

@@ -7,7 +7,7 @@ from typing import Any
 
 from cbench_server.lazy_imports import require
 from cbench_server.reports.report import FullRow
-from cbench_server.reports.row_columns import WITHOUT_COLUMN, Found, value_of
+from cbench_server.reports.row_columns import WITHOUT_COLUMN, Found, field_of, value_of
 from cbench_server.reports.row_texts import TEXTS, texts_of
 from cbench_server.results import EvalRow
 
@@ -95,7 +95,7 @@ def to_parquet(
 def _record(row: EvalRow, found: Found) -> dict[str, Any]:
     named = (*_TEXTS, *_COUNTS, *_OPTIONAL_COUNTS, *_SECONDS, "score", "reused")
     return {
-        **{name: getattr(row, name) for name in named},
+        **{name: field_of(row, name) for name in named},
         **{f"score:{name}": row.scores.get(name) for name in found.scores},
         **{f"group:{name}": row.groups.get(name) for name in found.groups},
         **{name: value_of(row, name) for name in found.money},

@@ -1,5 +1,7 @@
 """Columns of tables of rows: those that are there where some row has something for them."""
 
+from typing import Any
+
 from cbench_server.results import COST_UNKNOWN, EvalRow
 from cbench_server.texts import numbers
 
@@ -70,6 +72,11 @@ class Found:
             *(name for name in _TOKENS if name in self._names),
             *sorted(name for name in self._names if name not in _TOKENS),
         ]
+
+
+def field_of(row: EvalRow, name: str) -> Any:
+    """Return a field of a row; None for the time of a call that was not made."""
+    return row.call_seconds if name == "latency" else getattr(row, name)
 
 
 def value_of(row: EvalRow, column: str) -> float | None:

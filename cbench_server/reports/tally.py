@@ -82,7 +82,8 @@ def tally(rows: Iterable[EvalRow]) -> Tally:
 def _add_times(found: Tally, row: EvalRow) -> None:
     times, system = found.times, row.system
     times[system, "queue"].append(row.queue_time)
-    times[system, "system" if row.alone else "under load"].append(row.latency)
+    if row.call_seconds is not None:
+        times[system, "system" if row.alone else "under load"].append(row.call_seconds)
     if row.handler_seconds is not None and not row.alone:
         times[system, "handler under load"].append(row.handler_seconds)
     times[system, "reader"].append(row.reader_time)

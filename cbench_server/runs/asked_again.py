@@ -16,13 +16,13 @@ from cbench_server.runs.plan import Plan
 from cbench_server.runs.rows import Item
 from cbench_server.runs.turns import CHOSEN_AMONG
 from cbench_server.spec import RunSpec
-from cbench_server.systems.caller import Answer, Caller, call_one
+from cbench_server.systems.caller import CONTROL, PREDICTIONS, Answer, Caller, call_one
 
 ASKED_AGAIN = 5
 _ROWS_FOR_ONE = 10
 _SECONDS = 10.0
 # What answers by looking up, or is ours.
-_KNOWN = frozenset({"builtin", "predictions", "control"})
+_KNOWN = frozenset({"builtin", PREDICTIONS, CONTROL})
 
 
 def check_asked_again(spec: RunSpec) -> None:

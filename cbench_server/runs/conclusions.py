@@ -20,7 +20,6 @@ from cbench_server.runs.leads import lead_arms, lead_notes
 from cbench_server.runs.run_rows import RunRows
 from cbench_server.runs.sweep import check_sweep, sweep_config, with_whole_arm
 from cbench_server.runs.sweep_notes import swept
-from cbench_server.runs.time_notes import forget_times
 from cbench_server.spec import Run, RunNote, RunSpec, SystemRef
 
 ADDED_ARMS = (anchor_arms, control_arms, lead_arms)
@@ -61,7 +60,6 @@ async def conclude(store: RunRows, run: Run, summary: Summary) -> Conclusions:
     """Conclude from the stored rows; what belongs to a system is added to its summary."""
     for system, values in (await reported_values(store, run)).items():
         summary.setdefault(system, {}).update(values)
-    forget_times(run, summary)
     rows = ConcludedRows(store, run.run_id)
     sweep = await swept(rows, run, summary)
     return Conclusions(

@@ -23,6 +23,7 @@ from cbench_server.runs.rows import Item
 from cbench_server.runs.run_rows import RunRows
 from cbench_server.spec import Run, RunNote, RunSpec
 from cbench_server.systems.caller import (
+    CONTROL,
     Answer,
     Call,
     Process,
@@ -115,7 +116,7 @@ class ControlCaller(ObjectCaller):
             name=control.name,
             version="1",
             description=f"Cuts to the length that {control.leader} left, by {control.cut}.",
-            location="control",
+            location=CONTROL,
         )
         super().__init__(description, workers=1)
         self._control = control

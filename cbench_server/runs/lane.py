@@ -167,7 +167,9 @@ class Lane:
         """Have the first rows timed, then wait until every system has been."""
         turns = self._context.turns
         try:
-            if self._plan.timed_rows:
+            if not self._caller.description.has_times:
+                self._slots.begin_wide()
+            elif self._plan.timed_rows:
                 await turns.take(self.name)
                 self._is_calling_alone = True
                 await self._call_alone(Allowance(self._plan.timed_rows, self._processes))

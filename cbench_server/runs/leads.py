@@ -20,7 +20,7 @@ from cbench_server.runs.rows import Item
 from cbench_server.runs.run_rows import RunRows
 from cbench_server.runs.store import RowKey
 from cbench_server.spec import Run, RunNote, SystemRef
-from cbench_server.systems.caller import Answer, Call, Caller, SystemDescription
+from cbench_server.systems.caller import CONTROL, Answer, Call, Caller, SystemDescription
 from cbench_server.systems.in_process import Attempt, ObjectCaller
 from cbench_server.systems.matched import cut_to
 from cbench_server.tokens import Tokenizer
@@ -109,7 +109,7 @@ class LeadCaller(ObjectCaller):
             name=_name(leader),
             version="1",
             description=f"Answers with the beginning of the text, as long as {leader} answered.",
-            location="control",
+            location=CONTROL,
         )
         super().__init__(description, workers=1)
         self._leader = leader

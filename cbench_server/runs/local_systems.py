@@ -13,12 +13,12 @@ from cbench_server.runs.local_arguments import components
 from cbench_server.runs.sweep import point_name
 from cbench_server.spec import ModelRef, PriceRef, RunSpec, SystemRef
 from cbench_server.systems import BUILTINS, MEMORY_BUILTINS
-from cbench_server.systems.caller import Caller
+from cbench_server.systems.caller import PREDICTIONS, Caller
 from cbench_server.systems.in_process import InProcessCaller
 from cbench_server.systems.in_process_memory import InProcessMemoryCaller, is_factory
 from cbench_server.systems.openai_proxy import OpenAIProxy
 from cbench_server.systems.own_proxy import OwnProxyCaller
-from cbench_server.systems.predictions import LOCATION, Predictions
+from cbench_server.systems.predictions import Predictions
 from cbench_server.types import Evaluator
 
 Kind = Literal["process", "memory"]
@@ -217,7 +217,7 @@ def caller_of(given: Given, kind: Kind, workers: int) -> Caller:
     """Return what calls a system, with so many threads."""
     name, location = given.ref.name, "builtin" if given.ref.builtin else "in-process"
     if isinstance(given.system, Predictions):
-        location = LOCATION
+        location = PREDICTIONS
     if kind == "memory":
         return InProcessMemoryCaller(given.system, workers=workers, name=name, location=location)
     if is_asked_here(given.system):

@@ -7,10 +7,10 @@ from msgspec.structs import replace
 
 from cbench_server.metrics.groups import groups_of
 from cbench_server.models.account import ACCOUNT, OWN_COSTS, Account
-from cbench_server.results import PADDED, STUFFED, EvalRow
+from cbench_server.results import JUDGE_PROMPT_CUT, PADDED, STUFFED, EvalRow
 from cbench_server.runs.context_tokens import forget_untold
 from cbench_server.runs.plan import DatasetPlan
-from cbench_server.runs.rows import charge_system, not_applicable, set_headline
+from cbench_server.runs.rows import charge_system, cut_marks, not_applicable, set_headline
 from cbench_server.runs.store import SpooledExample
 from cbench_server.scoring.assessment import is_context_only
 from cbench_server.scoring.placement import ScoredRow, Scoring
@@ -81,6 +81,7 @@ def set_scores(
     row.details = scored.details
     row.evaluator_failures = scored.failures
     row.marks = (
-        *(mark for mark in row.marks if mark not in (PADDED, STUFFED)),
+        *(mark for mark in row.marks if mark not in (JUDGE_PROMPT_CUT, PADDED, STUFFED)),
         *dataset.marks_of(headline, example, row.processed or {}, context_only=row.context_only),
+        *cut_marks(scored),
     )

@@ -33,6 +33,7 @@ DEFAULT_METRICS = [
     "latency",
 ]
 MODEL_METRICS = ("model-cost", "model-usage")
+MODEL_EVALUATORS = frozenset({"llm-judge", "memory-judge", "answer-likelihood"})
 LIKELIHOOD_METRICS = {"answer-likelihood": "likelihood-retention"}
 """The figure of an evaluator whose scores mean little one by one."""
 MEMORY_METRICS = ("per-qa-type", "token-efficiency")
@@ -223,7 +224,11 @@ def resolve_metrics(spec: RunSpec, registry: Registry) -> list[Metric]:
     figures = [LIKELIHOOD_METRICS.get(ref.name, "") for ref in spec.evaluators]
     refs += [MetricRef(name) for name in figures if name and all(r.name != name for r in refs)]
     # What a model was asked, and what was cut, belongs beside any figure it led to.
-    has_models = spec.reader is not None or any(ref.proxy for ref in spec.systems)
+    has_models = (
+        spec.reader is not None
+        or any(ref.proxy for ref in spec.systems)
+        or any(ref.name in MODEL_EVALUATORS for ref in spec.evaluators)
+    )
     wanted = MODEL_METRICS if has_models else () if spec.metrics else MODEL_METRICS[:1]
     refs += [MetricRef(name) for name in wanted if all(ref.name != name for ref in refs)]
     settings: dict[str, Any] = {"threshold": spec.threshold}

@@ -13,6 +13,7 @@ from cbench_server.metrics.groups import groups_of
 from cbench_server.results import (
     ANCHOR,
     INGESTED_ALONE,
+    JUDGE_PROMPT_CUT,
     OVER_BUDGET,
     RETRIEVAL_POINTERS,
     EvalRow,
@@ -21,7 +22,7 @@ from cbench_server.results import (
 from cbench_server.runs.context_tokens import tells_context
 from cbench_server.runs.plan import DatasetPlan, Plan
 from cbench_server.runs.store import SpooledExample
-from cbench_server.scoring.assessment import is_context_only
+from cbench_server.scoring.assessment import Overflowed, is_context_only
 from cbench_server.scoring.placement import ScoredRow
 from cbench_server.systems.caller import Answer, Call, Recall
 from cbench_server.texts.pointers import count_pointers
@@ -180,7 +181,7 @@ class RowBuilder:
         # By position, which takes half the time that 36 names do.
         marks = item.marks if talk is None else talk_marks(item, talk)
         marks += dataset.marks_of(headline, example, answer.processed, context_only=context_only)
-        marks += self._marks
+        marks += self._marks + cut_marks(scored)
         row = EvalRow(
             self._system,
             example["id"],
@@ -308,6 +309,13 @@ def charge_system(scored: ScoredRow, headline: str, dataset: DatasetPlan) -> Non
     worst = dataset.worst_of(headline)
     if failure is not None and failure.origin == "system" and worst is not None:
         scored.scores[headline] = worst
+
+
+def cut_marks(scored: ScoredRow) -> tuple[str, ...]:
+    """Mark a row of which an evaluator's model read only a part, or nothing."""
+    is_cut = any("prompts_cut" in each for each in scored.details.values())
+    is_refused = any(each.reason == Overflowed.reason for each in scored.failures.values())
+    return (JUDGE_PROMPT_CUT,) if is_cut or is_refused else ()
 
 
 def stored_bytes(talk: Talk, answer: Answer) -> int | None:

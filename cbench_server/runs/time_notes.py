@@ -2,18 +2,9 @@
 
 from cbench_server.results import RETRIED_ALONE, Summary
 from cbench_server.runs.connections import Connections
-from cbench_server.spec import Run, RunNote
-from cbench_server.systems.predictions import LOCATION as PREDICTIONS
+from cbench_server.spec import RunNote
 
 SHARED_MACHINE = "SHARED_MACHINE"
-
-
-def forget_times(run: Run, summary: Summary) -> None:
-    """Leave out the times of what only looks answers up: they are not those of the system."""
-    for described in run.config.get("systems", ()):
-        if described.get("location") == PREDICTIONS:
-            values = summary.get(described["name"], {})
-            values.update({key: None for key in values if key.startswith(("latency_", "handler_"))})
 
 
 def time_notes(summary: Summary, opened: Connections | None) -> list[RunNote]:

@@ -76,7 +76,7 @@ class Verdicts:
                 len(response.split()),
             )
         )
-        for name in ("requests", "retries", "abandoned", "asked_again"):
+        for name in ("requests", "retries", "abandoned", "asked_again", "prompts_cut"):
             self.effort[name] += int(details.get(name) or 0)
         usage = details.get("usage") or {}
         for name in ("prompt_tokens", "completion_tokens", "cached_prompt_tokens"):

@@ -4,7 +4,6 @@ from cbench_server.models.level import CAP
 from cbench_server.runs.context import RunContext
 from cbench_server.systems.caller import Caller
 
-DEFAULT_CONCURRENCY = CAP
 MAX_CONCURRENCY = 1024
 
 
@@ -18,7 +17,7 @@ def width_of(context: RunContext, caller: Caller, *, is_bound: bool = False) -> 
 
     def of_one(caller: Caller) -> int:
         announced = caller.description.max_concurrency
-        most = plan.max_concurrency or announced or DEFAULT_CONCURRENCY
+        most = plan.max_concurrency or announced or CAP
         if announced and is_bound:
             most = min(most, announced)
         return max(1, min(most, caller.capacity or MAX_CONCURRENCY, MAX_CONCURRENCY))

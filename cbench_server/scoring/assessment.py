@@ -20,6 +20,12 @@ class GaveUp(EvaluatorBroken):
     """Trying once more would not help: that was done already, or took all the time there is."""
 
 
+class Overflowed(GaveUp):
+    """What an evaluator's model was asked does not fit its window."""
+
+    reason = "CONTEXT_OVERFLOW"
+
+
 class Unscorable(GaveUp):
     """What a system returned took all the time there is, or took its scorer down, twice."""
 

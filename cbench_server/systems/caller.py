@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 Turn = dict[str, Any]
 T = TypeVar("T")
 
+PREDICTIONS = "predictions"
+CONTROL = "control"
+"""Where outputs are that no call makes: in a file, or cut to another system's length."""
+
 _SAMPLED = 1
 
 
@@ -37,6 +41,11 @@ class SystemDescription:
     sdk: str = ""
     replicas: tuple[str, ...] = ()
     """The names of its processes, if it has several."""
+
+    @property
+    def has_times(self) -> bool:
+        """Whether it is called, so that its times are its own: predictions are looked up."""
+        return self.location not in (PREDICTIONS, CONTROL)
 
     @property
     def recorded(self) -> dict[str, Any]:

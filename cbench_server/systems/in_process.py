@@ -192,7 +192,7 @@ class InProcessCaller(ObjectCaller):
             started = time.perf_counter()
             with exceptions_as_failures():
                 returned = method(given, **told)
-            taken = time.perf_counter() - started
+            taken = time.perf_counter() - started if self.description.has_times else 0.0
             return _answer(call, is_talk, self._with_summary(work, returned), taken)
 
         async def arun() -> Answer:
@@ -263,7 +263,7 @@ def _answer(call: Call, is_talk: bool, returned: Any, latency: float) -> Answer:
     usage = returned.get("api_usage")
     usage = usage if isinstance(usage, dict) and usage else None
     carried = texts_carried(returned, work.example)
-    return Answer(call, returned, latency, usage, carried, handler_seconds=latency)
+    return Answer(call, returned, latency, usage, carried, handler_seconds=latency or None)
 
 
 def conversation_result(example: Example, replies: Any) -> Example:

@@ -9,13 +9,12 @@ import msgspec
 
 from cbench_server.errors import CallFailed, InvalidInput
 from cbench_server.results import Failure
+from cbench_server.systems.caller import PREDICTIONS
 from cbench_server.systems.in_process import InProcessCaller
 from cbench_server.types import Example
 
 OUTPUTS = ("response", "context", "responses")
 """The fields of which a prediction has at least one."""
-
-LOCATION = "predictions"
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder().decode
@@ -86,7 +85,7 @@ class PredictionsCaller(InProcessCaller):
     """Calls predictions that belong to one run, and end with it."""
 
     def __init__(self, predictions: Predictions) -> None:
-        super().__init__(predictions, inline=True, location=LOCATION)
+        super().__init__(predictions, inline=True, location=PREDICTIONS)
         self._predictions = predictions
 
     async def close(self) -> None:

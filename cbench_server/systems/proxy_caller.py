@@ -11,8 +11,9 @@ from cbench_server.models.chat import ModelAway
 from cbench_server.models.chat_answer import add_usage
 from cbench_server.models.messages import Message
 from cbench_server.models.model import Model, is_cut
+from cbench_server.models.prompt_counts import PromptCounts
 from cbench_server.models.tracing import TRACE
-from cbench_server.results import ANSWER_CUT
+from cbench_server.results import ANSWER_CUT, PROMPT_CUT
 from cbench_server.systems.caller import (
     Answer,
     Answered,
@@ -64,6 +65,7 @@ class ProxyCaller:
         self._timeout = timeout
         self._tasks = CallTasks()
         self._requests: dict[str, list[int]] = {}
+        self._counts = PromptCounts()
 
     def start_many(
         self, calls: Sequence[Call], timeout: float, answered: Answered, failed: Failed
@@ -90,7 +92,9 @@ class ProxyCaller:
         processed: Example = {**visible, "response": said.replies[-1] if said.replies else ""}
         if visible.get("multi_turn"):
             processed["turn_responses"] = said.replies
-        marks = self._model.marks_before(await self._sent_tokens(history), settings)
+        marks = self._model.marks_before(said.sent_tokens, settings)
+        if said.is_prompt_cut:
+            marks = (*marks, PROMPT_CUT)
         if said.is_cut:
             marks = (*marks, ANSWER_CUT)
         requests, abandoned = self._requests.pop(call.call_id)
@@ -146,12 +150,10 @@ class ProxyCaller:
         said.usage = add_usage(said.usage, reply.usage or {})
         said.finish_reason = reply.finish_reason
         said.is_cut = said.is_cut or is_cut(reply)
-
-    async def _sent_tokens(self, messages: Sequence[Message]) -> int | None:
-        if self._model.context_window is None:
-            return None
-        text = "\n".join(str(message.get("content")) for message in messages)
-        return await asyncio.to_thread(count_tokens, text)
+        text = "\n".join(str(message.get("content")) for message in self._model.whole(messages))
+        said.sent_tokens = await asyncio.to_thread(count_tokens, text)
+        reported = (reply.usage or {}).get("prompt_tokens")
+        said.is_prompt_cut |= self._counts.is_cut(said.sent_tokens, reported)
 
     def widen(self, calls: int) -> None:
         """Do nothing: it queues no calls by itself."""
@@ -188,3 +190,6 @@ class Saying:
         self.usage: dict[str, Any] = {}
         self.finish_reason = ""
         self.is_cut = False
+        self.is_prompt_cut = False
+        self.sent_tokens = 0
+        """Of its last and longest request, by our own count."""

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import Cbench
-from tests.fixtures.model_server import ModelServer, clean_environment, server
+from tests.fixtures.model_server import Handler, ModelServer, clean_environment, server
 
 __all__ = ["ModelServer", "clean_environment", "server"]
 
@@ -183,6 +183,56 @@ def test_what_was_cut_is_marked_counted_and_said(
     assert "3 of 4 answers ended" in codes["ANSWER_CUT"]
     table = cbench("show", run["run_id"]).stdout
     assert codes["PROMPT_CUT"] in " ".join(table.split())
+
+
+def judged_or_asked(cbench: Cbench, rows: Path, *flags: object) -> dict[str, Any]:
+    words = "word " * 900
+    lines = [json.loads(line) | {"context": words} for line in rows.read_text().splitlines()]
+    rows.write_text("\n".join(map(json.dumps, lines)))
+    answers = rows.with_name("long.jsonl")
+    answers.write_text("\n".join(json.dumps({"id": n["id"], "response": words}) for n in lines))
+    done = cbench("run", *flags, "--dataset", rows, "--prompt", "plain", "--output", "json")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_a_proxy_that_read_far_less_than_it_was_sent_is_marked(
+    cbench: Cbench, server: ModelServer, rows: Path
+) -> None:
+    server.report(0.2, "1")
+    run = judged_or_asked(cbench, rows, "--proxy", server.url, "--model", "m")
+    assert [row["marks"] for row in run["rows"]] == [["PROMPT_CUT"]] * 4
+    (values,) = run["summary"].values()
+    assert (values["num_prompts_cut"], values["num_judge_prompts_cut"]) == (4, 0)
+    said = {note["code"]: note["text"] for note in run["notes"]}["PROMPT_CUT"]
+    assert "the proxy shortens prompts, or the endpoint behind it cuts them" in said
+
+
+@pytest.mark.parametrize("is_refused", [False, True])
+def test_a_judge_that_did_not_read_its_whole_prompt_is_marked(
+    cbench: Cbench, server: ModelServer, rows: Path, is_refused: bool
+) -> None:
+    # The controls of the judge are short, and fit.
+    refusal = json.dumps({"error": "maximum context length is 500 tokens"})
+    document = {"choices": [{"message": {"content": "Rating: 5"}}], "usage": {"prompt_tokens": 90}}
+
+    def step(handler: Handler) -> None:
+        is_long = is_refused and "word word" in str(handler.request_body["messages"])
+        handler.reply(*((400, refusal) if is_long else (200, json.dumps(document))))
+
+    server.steps.append(step)
+    judge = ["--judge-url", server.url, "--judge-model", "j", "--judge-unqualified"]
+    answers = rows.with_name("long.jsonl")
+    answers.touch()
+    run = judged_or_asked(cbench, rows, "--predictions", answers, *judge)
+    assert all("JUDGE_PROMPT_CUT" in row["marks"] for row in run["rows"])
+    failures = [row.get("evaluator_failures", {}) for row in run["rows"]]
+    reasons = {each["reason"] for failed in failures for each in failed.values()}
+    assert reasons == ({"CONTEXT_OVERFLOW"} if is_refused else set())
+    (values,) = run["summary"].values()
+    assert (values["num_prompts_cut"], values["num_judge_prompts_cut"]) == (0, 4)
+    codes = {note["code"]: note["text"] for note in run["notes"]}
+    assert "on 4 of 4 rows the model of an evaluator did not read" in codes["JUDGE_PROMPT_CUT"]
 
 
 def test_a_readers_own_limit_is_said_and_named_where_answers_are_cut(

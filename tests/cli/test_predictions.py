@@ -53,6 +53,13 @@ def test_responses_and_contexts_are_scored_and_what_is_missing_has_failed(
     # What it takes to look an answer up is not the time of the system that gave it.
     assert {each["latency_median"] for each in document["summary"].values()} == {None}
     assert "alone" not in cbench("show", "last").stdout
+    assert {row["latency"] for row in document["rows"] if "failure" not in row} == {0.0}
+    compared = strict(cbench("compare", "last", "--systems", "right,partly", "--json").stdout)
+    assert "latency" not in {cost["axis"] for cost in compared["pairs"][0]["costs"]}
+    assert "latency" not in {front["axis"] for front in compared["fronts"]}
+    gated = cbench("gate", "last", "--system", "right", "--policy", "p95 latency at most 1s")
+    assert gated.returncode == 2
+    assert "no row tells what a call took" in gated.stdout + gated.stderr
 
 
 def test_a_prediction_may_name_its_dataset(cbench: Cbench, examples: Path, tmp_path: Path) -> None:

@@ -241,14 +241,15 @@ def test_money_is_counted_only_where_every_answer_has_a_price() -> None:
 
 @pytest.mark.parametrize(
     ("count", "median", "p95", "p99"),
-    [(1, 0, 0, 0), (2, 0, 1, 1), (20, 9, 18, 19), (100, 49, 94, 98), (101, 50, 95, 99)],
+    [(1, 1, 1, 1), (2, 1, 2, 2), (20, 10, 19, 20), (100, 50, 95, 99), (101, 51, 96, 100)],
 )
 def test_percentiles_are_by_nearest_rank(count: int, median: int, p95: int, p99: int) -> None:
-    rows = [row(latency=float(seconds)) for seconds in range(count)]
+    # Nothing was called for a row without a time.
+    rows = [row(latency=float(seconds)) for seconds in range(count + 1)]
     random.Random(1).shuffle(rows)
     values = Latency().compute([*rows, failed("system", latency=1e6)])
-    assert values["latency_mean"] == (count - 1) / 2
-    assert values["latency_max"] == count - 1
+    assert values["latency_mean"] == (count + 1) / 2
+    assert values["latency_max"] == count
     found = [values[f"latency_{which}"] for which in ("median", "p95", "p99")]
     assert found == [median, p95, p99]
 

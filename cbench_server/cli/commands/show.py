@@ -157,7 +157,7 @@ def _rows_grid(rows: "list[EvalRow]", run: "Run") -> Grid:
             example,
             score,
             tokens,
-            numbers.seconds(row.latency),
+            numbers.seconds(row.call_seconds),
         )
         cells += (cost_line(row),) if has_costs else ()
         lines.append((*cells, why) if has_failures else cells)
@@ -248,7 +248,7 @@ def _answer(row: "EvalRow", original: Mapping[str, Any], run: "Run") -> str:
     tokens = f"context {known} tokens, " if known else ""
     tokens += f"all texts {row.input_tokens:,} → {row.output_tokens:,} tokens"
     attempts = f"{row.attempts} attempt{'' if row.attempts == 1 else 's'}"
-    lines.append(f"  {tokens}, {numbers.seconds(row.latency)}, {attempts}")
+    lines.append(f"  {tokens}, {numbers.seconds(row.call_seconds)}, {attempts}")
     if cost := cost_line(row):
         lines.append(f"  cost: {printable(cost)}")
     if row.replica:

@@ -213,7 +213,7 @@ def _told(row: "EvalRow", original: Mapping[str, Any]) -> str:
         mark = "  (the dataset's own)" if name == row.score_name else ""
         lines.append(f"{printable(name)} = {numbers.plain(score)}{mark}")
     lines.append(
-        f"{row.input_tokens:,} → {row.output_tokens:,} tokens, {numbers.seconds(row.latency)}"
+        f"{row.input_tokens:,} → {row.output_tokens:,} tokens, {numbers.seconds(row.call_seconds)}"
     )
     return "\n".join(lines)
 

@@ -12,17 +12,17 @@ from typing import Any, Generic, TypeVar
 
 from cbench_server.errors import CallFailed, ComponentAway
 from cbench_server.evaluators.inputs import strip_thinking
-from cbench_server.evaluators.judge.limits import Budget, level_of, pace_of
+from cbench_server.evaluators.judge.limits import Budget, counts_of, level_of, pace_of
 from cbench_server.evaluators.judge.packs import JudgePack
 from cbench_server.evaluators.judge.prompt import Prompt
 from cbench_server.evaluators.judge.settings import JudgeSettings
 from cbench_server.evaluators.judge.shared_clients import shared_client
 from cbench_server.models.account import ACCOUNT, Account
 from cbench_server.models.chat import ChatClient, ChatFailed, ModelAway, pause
-from cbench_server.models.chat_answer import ChatReply, add_usage
+from cbench_server.models.chat_answer import OVERFLOW, ChatReply, add_usage
 from cbench_server.models.messages import Message
 from cbench_server.models.price import PROMPT_MARGIN, ZERO, cost_of, most_of, tokens_used
-from cbench_server.scoring.assessment import GaveUp
+from cbench_server.scoring.assessment import GaveUp, Overflowed
 from cbench_server.tokens import count_tokens
 
 V = TypeVar("V")
@@ -52,6 +52,8 @@ class Effort:
     """Requests that were given up at their deadline, and may still be at work."""
     asked_again: int = 0
     """Replies without a verdict."""
+    prompts_cut: int = 0
+    """Requests of which the model read far less than was sent, by its own count."""
     seconds: float = 0.0
     """From request to reply, without waiting for a turn."""
     usage: dict[str, Any] = field(default_factory=dict)
@@ -62,6 +64,7 @@ class Effort:
         self.retries += other.retries
         self.abandoned += other.abandoned
         self.asked_again += other.asked_again
+        self.prompts_cut += other.prompts_cut
         self.seconds += other.seconds
         self.usage = add_usage(self.usage, other.usage)
 
@@ -71,6 +74,7 @@ class Effort:
         self.retries += int(details.get("retries") or 0)
         self.abandoned += int(details.get("abandoned") or 0)
         self.asked_again += int(details.get("asked_again") or 0)
+        self.prompts_cut += int(details.get("prompts_cut") or 0)
         self.seconds += float(details.get("seconds") or 0.0)
         self.usage = add_usage(self.usage, details.get("usage") or {})
 
@@ -81,6 +85,7 @@ class Effort:
             "retries": self.retries,
             "abandoned": self.abandoned,
             "asked_again": self.asked_again,
+            "prompts_cut": self.prompts_cut,
         }
         kept: dict[str, Any] = {name: count for name, count in counts.items() if count}
         if self.usage:
@@ -115,6 +120,7 @@ class Judge:
         root = settings.base_url.rstrip("/")
         self._pace = pace_of(root, settings.model, settings.rpm)
         self._level = level_of(root, settings.model)
+        self._counts = counts_of(root, settings.model)
         body = {"temperature": 0, "max_tokens": pack.max_tokens, **(settings.extra_body or {})}
         self.body = {name: value for name, value in body.items() if value is not None}
         self._key = os.environ.get("OPENAI_API_KEY") if api_key is None else api_key
@@ -254,15 +260,22 @@ class Judge:
             raise
         finally:
             self._level.give_back(turn, overloaded=overloaded, failed=failed)
+        effort.prompts_cut += await self._is_cut(messages, reply)
         return reply
+
+    async def _is_cut(self, messages: Sequence[Message], reply: ChatReply) -> bool:
+        reported = (reply.usage or {}).get("prompt_tokens")
+        if reported is None:
+            return False
+        sent = await asyncio.to_thread(count_tokens, _text_of(messages))
+        return self._counts.is_cut(sent, reported)
 
     async def _paid(self, messages: Sequence[Message], body: Mapping[str, Any]) -> ChatReply:
         """Make one request within the budgets of the judge and of the run."""
         most = 0.0
         limit = answer_limit(body) or self.pack.max_tokens
         if self._budget.cap is not None:
-            text = "\n".join(str(message["content"]) for message in messages)
-            most = self._budget.cost(count_tokens(text), limit)
+            most = self._budget.cost(count_tokens(_text_of(messages)), limit)
         self._budget.reserve(most)
         spent = 0.0
         try:
@@ -314,8 +327,13 @@ class Judge:
             message = f"the judge gave no answer{times}: {error}"
             if isinstance(error, ModelAway):
                 raise ComponentAway(message, was_asked=False)
-            raise GaveUp(message) from None
+            is_overflow = error.failure.reason == OVERFLOW
+            raise (Overflowed if is_overflow else GaveUp)(message) from None
         await asyncio.sleep(wait)
+
+
+def _text_of(messages: Sequence[Message]) -> str:
+    return "\n".join(str(message["content"]) for message in messages)
 
 
 def answer_limit(body: Mapping[str, Any]) -> int:

@@ -8,6 +8,7 @@ import time
 
 from cbench_server.errors import InvalidInput
 from cbench_server.models.level import Level
+from cbench_server.models.prompt_counts import PromptCounts
 from cbench_server.scoring.assessment import GaveUp
 
 _MILLION = 1_000_000
@@ -48,6 +49,12 @@ def pace_of(base_url: str, model: str, rpm: float | None) -> Pace:
 def level_of(base_url: str, model: str) -> Level:
     """Return the level of calls in flight that all judges share which ask that model."""
     return Level()
+
+
+@functools.lru_cache(maxsize=_KEPT)
+def counts_of(base_url: str, model: str) -> PromptCounts:
+    """Return what that model has reported of prompts to all judges that ask it."""
+    return PromptCounts()
 
 
 class Budget:

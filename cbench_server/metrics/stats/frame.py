@@ -59,8 +59,11 @@ class Frame:
 
     @property
     def has_latency(self) -> Flags:
-        """Rows whose time says something of the system: a call that was late has taken its time."""
-        return self.has_answer | self.timed_out
+        """Rows whose time says something of the system: a call that was late has taken its time.
+
+        Predictions and controls are not called, and have none.
+        """
+        return (self.has_answer & (self.latency > 0)) | self.timed_out
 
     @property
     def has_handler_time(self) -> Flags:

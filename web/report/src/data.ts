@@ -188,7 +188,7 @@ export interface Index {
     name: string[];
     tokens_in: (number | null)[];
     tokens_out: (number | null)[];
-    latency: number[];
+    latency: (number | null)[];
     failure: (string | null)[];
     said: string[];
   };

@@ -59,7 +59,7 @@ export function sorted({ rows }: Index, found: number[], { key, down }: Order): 
   const value = (row: number): number | null => {
     if (key === "score") return rows.score[row] ?? null;
     if (key === "tokens") return rows.tokens_out[row] ?? 0;
-    if (key === "latency") return rows.latency[row] ?? 0;
+    if (key === "latency") return rows.latency[row] ?? null;
     return (key === "system" ? rows.system[row] : rows.example[row]) ?? 0;
   };
   // Equal rows stay in the order of examples; what has no value comes last either way.

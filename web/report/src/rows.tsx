@@ -287,7 +287,7 @@ function Row({
         <Left before={rows.tokens_in[row] ?? null} after={rows.tokens_out[row] ?? null} />
       </div>
       <div class="latency" role="gridcell">
-        {seconds(rows.latency[row] ?? 0)}
+        {rows.latency[row] ? seconds(rows.latency[row]) : "—"}
       </div>
     </div>
   );
