@@ -174,6 +174,11 @@ async def test_an_upload_stays_while_a_run_names_it_and_a_day_after(
     run = make_run()
     spec = replace(run.spec, datasets=(DatasetRef("x", upload=digests[0]),))
     await store.create_run(replace(run, spec=spec))
+    # Which uploads a damaged run names cannot be told.
+    await store.create_run(make_run("damaged"))
+    Place(home).sql("UPDATE runs SET record = substr(record, 1, 40) WHERE run_id = 'damaged'")
+    assert await clean(store, uploads, home) == []
+    await store.delete_run("damaged")
     assert await clean(store, uploads, home) == [f"uploads/{digests[1]}.examples"]
     await store.delete_run("r1")
     assert await clean(store, uploads, home) == [f"uploads/{digests[0]}.examples"]
