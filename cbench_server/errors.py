@@ -199,9 +199,11 @@ class DamagedRun(StoreCorrupt):
 
     def __init__(self, run_id: str, what: str, why: object = "") -> None:
         self.run_id = run_id
-        because = f" ({why})" if why else ""
+        self.why = why
+        self.what = f"{what} ({why})" if why else what
+        """What is damaged, without what to do."""
         super().__init__(
-            f"{what}{because}. Save what can be read: cbench runs salvage {run_id}; then delete "
+            f"{self.what}. Save what can be read: cbench runs salvage {run_id}; then delete "
             "the run, or restore a copy of the store."
         )
 

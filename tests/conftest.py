@@ -12,6 +12,7 @@ import pytest
 
 from tests.fixtures import preloaded
 from tests.fixtures.costs import Costs
+from tests.fixtures.hangs import Hangs
 from tests.fixtures.postgres import postgres  # noqa: F401 - a fixture
 from tests.fixtures.stores import place  # noqa: F401 - a fixture
 
@@ -132,6 +133,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--costs"):
         config.pluginmanager.register(Costs(config))
+    config.pluginmanager.register(Hangs())
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

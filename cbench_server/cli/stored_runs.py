@@ -39,6 +39,20 @@ def find_run(client: "BenchClient", text: str) -> "Run":
     return run_of(client.get(found[0]))
 
 
+def find_run_id(client: "BenchClient", text: str) -> str:
+    """Return the id of the run that `find_run` finds, also if it is damaged."""
+    from cbench_client import Refused
+
+    try:
+        return find_run(client, text).run_id
+    except Refused as error:
+        if error.code != "DATA_LOSS":
+            raise
+    ids = [run.run_id for run in client.list()]
+    begun = (each for each in ids if text == "last" or each.startswith(text))
+    return text if text in ids else next(begun, text)
+
+
 def run_of(message: "bench_pb2.Run") -> "Run":
     """Decode a run, with its metrics in the order in which they are shown."""
     from cbench_server.reports.stored_runs import shown_run

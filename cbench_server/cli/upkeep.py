@@ -31,7 +31,10 @@ def add_actions(actions: options.Actions) -> None:
     )
     add_json(salvage)
     prune = options.add_action(
-        actions, "prune", prune_runs, "Delete finished runs that are old, many or large"
+        actions,
+        "prune",
+        prune_runs,
+        "Delete finished runs that are old, many or large, and what killed processes left behind",
     )
     prune.add_argument(
         "--older-than", metavar="AGE", type=age, help="runs that ended longer ago, such as 30d"
@@ -93,12 +96,13 @@ def salvage_run(args: argparse.Namespace) -> int:
 
 
 def prune_runs(args: argparse.Namespace) -> int:
-    """Delete what the flags let go, then files that nothing needs any more."""
+    """Delete what the flags let go, none without them, then files that nothing needs any more."""
     from cbench_server.cli.screen import print_json
     from cbench_server.runs.store import RetentionRule
 
     rule = RetentionRule(older_than=args.older_than, keep=args.keep, max_bytes=args.max_bytes)
-    if rule == RetentionRule():
+    # A daemon removes by itself what nothing needs.
+    if rule == RetentionRule() and (args.dry_run or server_of(args)):
         raise UsageError("say which runs to delete: --older-than, --keep or --max-bytes.")
     pruned, removed = _pruned_there(args, rule) if server_of(args) else _pruned_here(args, rule)
     if args.output == "json":

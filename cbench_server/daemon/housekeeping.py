@@ -30,7 +30,11 @@ def rule_of(settings: Settings) -> "RetentionRule":
 
 
 async def keep_house(
-    store: "RunStore", uploads: "UploadStore", home: Path, settings: Settings
+    store: "RunStore",
+    uploads: "UploadStore",
+    home: Path,
+    settings: Settings,
+    every_s: float = _EVERY_S,
 ) -> None:
     """Tidy up at the start and then every hour; what fails is logged, and tried again then."""
     from cbench_server.runs.store import RetentionRule
@@ -48,7 +52,7 @@ async def keep_house(
             await clean(store, uploads, home)
         except (CbenchError, OSError) as error:
             log.warning("could not tidy up", extra={"error": str(error)})
-        await asyncio.sleep(_EVERY_S)
+        await asyncio.sleep(every_s)
 
 
 async def clean(store: "RunStore", uploads: "UploadStore", home: Path) -> list[str]:

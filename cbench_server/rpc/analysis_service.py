@@ -6,12 +6,13 @@ import time
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from cbench_client._gen.cbench.v1 import bench_pb2
 from cbench_server.comparison.policies import parse_policy
-from cbench_server.errors import InvalidInput, blaming
+from cbench_server.errors import DamagedRun, InvalidInput, blaming
 from cbench_server.registry import Registry
 from cbench_server.rpc.comparisons import check_to_proto, comparison_to_proto
 from cbench_server.rpc.runs import run_to_proto
@@ -19,7 +20,7 @@ from cbench_server.rpc.stored_source import StoredSource
 from cbench_server.runs.callers import audit
 from cbench_server.runs.new_runs import new_run_id
 from cbench_server.runs.orchestrator import Orchestrator
-from cbench_server.spec import Run
+from cbench_server.spec import Run, RunNote
 
 _PIECE_BYTES = 256 * 1024
 WHOLE = "run"
@@ -122,10 +123,13 @@ class AnalysisMethods:
             from cbench_server.reports.stored_runs import report_from
 
             run = source.run(request.run_id, "run_id")
-            others = [
-                source.run(each, f"compare_run_ids[{place}]")
-                for place, each in enumerate(request.compare_run_ids)
-            ]
+            others = []
+            for place, each in enumerate(request.compare_run_ids):
+                try:
+                    others.append(source.whole_run(each, f"compare_run_ids[{place}]"))
+                except DamagedRun as error:
+                    text = f"{error.run_id} is left out of the comparison: {error}"
+                    run = replace(run, notes=(*run.notes, RunNote("DAMAGED", text)))
             if any(other.run_id == run.run_id for other in others):
                 raise InvalidInput(
                     f"{run.run_id} is the run itself; its systems are compared anyway.",

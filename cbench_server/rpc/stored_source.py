@@ -3,6 +3,7 @@
 import asyncio
 import concurrent.futures
 from collections.abc import Callable, Coroutine, Iterator
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from cbench_server.errors import InvalidInput, ShuttingDown, UnknownRun
@@ -14,6 +15,7 @@ from cbench_server.spec import Run
 
 _SHOWN = 5
 _LOOK_S = 1.0
+_ALL_ROWS = RowQuery(limit=5000)
 
 T = TypeVar("T")
 
@@ -35,6 +37,13 @@ class StoredSource:
         except UnknownRun as error:
             error.field = field
             raise
+
+    def whole_run(self, text: str, field: str) -> Run:
+        """Return a run whose rows can all be read, or raise DamagedRun."""
+        run = self.run(text, field)
+        for _ in self._pages(run.run_id, _ALL_ROWS):
+            pass
+        return run
 
     def _get(self, run_id: str) -> Run:
         return shown_run(self._as_it_is(self._wait(self._store.get_run(run_id))))
@@ -58,12 +67,12 @@ class StoredSource:
         if len(found) > 1:
             some = ", ".join(found[:_SHOWN]) + (", ..." if len(found) > _SHOWN else "")
             raise InvalidInput(f'{len(found)} runs begin with "{text}": {some}.', field=field)
-        # A damaged run is in no list, and says so when it is read.
+        # A run whose id is damaged is listed by another one.
         return found[0] if found else text
 
     def rows(self, run_id: str, system: str) -> Iterator[EvalRow]:
         """See Source."""
-        for page in self._pages(run_id, RowQuery(system=system, limit=5000)):
+        for page in self._pages(run_id, replace(_ALL_ROWS, system=system)):
             yield from page.rows
 
     def full_rows(self, run_id: str, system: str) -> Iterator[FullRow]:

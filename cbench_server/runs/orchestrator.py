@@ -4,12 +4,14 @@ import asyncio
 import logging
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from cbench_server.errors import (
     AlreadyExists,
     CbenchError,
+    DamagedRun,
     ShuttingDown,
     StoreAway,
     WrongState,
@@ -357,8 +359,9 @@ class Orchestrator:
         live = self._live.get(run_id)
         if live is None or live.task is None:
             return
-        if (await self.store.get_run(run_id)).state.is_final:
-            await asyncio.wait([live.task])
+        with suppress(DamagedRun):  # Whether it is over cannot be told; it is still worked on.
+            if (await self.store.get_run(run_id)).state.is_final:
+                await asyncio.wait([live.task])
 
     async def drain(self, grace: float) -> None:
         """Stop taking work; finish calls in flight within `grace` seconds; hand runs back."""

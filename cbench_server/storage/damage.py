@@ -16,6 +16,8 @@ DIFFERS = "its checksum differs"
 
 def damaged(run_id: str, what: str, why: Exception | str = DIFFERS) -> DamagedRun:
     """Say what of a run is not what was written."""
+    if isinstance(why, TypeError | AttributeError):
+        why = "what is there is of another kind"
     return DamagedRun(run_id, f'{what} of run "{printable(run_id)}" is damaged in the store', why)
 
 

@@ -150,7 +150,7 @@ class Inspection:
         except (CbenchError, *SQLITE_ERRORS) as problem:
             return Damage(f"run {name}", str(error), f"Nothing of it can be read ({problem}).")
         lost = "; ".join(survey.lost)
-        message = f"{str(error).partition(' Save what')[0]} Lost: {lost or 'nothing'}."
+        message = f"{error.what}. Lost: {lost or 'nothing'}."
         fix = f"{survey.sentence}. Save them: cbench runs salvage {name} -o {name}.run"
         return Damage(f"run {name}", message, fix)
 

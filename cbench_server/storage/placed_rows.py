@@ -74,7 +74,8 @@ class PlacedRows:
                 try:
                     row = self._place.whole(found[position])
                 except DAMAGE as error:
-                    raise DamagedRun(run_id, f"{name} is damaged in the store", error) from error
+                    why = error.why if isinstance(error, DamagedRun) else error
+                    raise DamagedRun(run_id, f"{name} is damaged in the store", why) from error
                 if row is not found[position]:
                     raise DamagedRun(run_id, f"the output of {name} is damaged in the store")
                 yield row

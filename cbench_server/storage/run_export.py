@@ -227,8 +227,9 @@ def _parts(connection: Connection, head: RunHead) -> Iterator[str]:
     try:
         whole_run(connection, head)
     except DAMAGE as error:
-        if "record" not in str(error):
-            yield f"counters or labels, which are made again ({error})"
+        what = error.what if isinstance(error, DamagedRun) else str(error)
+        if "record" not in what:
+            yield f"counters or labels, which are made again ({what})"
 
 
 def _names(what: str, places: list[int]) -> Iterator[str]:

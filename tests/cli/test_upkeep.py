@@ -3,11 +3,14 @@
 import json
 import shutil
 import sqlite3
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+from cbench_server.storage.database import connect
+from cbench_server.storage.transaction import Transaction
 from tests.cli.conftest import Cbench, complaint, strict
 from tests.e2e.processes import DaemonProcess
 
@@ -187,7 +190,8 @@ def test_pins_and_pruning_go_through_a_daemon_that_is_named(
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ((), "say which runs to delete"),
+        (("--dry-run",), "say which runs to delete"),
+        (("--server", "127.0.0.1:1"), "say which runs to delete"),
         (("--older-than", "30"), '"30" is not an age; write it as 12h, 30d or 8w'),
         (("--max-bytes", "5X"), '"5X" is not a size; write it as 500M or 5G'),
     ],
@@ -198,3 +202,15 @@ def test_a_rule_that_says_nothing_is_refused(
     refused = cbench("runs", "prune", *flags)
     assert refused.returncode == 2
     assert message in complaint(refused)
+
+
+def test_pruning_without_a_rule_finishes_what_was_cut_off_and_deletes_no_run(
+    cbench: Cbench, runs: list[str], home: Path
+) -> None:
+    with closing(connect(home / "cbench.db")) as connection:
+        assert Transaction(connection, careful=False).mark_deleted(runs[0]) == 1
+    assert "so does: cbench runs prune" in cbench("doctor", "--deep").stdout
+    assert cbench("runs", "prune").returncode == 0
+    assert "cut off" not in cbench("doctor", "--deep").stdout
+    listed = json.loads(cbench("runs", "--json").stdout)
+    assert [run["run_id"] for run in listed] == runs[1:]

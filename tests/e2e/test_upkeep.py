@@ -14,6 +14,8 @@ from cbench_server.storage.database import connect
 from cbench_server.storage.transaction import Transaction
 from tests.e2e.following import follow
 from tests.e2e.processes import DaemonProcess, wait_until
+from tests.fixtures import preloaded
+from tests.fixtures.preloaded import CBENCH
 
 SPEC = {
     "systems": [{"builtin": "identity"}],
@@ -67,9 +69,18 @@ def test_a_damaged_run_is_listed_by_name_and_hides_and_blocks_no_other(tmp_path:
         running = [run.run_id for run in client.list(states=[bench_pb2.RUN_STATE_RUNNING])]
         assert running == [third]
         fifth = make_runs(client, 1)[-1]
-        for run_id in (first, second, third):
-            client.delete(run_id)
-        assert {run.run_id for run in client.list()} == {fourth, fifth}
+        # A row is damaged where its run's record is not.
+        change(home, "UPDATE events SET head = x'00' WHERE run = 4 AND ordinal = 1")
+        page = b"".join(client.report(fifth, compare_run_ids=[first, fourth])).decode()
+        for run_id in (first, fourth):
+            assert f"{run_id} is left out of the comparison" in page
+        client.delete(third)
+    # What is advised can be done.
+    delete = [CBENCH, "runs", "delete", first, second[: len(second) - 1], fourth]
+    done = preloaded.run(delete, env={**os.environ, "CBENCH_HOME": str(home)}, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    with daemon_at(home) as client:
+        assert [run.run_id for run in client.list()] == [fifth]
 
 
 def runs_with_events(connection: sqlite3.Connection) -> list[tuple[int]]:

@@ -6,7 +6,9 @@ import signal
 import sqlite3
 from pathlib import Path
 
-from cbench_client import BenchClient
+import pytest
+
+from cbench_client import BenchClient, Refused
 from cbench_server.runs.recovery import MAX_DEATHS
 from tests.e2e.following import follow
 from tests.e2e.processes import DaemonProcess, start_held, start_system, wait_until
@@ -44,6 +46,28 @@ def test_a_damaged_record_hides_and_blocks_no_other_run(tmp_path: Path) -> None:
             assert any(damaged in line and "left alone" in line for line in daemon.errors)
             client.delete(damaged)
             assert [run.run_id for run in client.list()] == [sound]
+
+
+def test_a_run_whose_record_is_damaged_under_way_is_stopped_and_deleted(tmp_path: Path) -> None:
+    home, gate = tmp_path / "home", tmp_path / "gate"
+    with (
+        start_held(gate) as system,
+        DaemonProcess(home) as daemon,
+        BenchClient(daemon.address) as client,
+    ):
+        spec = spec_of(client, system, 150)
+        damaged, sound = client.start(spec), client.start(spec)
+        wait_until(lambda: all(client.get(each).state == 2 for each in (damaged, sound)))
+        damage(home, damaged)
+        with pytest.raises(Refused, match="is in progress. Cancel it first"):
+            client.delete(damaged)
+        with pytest.raises(Refused, match=f"the record of run .{damaged}. is damaged"):
+            client.cancel(damaged)
+        client.delete(damaged)
+        gate.touch()
+        assert follow(client.watch(sound)).state == "SUCCEEDED"
+        assert [run.run_id for run in client.list()] == [sound]
+        assert not [*home.glob("locks/*")]
 
 
 def test_a_run_whose_lock_outlives_its_process_is_taken_up_when_it_is_free(tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from cbench_server.daemon.housekeeping import clean
+from cbench_server.daemon.housekeeping import clean, keep_house
+from cbench_server.daemon.settings import Settings
 from cbench_server.errors import LimitReached, StoreFull
 from cbench_server.events import RowScored, StateChanged
 from cbench_server.results import EvalRow
@@ -173,6 +174,11 @@ async def test_an_upload_stays_while_a_run_names_it_and_a_day_after(
     run = make_run()
     spec = replace(run.spec, datasets=(DatasetRef("x", upload=digests[0]),))
     await store.create_run(replace(run, spec=spec))
+    # Which uploads a damaged run names cannot be told.
+    await store.create_run(make_run("damaged"))
+    Place(home).sql("UPDATE runs SET record = substr(record, 1, 40) WHERE run_id = 'damaged'")
+    assert await clean(store, uploads, home) == []
+    await store.delete_run("damaged")
     assert await clean(store, uploads, home) == [f"uploads/{digests[1]}.examples"]
     await store.delete_run("r1")
     assert await clean(store, uploads, home) == [f"uploads/{digests[0]}.examples"]
@@ -223,4 +229,22 @@ async def test_a_lock_file_goes_with_its_lock(home: Path) -> None:
     assert (home / "locks" / "r1.lock").exists()
     await store.owners.release(claim)
     assert list((home / "locks").iterdir()) == []
+    await store.close()
+
+
+async def test_a_daemon_tidies_up_at_its_start_and_again_and_again(
+    tmp_path: Path, make_run: MakeRun
+) -> None:
+    store = SqliteStore.open(tmp_path)
+    settings = Settings(retention_runs=1)
+    keeping = asyncio.create_task(
+        keep_house(store, UploadStore(tmp_path), tmp_path, settings, every_s=0.01)
+    )
+    for number in range(3):
+        await store.create_run(make_run(f"r{number}", end_time=float(number), **DONE))
+        while [run.run_id for run in await store.list_runs()] != [f"r{number}"]:
+            assert not keeping.done()
+            await asyncio.sleep(0.01)
+    keeping.cancel()
+    await asyncio.wait([keeping])
     await store.close()

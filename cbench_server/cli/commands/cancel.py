@@ -6,7 +6,7 @@ from cbench_server.cli import options
 from cbench_server.cli.connect import connect
 from cbench_server.cli.exits import OK
 from cbench_server.cli.outcome import add_json, tell
-from cbench_server.cli.stored_runs import find_run, run_of
+from cbench_server.cli.stored_runs import find_run_id, run_of
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -23,6 +23,6 @@ def cancel(args: argparse.Namespace) -> int:
     from cbench_server.reports.table import state_line
 
     with connect(args) as client:
-        run = run_of(client.cancel(find_run(client, args.run).run_id))
+        run = run_of(client.cancel(find_run_id(client, args.run)))
     tell(args, run_to_dict(run), state_line(run))
     return OK

@@ -193,10 +193,13 @@ def _check_disk(setup: Setup) -> Iterator[Finding]:
 
 def _check_store(setup: Setup) -> Iterator[Finding]:
     """The store opens, is of a version we know, and holds what was written."""
-    import asyncio
-
     if setup.settings.store:
-        yield from _check_shared_store(setup)
+        yield from _check_sample(
+            setup,
+            "PostgreSQL",
+            "docs/postgresql.md says what a store needs.",
+            "Restore a backup: docs/postgresql.md",
+        )
         return
     path = setup.home / "cbench.db"
     if not path.exists():
@@ -211,40 +214,30 @@ def _check_store(setup: Setup) -> Iterator[Finding]:
     if setup.is_deep:
         yield from _check_all(setup.home)
         return
-    try:
-        runs, events, damaged = asyncio.run(_read_sample(setup))
-    except CbenchError as error:
-        fix = f"Move {path} away and keep it; the next run then makes a new, empty store."
-        yield Finding("fail", "store", str(error), fix)
-        return
-    for each in damaged:
-        fix = "Look for more, and what can be saved: cbench doctor --deep"
-        yield Finding("fail", "store", each, fix)
-    if damaged:
-        return
     from cbench_server.storage.schema import HEAD_REVISION
 
-    size = path.stat().st_size / (1 << 20)
-    yield Finding(
-        "ok",
-        "store",
-        f"{path}, {size:,.1f} MB, schema {HEAD_REVISION}; checked {events:,} events of the newest "
-        f"{runs} runs (all of it: cbench doctor --deep)",
+    yield from _check_sample(
+        setup,
+        f"{path}, {path.stat().st_size / (1 << 20):,.1f} MB, schema {HEAD_REVISION}",
+        f"Move {path} away and keep it; the next run then makes a new, empty store.",
+        "Look for more, and what can be saved: cbench doctor --deep",
     )
 
 
-def _check_shared_store(setup: Setup) -> Iterator[Finding]:
+def _check_sample(setup: Setup, store: str, if_unread: str, if_damaged: str) -> Iterator[Finding]:
+    """The newest runs can be read; else one of two things is to be done."""
     import asyncio
 
     try:
         runs, events, damaged = asyncio.run(_read_sample(setup))
     except CbenchError as error:
-        yield Finding("fail", "store", str(error), "docs/postgresql.md says what a store needs.")
+        yield Finding("fail", "store", str(error), if_unread)
         return
     for each in damaged:
-        yield Finding("fail", "store", each, "Restore a backup: docs/postgresql.md")
+        yield Finding("fail", "store", each, if_damaged)
     if not damaged:
-        message = f"PostgreSQL; checked {events:,} events of the newest {runs} runs"
+        more = "" if setup.settings.store else " (all of it: cbench doctor --deep)"
+        message = f"{store}; checked {events:,} events of the newest {runs} runs{more}"
         yield Finding("ok", "store", message)
 
 

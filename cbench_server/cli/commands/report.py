@@ -10,7 +10,7 @@ from cbench_server.cli.exits import OK
 from cbench_server.cli.files import STDOUT, write_file, write_stdout
 from cbench_server.cli.outcome import add_json
 from cbench_server.cli.screen import print_json
-from cbench_server.cli.stored_runs import find_run
+from cbench_server.cli.stored_runs import find_run, find_run_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -42,10 +42,10 @@ def report(args: argparse.Namespace) -> int:
     from cbench_server.cli.output import page_name
 
     with connect(args) as client:
-        run, *others = (find_run(client, name) for name in (args.run, *args.compare))
+        run = find_run(client, args.run)
         page = client.report(
             run.run_id,
-            compare_run_ids=[other.run_id for other in others],
+            compare_run_ids=[find_run_id(client, name) for name in args.compare],
             group_by=args.group_by,
         )
         if args.out == STDOUT:

@@ -9,7 +9,7 @@ from cbench_server.cli import options
 from cbench_server.cli.connect import connect
 from cbench_server.cli.exits import OK, complain
 from cbench_server.cli.outcome import add_json, inform, tell
-from cbench_server.cli.stored_runs import find_run, run_of
+from cbench_server.cli.stored_runs import find_run_id, run_of
 from cbench_server.cli.upkeep import add_actions
 from cbench_server.cli.values import positive_int
 
@@ -167,7 +167,7 @@ def _scores(run: "Run") -> str:
 def delete_runs(args: argparse.Namespace) -> int:
     """Delete runs; every name is looked up before the first is deleted."""
     with connect(args) as client:
-        found = dict.fromkeys(find_run(client, text).run_id for text in args.runs)
+        found = dict.fromkeys(find_run_id(client, text) for text in args.runs)
         for run_id in found:
             client.delete(run_id)
     tell(args, {"deleted": [*found]}, *(f"deleted {run_id}" for run_id in found))
