@@ -6,6 +6,7 @@ from dataclasses import replace
 from os import PathLike
 from typing import Any, Literal
 
+from cbench_server import __version__
 from cbench_server.contract import info_of
 from cbench_server.datasets.conversations import questions
 from cbench_server.datasets.protocol import DatasetProtocol
@@ -40,6 +41,7 @@ from cbench_server.runs.wiring import (
 )
 from cbench_server.spec import RunSpec
 from cbench_server.systems.openai_proxy import OpenAIProxy
+from cbench_server.telemetry.traces import tracer_from_environment
 from cbench_server.tokens import Tokenizer, get_tokenizer
 from cbench_server.types import Evaluator, Example, MemorySystem, Metric, System
 
@@ -154,7 +156,7 @@ def evaluate(
     settings |= described_figures(refs, fields)
     record = LocalRecord(_objects(named), sources, examples, plans, settings)
     used = _metrics(metrics, job.spec, fields)
-    return finish(job, used, record.describe)
+    return finish(job, used, record.describe, tracer_from_environment(__version__))
 
 
 def evaluate_memory(
@@ -250,7 +252,7 @@ def evaluate_memory(
     settings |= described_figures(refs, fields)
     record = LocalRecord(_objects(named), sources, examples, plans, settings)
     used = _metrics(metrics, job.spec, fields)
-    return finish(job, used, record.describe_memory)
+    return finish(job, used, record.describe_memory, tracer_from_environment(__version__))
 
 
 def _plans(

@@ -72,6 +72,24 @@ MAX_DESCRIBED = limit(
     f"{_MET}a_process_describes_only_so_many_systems",
 )
 
+# Of memory: a text is held once as itself, and as often again while it is decoded and stored.
+MAX_HELD_BYTES = limit(
+    "examples and answers that a run holds in memory",
+    128 * 2**20,
+    "bytes, or one row",
+    "calls wait until rows are stored",
+    "tests/runs/test_slots.py::test_large_answers_wait_for_those_before_them",
+)
+MAX_ALL_HELD_BYTES = limit(
+    "the same of all runs together",
+    256 * 2**20,
+    "bytes, and one row of each run",
+    "calls wait until rows are stored",
+    "tests/runs/test_slots.py::test_runs_share_what_may_be_held",
+)
+LARGE_ANSWER = 2**20
+"""Bytes of an answer from which on it counts how many of them are under way."""
+
 # Of judges.
 MAX_JUDGE_REPEATS = limit(
     "`repeats` of a judge", 100, "", "refused", f"{_MET}a_judge_beyond_a_limit_is_refused"

@@ -325,6 +325,15 @@ def add_group_by(group: Flags, what: str) -> None:
     )
 
 
+def add_dry_run(group: Flags) -> None:
+    """Add the flag that asks what a run would do."""
+    group.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="print the rows, calls, addresses, tokens and dollars of the run, and call nobody",
+    )
+
+
 def add_conduct(group: Flags, timeout: str) -> None:
     """Add the flags that say how the run is conducted; `timeout` is the default for a call."""
     group.add_argument(

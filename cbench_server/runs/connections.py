@@ -115,6 +115,10 @@ async def connect(
 ) -> Connections:
     """Find and open everything that a spec names; a rescored run calls no systems."""
     datasets = resolve_datasets(spec, registry, uploads, is_read=not is_rescored)
+    for name, digest in (("errata", spec.errata_upload), ("labels", spec.labels_upload)):
+        if digest:
+            with blaming(f"{'' if is_rescored else 'spec.'}{name}_upload"):
+                uploads.count(digest)
     opened = Connections(finder, datasets)
     try:
         opened.plans = await resolve_evaluators(spec, datasets, finder.find)

@@ -26,13 +26,18 @@ class RunContext:
     """One run at work, as its lanes see it."""
 
     def __init__(
-        self, plan: Plan, source: ExampleSource, scoring: Scoring, clock: Callable[[], float]
+        self,
+        plan: Plan,
+        source: ExampleSource,
+        scoring: Scoring,
+        clock: Callable[[], float],
+        held: ByteBudget | None,
     ) -> None:
         self.plan = plan
         self.source = source
         self.scoring = scoring
         self.clock = clock
-        self.budget = ByteBudget()
+        self.budget = ByteBudget(shared=held)
         self.traffic = Traffic()
         timed = plan.callers if plan.timed_rows else ()
         self.turns = Turns([caller.description.name for caller in timed])

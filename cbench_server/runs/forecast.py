@@ -18,7 +18,6 @@ from cbench_server.runs.conclusions import with_arms
 from cbench_server.runs.plan import Plan
 from cbench_server.runs.prices import PriceList, check_budget, with_known_prices
 from cbench_server.runs.prompting import resolve_prompts
-from cbench_server.runs.reading import reading
 from cbench_server.runs.resolution import (
     FindEvaluator,
     resolve_datasets,
@@ -157,16 +156,14 @@ class _Counting:
             if plan.reader is not None and systems > self._proxies:
                 times = (systems - self._proxies) * repeats
                 self._ask("reader", times)
-                if plan.kind != "memory":
-                    self._read("read by the reader", self._prompt(label, spooled.example) * times)
+                self._read("read by the reader, at most", self._costs.read(spooled)[1] * times)
+            if "turns" in spooled.example and plan.kind == "memory":
+                # Its first question brings it. A long one is put in by a call per megabyte.
+                self._ask("systems, to forget and take in conversations", 3 * systems * repeats)
             for evaluator in plan.datasets[label].evaluators:
                 if times := _requests(evaluator):
                     self._ask(f"evaluator {evaluator.name}", times * systems * repeats)
             self._usd += sum(self._costs.of(spooled).values(), ZERO) * repeats
-
-    def _prompt(self, label: str, example: Mapping[str, Any]) -> int:
-        texts = {name: example[name] for name in ("context", "question") if name in example}
-        return reading(self._plan, label, dict(example), {"context": "", **texts}).tokens
 
     def _ask(self, who: str, times: int) -> None:
         self._made.calls[who] = self._made.calls.get(who, 0) + times
@@ -191,7 +188,7 @@ class _Counting:
         if any("judge" in who for who in made.calls):
             made.notes.append("a judge is also asked about controls, unless it was before")
         if spec.kind == "memory":
-            made.notes.append("memories are also told to forget, and given each conversation")
+            made.notes.append("conversations of more than a megabyte take a call for each")
         if any(ref.target and not ref.served_name for ref in spec.systems):
             made.notes.append("a target that serves several systems makes these rows for each")
         self._price(spec)

@@ -204,6 +204,7 @@ class Lane:
         if answer.usage:
             self._slots.charges = True
         self._deferred.append(answer)
+        self._slots.note_size(own_size(answer.processed, answer.carried))
 
     def _defer_failure(self, item: Item, error: CallFailed, allowance: Allowance) -> None:
         self._check_hopeless(error)
@@ -216,7 +217,7 @@ class Lane:
 
     async def _make_room(self) -> None:
         """Wait until one more row may be made, for which those before it must be stored."""
-        if self._slots.is_window_full:
+        if self._slots.is_window_full or self._slots.has_large_answers:
             self._release()
             await self._slots.settled()
 
@@ -280,8 +281,7 @@ class Lane:
 
     async def _take_read(self, answer: Answer) -> None:
         """Take an answer, having waited for the reader if it is one to be read."""
-        reader = self._reader_for(answer)
-        if reader is not None:
+        if (reader := self._reader_for(answer)) is not None:
             TRACE.set(answer.call.span)
             try:
                 await self._read(reader, answer)
@@ -398,4 +398,5 @@ class Lane:
 
     def _hold(self, item: Item, size: int) -> None:
         self._context.budget.hold(size)
+        self._slots.note_size(size)
         item.size += size

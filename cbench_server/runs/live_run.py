@@ -8,6 +8,7 @@ from typing import Any
 
 from cbench_server.errors import ComponentAway, RunFailed, Unencodable
 from cbench_server.events import RowScored, RunFinished, StateChanged, StoredEvent
+from cbench_server.limits import MAX_ALL_HELD_BYTES
 from cbench_server.metrics.summary import Summarized, Summarizer
 from cbench_server.models.tracing import Tracer, under
 from cbench_server.registry import Registry
@@ -26,7 +27,7 @@ from cbench_server.runs.load import Load
 from cbench_server.runs.model_notes import model_notes
 from cbench_server.runs.patience import Patience
 from cbench_server.runs.pipeline import Pipeline
-from cbench_server.runs.plan import Plan
+from cbench_server.runs.plan import ExampleSource, Plan
 from cbench_server.runs.rescore import Rescoring
 from cbench_server.runs.resolution import parse_failure_budget
 from cbench_server.runs.resolved_dataset import Uploads
@@ -34,6 +35,7 @@ from cbench_server.runs.rows import unstorable_row
 from cbench_server.runs.run_judges import RunJudges
 from cbench_server.runs.run_money import RunMoney
 from cbench_server.runs.shortfalls import counted
+from cbench_server.runs.slots import ByteBudget
 from cbench_server.runs.spool import Spool
 from cbench_server.runs.store import Committed, RunStore
 from cbench_server.runs.summary import checked, figure_notes, lasting, new_summarizer, read_back
@@ -66,6 +68,8 @@ class Services:
     """What judges said of controls in earlier runs."""
     prices: Mapping[str, PriceRef] = field(default_factory=dict)
     """What models charge, by their names, where a run does not say."""
+    held: ByteBudget = field(default_factory=lambda: ByteBudget(MAX_ALL_HELD_BYTES))
+    """What runs hold in memory, all together."""
     committed: Committed | None = None
     """Told what was stored in each commit of a run, and the seconds it took."""
     tracer: Tracer | None = None
@@ -147,7 +151,7 @@ class LiveRun:
             self._work = self._rescoring()
         else:
             spool = self._spool()
-            self._work = Pipeline(await self._plan(), spool, self._services.scoring)
+            self._work = self._pipeline(await self._plan(), spool)
             self._asked_again = self._work.asked_again
             spool.pause_until(self._work.timed)
         if self._run.completed_rows == 0 and not may_be_partial(self._run):
@@ -190,7 +194,7 @@ class LiveRun:
         plan = arms.planned(await self._plan(recalls=False))
         examples = await arms.examples(self._store, stored.run_id)
         self._timing |= self._work.timing if self._work is not None else {}
-        work = self._work = Pipeline(plan, examples, self._services.scoring)
+        work = self._work = self._pipeline(plan, examples)
         try:
             await self._consume(work)
         finally:
@@ -221,6 +225,9 @@ class LiveRun:
     def _opened(self) -> Connections:
         assert self._connections is not None
         return self._connections
+
+    def _pipeline(self, plan: Plan, examples: ExampleSource) -> Pipeline:
+        return Pipeline(plan, examples, self._services.scoring, held=self._services.held)
 
     async def _plan(self, *, recalls: bool = True) -> Plan:
         run, spec, opened = self._run, self._run.spec, self._opened

@@ -8,12 +8,14 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from typing import Any, TypeVar
+from uuid import uuid4
 
 from cbench_server.comparison import compare_two
 from cbench_server.comparison.sentences import sentence
 from cbench_server.comparison.tables import MARK
 from cbench_server.metrics.suites import Suite, suites_from
 from cbench_server.metrics.summary import Summarized, Summarizer
+from cbench_server.models.tracing import Tracer, under
 from cbench_server.results import EvalResult, EvalRow
 from cbench_server.runs.conclusions import Conclusions, conclude
 from cbench_server.runs.conduct import MEANT_TO, add_twice, compared_repeats, conduct_notes
@@ -37,10 +39,16 @@ _Result = TypeVar("_Result")
 Config = Callable[[Sequence[EvalRow]], dict[str, Any]]
 
 
-def finish(job: Job, metrics: Sequence[Metric], config: Config) -> EvalResult:
+def finish(
+    job: Job, metrics: Sequence[Metric], config: Config, tracer: Tracer | None = None
+) -> EvalResult:
     """Run a job and summarise it; `config` records how its rows, or a part of them, were made."""
     started = time.time()
-    done = run_in_thread(_worked(job))
+    try:
+        done = run_in_thread(_worked(job, tracer))
+    finally:
+        if tracer is not None:
+            tracer.close()
     mark_rows(done.rows, done.judges)
     name_score(done.rows)
     part_of = _Parts(job, done, metrics, config, started)
@@ -56,8 +64,11 @@ def finish(job: Job, metrics: Sequence[Metric], config: Config) -> EvalResult:
     )
 
 
-async def _worked(job: Job) -> Done:
-    return await LocalWork(job).run()
+async def _worked(job: Job, tracer: Tracer | None) -> Done:
+    about: dict[str, str | int] = {"cbench.kind": job.spec.kind}
+    # It is no run of a store, and its trace is like no other.
+    with under(tracer.run(f"evaluate-{uuid4().hex}", about) if tracer else None):
+        return await LocalWork(job).run()
 
 
 class _Part:

@@ -27,6 +27,7 @@ from cbench_server.runs.example_lane import ExampleLane
 from cbench_server.runs.lane import Lane
 from cbench_server.runs.load import Load
 from cbench_server.runs.plan import ExampleSource, Plan
+from cbench_server.runs.slots import ByteBudget
 from cbench_server.scoring.placement import Scoring
 from cbench_server.systems.caller import Caller
 from cbench_server.systems.traced_caller import TracedCaller
@@ -41,8 +42,10 @@ class Pipeline:
         source: ExampleSource,
         scoring: Scoring,
         clock: Callable[[], float] = time.monotonic,
+        held: ByteBudget | None = None,
     ) -> None:
-        self._context = RunContext(plan, source, scoring, clock)
+        """`held` is the memory that all runs share."""
+        self._context = RunContext(plan, source, scoring, clock, held)
         kind = ConversationLane if plan.kind == "memory" else ExampleLane
         self._lanes: list[Lane] = [kind(self._context, _traced(caller)) for caller in plan.callers]
         self._context.traffic.resumed = self._pump
@@ -82,6 +85,7 @@ class Pipeline:
         finally:
             lanes.cancel()
             await asyncio.gather(lanes, return_exceptions=True)
+            context.budget.close()
 
     @property
     def load(self) -> Load:

@@ -9,6 +9,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
+from cbench_server.limits import LARGE_ANSWER, MAX_HELD_BYTES
 from cbench_server.models.level import CAP, Climb
 from cbench_server.runs.load import Load
 from cbench_server.runs.turns import Traffic
@@ -19,15 +20,17 @@ MAX_AHEAD = 512
 
 
 class ByteBudget:
-    """Bounds the bytes of examples and outputs a run holds in memory.
+    """Bounds the bytes of examples and outputs a run holds in memory, and all runs together.
 
-    One row is always allowed, however large, so that a row over the budget
-    runs alone instead of never.
+    One row of each run is always allowed, however large, so that a row over the
+    budget runs alone instead of never, and no run waits for another.
     """
 
-    def __init__(self, limit: int = 256 * 1024 * 1024) -> None:
+    def __init__(self, limit: int = MAX_HELD_BYTES, shared: "ByteBudget | None" = None) -> None:
+        """`shared` is the budget of all runs together."""
         self._limit = limit
         self._held = 0
+        self._shared = shared
 
     def describe(self, load: Load) -> None:
         """Say what is held, and how much may be."""
@@ -35,15 +38,31 @@ class ByteBudget:
 
     def has_room(self, size: int) -> bool:
         """Tell whether `size` more bytes may be held."""
-        return self._held == 0 or self._held + size <= self._limit
+        return self._held == 0 or size <= self._left
+
+    def room_for(self, size: int) -> int:
+        """Tell how many more answers of `size` may be held."""
+        return max(0, self._left // size)
+
+    @property
+    def _left(self) -> int:
+        left = self._limit - self._held
+        return left if self._shared is None else min(left, self._shared._left)
 
     def hold(self, size: int) -> None:
         """Count bytes as held."""
         self._held += size
+        if self._shared is not None:
+            self._shared.hold(size)
 
     def release(self, size: int) -> None:
         """Count bytes as gone."""
-        self._held -= size
+        self.hold(-size)
+
+    def close(self) -> None:
+        """Count all as gone, and from now on nothing for all runs."""
+        self.release(self._held)
+        self._shared = None
 
 
 class Slots:
@@ -92,6 +111,7 @@ class Slots:
         self._large_waiters: deque[tuple[int, asyncio.Future[bool]]] = deque()
         self._settled: asyncio.Future[None] | None = None
         self._is_closed = False
+        self._answer_size = 0
 
     @property
     def limit(self) -> int:
@@ -113,10 +133,17 @@ class Slots:
 
     @property
     def room(self) -> int:
-        """How many calls may start now, as far as bytes allow."""
+        """How many calls may start now, as far as the bytes of examples allow."""
         if self._traffic.is_paused:
             return 0
-        return min(self.limit + self._ahead - self.active, self._window - self._unsettled)
+        room = min(self.limit + self._ahead - self.active, self._window - self._unsettled)
+        return min(room, self._room_for_answers) if self.has_large_answers else room
+
+    @property
+    def _room_for_answers(self) -> int:
+        """How many more answers as large as the last ones can be held; one where there is none."""
+        least = int(not self.active and not self._unsettled)
+        return max(least, self.budget.room_for(self._answer_size) - self.active)
 
     def start(self, calls: int, size: int) -> None:
         """Count calls as in flight, with a row each to come."""
@@ -142,6 +169,15 @@ class Slots:
             self._settled.set_result(None)
 
     # What the system's answers say.
+
+    def note_size(self, size: int) -> None:
+        """Take note of an answer's size: further ones may be as large."""
+        self._answer_size = max(size, self._answer_size - (self._answer_size >> 4))
+
+    @property
+    def has_large_answers(self) -> bool:
+        """Whether the last answers were so large that they are counted before they come."""
+        return self._answer_size >= LARGE_ANSWER
 
     def answered(self, rows: int) -> None:
         """Count answers that become rows; their rate says how many may wait for the store."""
@@ -212,7 +248,9 @@ class Slots:
 
     @property
     def is_window_full(self) -> bool:
-        """Whether as many rows wait for the store as may."""
+        """Whether as many rows wait for the store as may, or as large ones."""
+        if self.has_large_answers and self._room_for_answers == 0:
+            return self._unsettled > 0
         return self._unsettled >= self._window
 
     async def settled(self) -> None:

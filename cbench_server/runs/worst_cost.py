@@ -4,11 +4,11 @@ They decide whether an example is begun. What a request may cost is counted agai
 by the prompt itself, before it is sent.
 """
 
-from collections.abc import Mapping
 from decimal import Decimal
 
 from cbench_server.contract import optional_method
 from cbench_server.datasets.catalog.memory import transcript
+from cbench_server.datasets.prompts.prompt import Prompt
 from cbench_server.models.model import Model
 from cbench_server.models.price import PROMPT_MARGIN, ZERO, most_of
 from cbench_server.runs.plan import Plan
@@ -70,18 +70,22 @@ class WorstCosts:
         plan = self._plan
         if plan.reader is None:
             return ZERO, _USUAL_ANSWER
-        model, example = plan.reader.model, spooled.example
-        known: Mapping[str, object] = {"context": ""}
-        if plan.kind != "memory":
-            known = {name: example[name] for name in ("context", "question") if name in example}
-            known = {"context": "", **known}
-        asked = reading(plan, spooled.dataset, example, known)
-        prompt = asked.prompt
+        model = plan.reader.model
+        prompt, tokens = self.read(spooled)
         limit = model.answer_limit(model.settings(prompt.max_tokens, prompt.stop))
         if model.price is None:
             return ZERO, limit
-        tokens = asked.tokens + (self._remembered(example) if plan.kind == "memory" else 0)
         return most_of(model.price, tokens, limit, PROMPT_MARGIN), limit
+
+    def read(self, spooled: SpooledExample) -> tuple[Prompt, int]:
+        """Return what the reader is asked by, and the tokens that it reads at most."""
+        plan, example = self._plan, spooled.example
+        if plan.kind == "memory":
+            asked = reading(plan, spooled.dataset, example, {"context": ""})
+            return asked.prompt, asked.tokens + self._remembered(example)
+        known = {name: example[name] for name in ("context", "question") if name in example}
+        asked = reading(plan, spooled.dataset, example, {"context": "", **known})
+        return asked.prompt, asked.tokens
 
     def _remembered(self, example: Example) -> int:
         """Count what a memory may hand to the reader: all of it, or what the run allows."""

@@ -24,6 +24,7 @@ MAX_BODY = 128 * 1024 * 1024
 _HEADER_BYTES = 4
 # A program imports for seconds, and for a minute where many start at once.
 _START_S = 300.0
+_PIECE_BYTES = 2**20
 # No other variable reaches a program: evaluators need no secrets.
 _PASSED_ON = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "TZ", "LD_LIBRARY_PATH")
 
@@ -63,9 +64,11 @@ class ProgramPool:
         self._ending: set[asyncio.Task[int]] = set()
         self._closed = False
 
-    async def exchange(self, request: bytes) -> bytes:
+    async def exchange(self, request: bytes | Callable[[], bytes]) -> bytes:
         """Return a program's reply; raises Lost, and ShuttingDown once the pool is closed."""
         async with self._permits.one():
+            if callable(request):
+                request = request()
             program = await self._take()
             try:
                 async with asyncio.timeout(_START_S):
@@ -159,8 +162,12 @@ class _Program:
 
     async def exchange(self, request: bytes) -> bytes:
         self._requests.write(header(request))
-        self._requests.write(request)
-        await self._requests.drain()
+        rest = memoryview(request)
+        while rest:
+            # What is written at once is copied as far as the pipe does not take it.
+            self._requests.write(rest[:_PIECE_BYTES])
+            await self._requests.drain()
+            rest = rest[_PIECE_BYTES:]
         return await read_frame(self._replies, MAX_BODY)
 
     def kill(self) -> None:

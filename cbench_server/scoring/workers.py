@@ -5,6 +5,8 @@ Those here are of this machine; cluster/ has others behind the same port.
 
 import logging
 import sys
+from collections.abc import Callable
+from functools import partial
 from typing import Protocol
 
 import msgspec
@@ -72,10 +74,11 @@ class WorkerPool:
     async def assess(self, recipe: Recipe, original: Example, processed: Example) -> Assessment:
         """Apply an evaluator in a worker."""
         name = recipe.evaluator
-        request = request_of(recipe, original, processed, self._call_timeout)
-        return assessment_of(name, await self.exchange(name, request))
+        # Packed when its turn comes: pairs that wait would be held in memory twice.
+        pack = partial(request_of, recipe, original, processed, self._call_timeout)
+        return assessment_of(name, await self.exchange(name, pack))
 
-    async def exchange(self, name: str, request: bytes) -> bytes:
+    async def exchange(self, name: str, request: bytes | Callable[[], bytes]) -> bytes:
         """Have a packed pair scored; raises Unscorable if two workers are lost to it."""
         losses: list[Lost] = []
         while len(losses) < 2:

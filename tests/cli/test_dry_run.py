@@ -82,6 +82,30 @@ def test_the_rows_and_tokens_are_those_of_the_run(cbench: Cbench) -> None:
     assert told["usd"] is None
 
 
+def test_a_dry_run_of_memories_tells_the_same_and_calls_nobody(cbench: Cbench, home: Path) -> None:
+    flags = ("memory", "--builtin", "bm25", "--builtin", "full-history", "--dataset", "mini-memory")
+    with counted() as (system, a), counted() as (model, b):
+        url = f"http://{model}"
+        models = ("--reader", url, "--model", "m", "--reader-price", "1,2", "--judge-url", url)
+        prices = ("--judge-model", "j", "--judge-price", "1,2")
+        made = cbench(*flags, "--system", system, *models, *prices, "--dry-run", "--output", "json")
+        assert made.returncode == 0, made.stderr
+        assert (a, b) == ([], [])
+    assert not (home / "cbench.db").exists()
+    told = json.loads(made.stdout)
+    rows = json.loads(cbench(*flags, "--output", "json", "--quiet").stdout)["rows"]
+    assert told["rows"] * 2 == len(rows) * 3
+    assert told["calls"]["systems"] == told["calls"]["reader"] == told["rows"]
+    assert told["calls"]["evaluator memory-judge"] == told["rows"]
+    talks = len({row["group"] for row in rows})
+    assert told["calls"]["systems, to forget and take in conversations"] == 3 * 3 * talks
+    assert {system, url} == set(told["addresses"].values())
+    # A memory that hands on everything is the most that is read.
+    whole = sum(row["input_tokens"] for row in rows if row["system"] == "full-history")
+    assert told["tokens"]["read by the reader, at most"] > 3 * whole
+    assert told["usd"] > 0
+
+
 def test_files_are_counted_and_mistakes_found(cbench: Cbench, tmp_path: Path) -> None:
     own = tmp_path / "own.jsonl"
     lines = [{"id": str(n), "context": "a", "question": "b", "answer": "c"} for n in range(7)]

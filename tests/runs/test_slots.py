@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from cbench_server.events import RowScored
+from cbench_server.limits import LARGE_ANSWER, MAX_HELD_BYTES
 from cbench_server.runs.pipeline import Pipeline
 from cbench_server.runs.plan import DatasetPlan, Plan
 from cbench_server.runs.retry import Retry
@@ -13,6 +14,7 @@ from cbench_server.runs.slots import ByteBudget, Slots
 from cbench_server.runs.store import SpooledExample
 from cbench_server.runs.turns import Traffic
 from cbench_server.scoring.placement import Scoring
+from cbench_server.systems.in_process import InProcessCaller
 from cbench_server.systems.in_process_memory import InProcessMemoryCaller
 from cbench_server.tokens import get_tokenizer
 
@@ -169,3 +171,92 @@ async def test_a_memory_system_that_charges_is_known_to() -> None:
     await caller.close()
     assert [row.usage for row in rows] == [{"total_tokens": 1}]
     assert pipeline._lanes[0]._slots.charges
+
+
+class Examples:
+    """So many examples."""
+
+    def __init__(self, count: int) -> None:
+        self._all = [SpooledExample(i, "d", i, {"id": i, "context": "x"}, "") for i in range(count)]
+
+    async def page(self, start: int, limit: int) -> list[SpooledExample]:
+        return self._all[start : start + limit]
+
+    async def completed(self, system: str, start: int, stop: int) -> set[tuple[int, int]]:
+        return set()
+
+
+class Large:
+    """Answers at length, and counts how many of its answers nobody has stored."""
+
+    name = "large"
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.unstored = self.most = 0
+
+    async def process(self, example: dict[str, Any]) -> dict[str, Any]:
+        self.unstored += 1
+        self.most = max(self.most, self.unstored)
+        await asyncio.sleep(0)
+        return {"response": "x" * self.size}
+
+
+async def held_at_once(size: int, held: ByteBudget, *, timed_rows: int) -> int:
+    """Return the most answers of a size that are under way, where eight calls may be."""
+    system = Large(size)
+    caller = InProcessCaller(system)
+    plan = Plan(
+        "r",
+        [caller],
+        {"d": DatasetPlan([])},
+        get_tokenizer("whitespace"),
+        max_concurrency=8,
+        is_width_fixed=True,
+        timed_rows=timed_rows,
+    )
+    async for batch in Pipeline(plan, Examples(24), Scoring(), held=held).events():
+        system.unstored -= sum(isinstance(event, RowScored) for event in batch)
+    await caller.close()
+    return system.most
+
+
+@pytest.mark.parametrize("timed_rows", [0, 12])
+async def test_large_answers_wait_for_those_before_them(timed_rows: int) -> None:
+    held = ByteBudget(4 * LARGE_ANSWER)
+    assert await held_at_once(2 * LARGE_ANSWER, held, timed_rows=timed_rows) <= 3
+    assert await held_at_once(10, held, timed_rows=0) >= 8
+    # What runs have held is free for the next.
+    assert held.room_for(LARGE_ANSWER) == 4
+
+
+async def test_the_first_large_answer_bounds_how_many_more_are_asked_for() -> None:
+    slots = Slots(8, 0, ByteBudget(), Clock(), is_fixed=True)
+    assert slots.room == 8
+    slots.note_size(MAX_HELD_BYTES)
+    assert slots.room == 1, "one is always allowed"
+    slots.start(1, 10)
+    assert slots.room == 0
+    slots.end()
+    assert slots.room == 0, "its row is not stored"
+    slots.settle(1, 10)
+    for _ in range(200):
+        slots.note_size(10)
+    assert slots.room == 8
+
+
+def test_runs_share_what_may_be_held() -> None:
+    shared = ByteBudget(100)
+    one, other = ByteBudget(80, shared), ByteBudget(80, shared)
+    one.hold(70)
+    assert other.has_room(200), "a run may always hold one row"
+    other.hold(20)
+    assert not other.has_room(20)
+    assert not one.has_room(20)
+    one.release(70)
+    assert other.has_room(60)
+    assert not other.has_room(61), "its own limit"
+    one.hold(50)
+    one.close()
+    one.release(50)
+    assert shared.room_for(1) == 80, "a run that was broken off holds nothing"

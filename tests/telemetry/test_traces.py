@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
+import cbench_server
 from cbench_client import BenchClient
 from cbench_client._gen.cbench.v1 import gateway_pb2, gateway_pb2_grpc
 from cbench_client.remote.channel import open_channel
+from cbench_server.registry import registry
 from tests.e2e.following import Followed, follow
 from tests.e2e.processes import DaemonProcess, examples, wait_until
 from tests.fixtures.collector import Collector, Seen, collecting, collecting_by_http
@@ -332,3 +334,20 @@ def test_nothing_of_opentelemetry_is_imported_unless_asked_for(
     )
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.splitlines()[-1] == "[]"
+
+
+def test_evaluate_in_a_script_is_traced_by_the_same_variables(
+    collector: Collector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://{collector.address}")
+    before = len(collector.named("run"))
+    identity = registry.create_system("identity", {})
+    results = [cbench_server.evaluate([identity], "mini-qa", max_examples=3) for _ in range(2)]
+    # All is sent when it returns.
+    first, second = collector.named("run")[before:]
+    assert first.trace != second.trace
+    assert first.about["cbench.kind"] == "process"
+    for run, result in zip((first, second), results, strict=True):
+        calls = {span.traceparent for span in collector.named("process") if span.trace == run.trace}
+        assert {row.traceparent for row in result.rows} == calls
+        assert len(calls) == 3

@@ -41,7 +41,6 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     parser.usage = "cbench memory [run] --system TARGET --dataset NAME [flags]"
     parser.epilog = f"{_EXAMPLES}\n{options.EXIT_CODE_HELP}"
     parser.set_defaults(
-        dry_run=False,
         kind="memory",
         as_transcript=False,
         expose_references=False,
@@ -93,7 +92,9 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     options.add_scoring(parser.add_argument_group("scoring"))
     add_model_flags(parser)
     add_judge_flags(parser)
-    options.add_conduct(parser.add_argument_group("conduct of the run"), "10m")
+    conduct = parser.add_argument_group("conduct of the run")
+    options.add_conduct(conduct, "10m")
+    options.add_dry_run(conduct)
     options.add_run_output(parser, "; jsonl prints rows as they are made")
     add_file_flags(parser)
     options.add_server_flags(parser)

@@ -88,11 +88,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         "is deterministic, at most one in ten; they are no rows (default: 5)",
     )
     add_controls_flag(conduct)
-    conduct.add_argument(
-        "--dry-run",
-        action="store_true",
-        help="print the rows, calls, addresses, tokens and dollars of the run, and call nobody",
-    )
+    options.add_dry_run(conduct)
     options.add_run_output(parser, "; jsonl prints rows as they are made")
     add_file_flags(parser)
     options.add_server_flags(parser)

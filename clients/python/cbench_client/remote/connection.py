@@ -64,6 +64,7 @@ class SystemConnection:
         self._over: list[tuple[tuple[ProcessCall, Asked], Any, float]] = []
         self._pulse = Pulse(target, tls, self._is_busy, self._break_off)
         self._late: set[asyncio.Task[None]] = set()
+        self._decoding = asyncio.Lock()
 
     async def describe(self, timeout: float = 5.0) -> list[SystemDescription]:
         """Ask what is served. Raises `Unreachable` with the likely cause, or `Refused`."""
@@ -253,9 +254,9 @@ class SystemConnection:
         """Close the connection; calls in flight fail."""
         if self._stream is not None:
             await self._stream.close()
-        for call_id in list(self._alone):
+        for call_id in [*self._alone]:
             self.give_up(call_id)
-        for late in list(self._late):
+        for late in [*self._late]:
             late.cancel()
         await self._pulse.stop()
         await self._unary.close()
@@ -307,9 +308,10 @@ class SystemConnection:
         task.add_done_callback(self._late.discard)
 
     async def _decode_apart(self, call: Any, asked: Asked, outcome: Any, seconds: float) -> None:
-        """Decode a large answer in a thread, and tell of it; the clock has stopped already."""
+        """Decode a large answer in a thread, one at a time, and tell of it; its time is taken."""
         try:
-            reply = await asyncio.to_thread(self._reply, call, asked, outcome, seconds)
+            async with self._decoding:
+                reply = await asyncio.to_thread(self._reply, call, asked, outcome, seconds)
         except RemoteFailure as failure:
             asked.failed(call, failure)
         else:
@@ -390,9 +392,8 @@ class SystemConnection:
     def _alone_outcome(self, made: Any) -> Any:
         try:
             data = self._unary.result(made)
-            if len(data) > LARGE_BYTES:
-                return LargeOutcome(data)
-            return system_pb2.ProcessResponse.FromString(data)
+            is_large = len(data) > LARGE_BYTES
+            return LargeOutcome(data) if is_large else system_pb2.ProcessResponse.FromString(data)
         except RemoteFailure as failure:
             return failure
         except DecodeError as error:

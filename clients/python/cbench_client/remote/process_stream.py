@@ -104,8 +104,8 @@ class ProcessStream(CallStream):
 
     async def _read(self) -> None:
         try:
-            while (data := await self._call.read()) is not _EOF:
-                await self._deliver(data, self._loop.time())
+            while await self._deliver():
+                pass
             self.finish(lambda: self._lost("it ended the stream"))
         except grpc.RpcError as error:
             self.finish(partial(self._failure, error))
@@ -114,7 +114,15 @@ class ProcessStream(CallStream):
             self._call.cancel()
             self._writer.cancel()
 
-    async def _deliver(self, data: bytes, when: float) -> None:
+    async def _deliver(self) -> bool:
+        """Read a message and hand out what is in it; False if there is none any more.
+
+        Nothing is kept of it: a message may be large, and the next one far.
+        """
+        data = await self._call.read()
+        if data is _EOF:
+            return False
+        when = self._loop.time()
         is_large = len(data) > LARGE_BYTES
         try:
             if is_large:
@@ -128,6 +136,7 @@ class ProcessStream(CallStream):
                 self.arrived(large, when)
             else:
                 self.arrived([(outcome.call_id, outcome) for outcome in outcomes], when)
+        return True
 
     async def _salvage(self, data: bytes, is_large: bool, when: float) -> None:
         """Decode the outcomes of a message one by one, so that only bad ones fail."""
