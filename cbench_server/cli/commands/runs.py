@@ -170,7 +170,7 @@ def _row(run: "Run") -> tuple[str, ...]:
         _scores(run),
         ", ".join(dataset_names(run)),
         run.created_by or "—",
-        ", ".join(f"{key}={value}" for key, value in sorted(run.spec.labels.items())),
+        ", ".join(f"{key}={value}" for key, value in sorted(run.spec.given_labels.items())),
     )
 
 
