@@ -186,6 +186,11 @@ class RunSpec:
     options: Options = field(default_factory=dict, metadata=_LATER)
     """For every system that takes them."""
 
+    @property
+    def given_labels(self) -> dict[str, str]:
+        """The labels that somebody gave; a run file is kept as one too."""
+        return {name: text for name, text in self.labels.items() if name != RUN_FILE_LABEL}
+
 
 def plain_spec(spec: Any) -> Any:
     """Give a spec, or a part of it, as plain data without later fields that have their defaults."""

@@ -45,6 +45,15 @@ with embedded(home=sys.argv[1], evaluates=True):
 print(*sorted(sys.modules))
 """
 
+LIST = """
+import os, sys
+os.environ["CBENCH_HOME"] = sys.argv[1]
+from cbench_server.cli import main
+
+assert main(["runs"]) == 0
+print(*sorted(sys.modules))
+"""
+
 
 def printed(code: str, home: Path) -> set[str]:
     """Run code that prints names of modules, in an interpreter of its own."""
@@ -74,6 +83,9 @@ def test_a_short_run_loads_only_what_it_uses(home: Path) -> None:
     assert loaded & (DATABASE | HEAVY - {"numpy"}) == set()
     unused = {"cbench_server.evaluators.math.equivalence", "cbench_server.datasets.catalog.maths"}
     assert loaded & unused == set()
+    listed = printed(LIST, home)
+    assert {"identity", "cbench_server.storage.sqlite"} <= listed
+    assert listed & (DATABASE | HEAVY | {"grpc", "google.protobuf", "rich"}) == set()
 
 
 def test_a_command_that_evaluates_has_numpy_and_the_vocabulary_loaded_meanwhile(

@@ -30,8 +30,8 @@ from cbench_server.bridges.exchange import (
 
 _UNBUFFERED = (
     "If it has answered, its answers are kept in its buffer: most programs print at once only to "
-    "a terminal. Have it flush (jq --unbuffered, awk's fflush(), python -u, sed -u), or use "
-    "--exec-mode once."
+    "a terminal. Have it flush (jq --unbuffered, awk's fflush(), python -u, sed -u; mawk also "
+    "reads ahead without -W interactive), or use --exec-mode once."
 )
 
 

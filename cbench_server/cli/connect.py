@@ -77,9 +77,7 @@ def connect(args: argparse.Namespace, *, evaluates: bool = False) -> Iterator["B
         with BenchClient(server, tls=tls_of(args), token=token_of(args) or None) as client:
             yield client
         return
-    for flag in ("tls", "tls_ca", "tls_cert", "tls_key", "token"):
-        if getattr(args, flag):
-            raise UsageError(f"--{flag.replace('_', '-')} needs --server.")
+    check_no_server(args)
     with ExitStack() as stack:
         with _starting(args):
             # Imported here, so that --help does not wait for gRPC.
@@ -96,6 +94,13 @@ def connect(args: argparse.Namespace, *, evaluates: bool = False) -> Iterator["B
             )
             client = stack.enter_context(BenchClient(stack.enter_context(inside)))
         yield client
+
+
+def check_no_server(args: argparse.Namespace) -> None:
+    """Refuse flags that say how to reach a daemon where none is named."""
+    for flag in ("tls", "tls_ca", "tls_cert", "tls_key", "token"):
+        if getattr(args, flag):
+            raise UsageError(f"--{flag.replace('_', '-')} needs --server.")
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from cbench_client import BenchClient
 from cbench_client._gen.cbench.v1 import bench_pb2
 from cbench_client.errors import ClientError
-from cbench_server.cli.exits import INTERRUPTED, OK
+from cbench_server.cli.exits import FAILED, INTERRUPTED, OK, CommandFailed, complain
 from cbench_server.cli.launches import Launches
 from cbench_server.cli.output import complain_of_failure, exit_code, print_end, print_row
 from cbench_server.cli.signals import leave
@@ -31,6 +31,14 @@ class Interrupted(Exception):
         super().__init__(run.run_id)
 
 
+class Abandoned(CommandFailed):
+    """What is left of the run is for systems that are not started again; its rows are kept."""
+
+    def __init__(self, run: Run, deaths: str) -> None:
+        self.run = run
+        super().__init__(deaths)
+
+
 class Follower:
     """Takes the events of one run; `run` is its state at the end."""
 
@@ -46,6 +54,8 @@ class Follower:
         self._on_row = on_row
         self._launches = launches
         self._addresses: dict[str, list[str]] | None = None
+        self._is_waiting = False
+        self._unfinished: list[str] = []
         self.run_id = ""
         self.run: Run | None = None
 
@@ -73,6 +83,18 @@ class Follower:
                 self._launches.forget(self.run_id)
             self._show(event.finished.progress)
 
+    def lost(self) -> str:
+        """Say how systems ended that are all the run waits for and that nobody starts again."""
+        ended = self._launches.given_up() if self._launches and self._is_waiting else {}
+        if not ended:
+            return ""
+        asked = [
+            self._addresses.get(name, []) if self._addresses else [] for name in self._unfinished
+        ]
+        if not all(addresses and ended.keys() >= {*addresses} for addresses in asked):
+            return ""
+        return " ".join(dict.fromkeys(ended[each] for addresses in asked for each in addresses))
+
     def explain_wait(self, reason: str) -> None:
         """Tell the run how a launched system ended; the person is told elsewhere."""
         if self.run_id:
@@ -80,14 +102,14 @@ class Follower:
                 self._client.explain_wait(self.run_id, reason)
 
     def _show(self, progress: bench_pb2.Progress) -> None:
+        self._unfinished = []
         for system in progress.systems:
+            total = system.total_rows if system.HasField("total_rows") else None
             self._display.set(
-                printable(system.system),
-                system.completed_rows,
-                system.failed_rows,
-                system.total_rows if system.HasField("total_rows") else None,
+                printable(system.system), system.completed_rows, system.failed_rows, total
             )
-
+            if system.completed_rows != total:
+                self._unfinished.append(system.system)
         if self._launches is not None:
             self._launches.count(self._good_rows(progress))
 
@@ -105,7 +127,8 @@ class Follower:
         return counts
 
     def _note(self, state: RunState, reason: str) -> None:
-        self._display.wait(printable(reason) if state is RunState.WAITING else "")
+        self._is_waiting = state is RunState.WAITING
+        self._display.wait(printable(reason) if self._is_waiting else "")
         if reason and state is RunState.RUNNING:
             self._display.note(printable(reason))
 
@@ -124,6 +147,8 @@ def follow(
 
     Ctrl-C cancels the run and raises `Interrupted`, or, unless `cancels`,
     leaves it alone and raises KeyboardInterrupt. A second one ends the process.
+    Where only launched systems have rows left that died too often to be started
+    again, the run is cancelled, and `Abandoned` says how they ended.
     """
     with ExitStack() as stack:
         display = stack.enter_context(open_progress(not quiet, {}))
@@ -133,6 +158,8 @@ def follow(
         try:
             for event in events:
                 follower.take(event)
+                if follower.run is None and (deaths := follower.lost()):
+                    raise Abandoned(run_of(client.cancel(follower.run_id)), deaths)
         except KeyboardInterrupt:
             if not (cancels and follower.run_id):
                 raise
@@ -192,6 +219,12 @@ def conclude(
         how = f"resume with: cbench resume {kept.run_id}"
         print(f"kept {kept.completed_rows:,} rows; {how}", file=sys.stderr)
         return INTERRUPTED
+    except Abandoned as abandoned:
+        kept = abandoned.run
+        complain(str(abandoned))
+        how = f"once it is mended: cbench resume {kept.run_id}"
+        print(f"kept {kept.completed_rows:,} rows; {how}", file=sys.stderr)
+        return FAILED
     if streams_rows:
         complain_of_failure(run)
     else:

@@ -83,6 +83,8 @@ class Launched:
         """Rows that the run has of it and that did not fail, kept up to date by who follows it."""
         self.death = ""
         """How it ended the last time, and its last words."""
+        self.is_given_up = False
+        """Whether it has died too often to be started again."""
         self._voice = voice
         self._patience = patience
         self._died = died
@@ -188,11 +190,11 @@ class Launched:
             told, words = f"{self.output.label} {how}", self.output.last_words
             printed = f" All it printed is in {self.output.log}.{words}"
             if in_a_row > MAX_RESTARTS:
-                why = f"{told}, for the {in_a_row}th time without an answer between, and is not "
-                self._voice.say(
-                    f"{why}started again: the run waits for it at {self.target}.{printed}"
+                self.is_given_up = True
+                self._tell_death(
+                    f"{told}, for the {in_a_row}th time without an answer between, and is not "
+                    f"started again.{printed}"
                 )
-                self._tell_death(f"{why}started again.{printed}")
                 return
             self._tell_death(f"{told}.{printed}")
             pause = _FIRST_PAUSE_S * 2 ** (in_a_row - 1)

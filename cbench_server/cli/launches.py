@@ -167,6 +167,10 @@ class Launches:
         for each in self._launched:
             each.good_rows = good_rows.get(each.target, 0)
 
+    def given_up(self) -> dict[str, str]:
+        """Return the addresses of what is not started again, and how each ended."""
+        return {each.target: each.death for each in self._launched if each.is_given_up}
+
     def explain_to(self, tell: Callable[[str], None] | None) -> None:
         """Have the run told, in a thread, how systems have died."""
         with self._telling:

@@ -26,7 +26,7 @@ from cbench_server.reports.table import (
     with_standing,
 )
 from cbench_server.reports.tally import Tally
-from cbench_server.spec import RUN_FILE_LABEL, Run
+from cbench_server.spec import Run
 from cbench_server.texts import numbers
 
 Cell = dict[str, Any]
@@ -71,7 +71,7 @@ def _run(run: Run) -> dict[str, Any]:
         "rows": run.completed_rows,
         "failed": run.failed_rows,
         "datasets": dataset_names(run),
-        "labels": {key: text for key, text in run.spec.labels.items() if key != RUN_FILE_LABEL},
+        "labels": run.spec.given_labels,
         "parent": run.parent_run_id,
     }
 

@@ -213,7 +213,7 @@ def notes(run: Run, facts: RowFacts) -> list[str]:
         more = " --budget-usd MORE" if run.has_spent_budget else ""
         lines.append(f"Continue it with: cbench resume {run.run_id}{more}")
     elif run.completed_rows:
-        lines.append(f"Look closer with: cbench show {run.run_id}")
+        lines.append(f"Look closer with: cbench show {run.run_id} --rows 5")
     return lines
 
 

@@ -11,10 +11,8 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from cbench_client._gen.cbench.v1 import bench_pb2
-from cbench_server.comparison.policies import parse_policy
 from cbench_server.errors import DamagedRun, InvalidInput, blaming
 from cbench_server.registry import Registry
-from cbench_server.rpc.comparisons import check_to_proto, comparison_to_proto
 from cbench_server.rpc.runs import run_to_proto
 from cbench_server.rpc.stored_source import StoredSource
 from cbench_server.runs.callers import audit
@@ -61,6 +59,7 @@ class AnalysisMethods:
         def compared() -> bench_pb2.CompareResponse:
             # Imported here, since it loads numpy.
             from cbench_server.reports.run_comparison import Choice, compare_runs
+            from cbench_server.rpc.comparisons import comparison_to_proto
 
             settings = {"effect": request.effect} if request.HasField("effect") else {}
             choice = Choice(
@@ -86,6 +85,8 @@ class AnalysisMethods:
                 'there is no policy to check; give one, such as "f1 at least 0.6".',
                 field="policies",
             )
+        from cbench_server.comparison.policies import parse_policy
+
         policies = []
         for place, text in enumerate(request.policies):
             try:
@@ -96,6 +97,7 @@ class AnalysisMethods:
 
         def checked() -> bench_pb2.GateResponse:
             from cbench_server.reports.run_gate import gate_run
+            from cbench_server.rpc.comparisons import check_to_proto
 
             run, other = source.run(request.run_id, "run_id"), None
             if request.baseline_run_id:

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from cbench_client.remote.channel import is_loopback
 from cbench_server.errors import InvalidSpec
 
 
@@ -64,6 +63,9 @@ class Credentials:
 
 
 def _is_in_the_clear(address: str) -> bool:
+    # Imported here, so that reading the settings does not wait for gRPC.
+    from cbench_client.remote.channel import is_loopback
+
     try:
         parts = urlsplit(address)
         host = parts.hostname or ""

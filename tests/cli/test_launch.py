@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from cbench_server.cli import launch
+from cbench_server.cli import launch, main
 from cbench_server.cli.launched_output import Output, Voice
 from tests.cli.conftest import CBENCH, SYSTEM, Cbench, complaint, strict
 from tests.fixtures import preloaded
@@ -168,12 +168,38 @@ def test_a_system_that_keeps_dying_is_not_started_for_ever(
         voice,
     )
     assert system.wait() == "127.0.0.1:1"
-    wait_until(lambda: any("is not started again" in line for line in said))
+    wait_until(lambda: "is not started again" in system.death)
     system.stop()
+    assert system.is_given_up
     deaths = [line for line in said if "was killed by signal 9 (SIGKILL)" in line]
-    assert len(deaths) == launch.MAX_RESTARTS + 1
-    assert "the run waits for it at 127.0.0.1:1" in deaths[-1]
-    assert deaths[-1].endswith("Its last lines: so short")
+    assert len(deaths) == launch.MAX_RESTARTS
+    assert system.death.endswith("Its last lines: so short")
+
+
+def test_a_run_does_not_wait_for_a_system_that_is_not_started_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(launch, "_FIRST_PAUSE_S", 0.001)
+    monkeypatch.setenv("CBENCH_HOME", str(tmp_path / "home"))
+    died = tmp_path / "died"
+    program = tmp_path / "mortal.py"
+    program.write_text(
+        "import os, pathlib, cbench_client\n"
+        "class Mortal:\n"
+        "    name = 'mortal'\n"
+        "    def process(self, example):\n"
+        f"        pathlib.Path({str(died)!r}).touch()\n"
+        "        os._exit(9)\n"
+        "cbench_client.serve(Mortal())\n"
+    )
+    first = shlex.join([sys.executable, str(program)])
+    command = f"test -e {died} && echo no more >&2 && exit 3; exec {first}"
+    words = [*_RUN, "--builtin", "identity", "--launch", shlex.join(["sh", "-c", command])]
+    assert main(words) == 1
+    *_, why, kept = capsys.readouterr().err.splitlines()
+    assert why.startswith("cbench: sh ended with exit code 3, for the 6th time")
+    assert why.endswith("Its last lines: no more")
+    assert re.fullmatch(r"kept [23] rows; once it is mended: cbench resume \S+", kept)
 
 
 def test_what_a_system_prints_does_not_flood_the_terminal(tmp_path: Path) -> None:

@@ -70,6 +70,7 @@ def test_a_file_says_all_that_flags_can_and_flags_stand_over_it(
     assert labels == {"team": "blue", "day": "1"}
     assert "first.py" not in json.dumps(spec), "a spec names no command"
     assert 'exec = "COMMAND"' in kept
+    assert cbench("runs").stdout.splitlines()[-1].endswith("  day=1, team=blue")
 
     again = tmp_path / "again.toml"
     again.write_text(cbench("show", "last", "--as-file").stdout)

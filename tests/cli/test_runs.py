@@ -122,6 +122,13 @@ def test_what_a_daemon_made_is_there_without_it(cbench: Cbench) -> None:
     run_id = _make(cbench, "--builtin", "identity")
     alone = cbench("show", "last", "--output", "json", CBENCH_SERVER="")
     assert strict(alone.stdout)["run_id"] == run_id
+    for choice in ([], ["--limit", "1"], ["--mine"], ["--label", "a=1"], ["--state", "succeeded"]):
+        listed = cbench("runs", *choice)
+        assert listed.returncode == 0, listed.stderr
+        without = cbench("runs", *choice, CBENCH_SERVER="")
+        assert (without.stdout, without.stderr) == (listed.stdout, listed.stderr)
+    refused = cbench("runs", "--tls", CBENCH_SERVER="")
+    assert (refused.returncode, complaint(refused)) == (2, "--tls needs --server.")
 
 
 def test_a_finished_run_can_be_watched_again(cbench: Cbench) -> None:

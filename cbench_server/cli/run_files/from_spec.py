@@ -6,7 +6,6 @@ from typing import Any
 from cbench_server.cli.run_files.plain import Remarks
 from cbench_server.cli.run_files.reading import Document, keys_of, written
 from cbench_server.spec import (
-    RUN_FILE_LABEL,
     DatasetRef,
     EvaluatorRef,
     ModelRef,
@@ -191,7 +190,6 @@ def _prompt(spec: RunSpec) -> dict[str, Any]:
 
 
 def _run(spec: RunSpec) -> dict[str, Any]:
-    labels = {name: text for name, text in spec.labels.items() if name != RUN_FILE_LABEL}
     return {
         **_kept(
             repeats=spec.repeats if spec.repeats != 1 else None,
@@ -201,7 +199,7 @@ def _run(spec: RunSpec) -> dict[str, Any]:
             ask_again=spec.asked_again,
             expose_references=spec.expose_reference_fields,
             reference_fields=[*spec.reference_fields],
-            labels=labels,
+            labels=spec.given_labels,
         ),
         **({"seed": spec.seed} if spec.seed else {}),
     }
