@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from cbench_server.daemon.embedded import embedded
+from cbench_server.registry import registry
 from tests.cli.conftest import Cbench, complaint, strict
 from tests.fixtures.small_suite import (
     FIRST,
@@ -171,7 +172,38 @@ def test_what_is_no_suite_is_refused_with_what_there_is(
     assert said in complaint(cbench("run", "--builtin", "identity", "--dataset", dataset))
 
 
-def test_a_card_names_the_suites(cbench: Cbench) -> None:
-    finished = cbench("datasets", "show", "ruler:all,length=1k")
-    assert "Suites:       ruler:all (13 configs)" in finished.stdout
-    assert "a suite is the mean of its configs, and for each length" in finished.stdout
+def test_a_card_names_the_suites_and_that_of_a_suite_has_a_line_for_each_part(
+    cbench: Cbench,
+) -> None:
+    one = cbench("datasets", "show", "ruler:vt,length=1k").stdout
+    assert "Suites:       ruler:all (13 configs)" in one
+    made = cbench("datasets", "show", "ruler:all,length=1k").stdout
+    assert "a suite is the mean of its configs, and for each length" in made
+    assert "\nqa_2,length=1k " in made
+    shown = cbench("datasets", "show", "longbench:*").stdout
+    assert "Examples:     4,750\n" in shown
+    assert "Figure:       Mean of the rows; a suite is the mean of its categories.\n" in shown
+    lines = {line.split()[0]: line for line in shown.splitlines() if line}
+    parts = [*registry.dataset("longbench").configs][:21]
+    assert all(lines[part].endswith("same  differs  same    same") for part in parts)
+    assert "longbench (task=trec)" in lines["trec"]
+    assert "few-shot learning" in lines["trec"]
+    document = strict(cbench("datasets", "show", "longbench:all", "--output", "json").stdout)
+    assert [part["config"] for part in document["parts"]] == parts
+    assert document["parts"][-1]["examples"] == 500
+
+
+def test_a_card_says_all_that_a_config_declares(cbench: Cbench) -> None:
+    shown = cbench("datasets", "show", "bbh:snarks").stdout
+    titles = [line.partition(":")[0] for line in shown.splitlines()]
+    for title in (
+        *("Told", "Template", "Few-shot", "Responses", "Source", "Shown", "Withheld", "Answer"),
+        *("Evaluators", "Score", "At worst", "Groups", "Figure"),
+        *("Data", "Prompt", "Metric", "Aggregation"),
+    ):
+        assert title in titles, shown
+    assert "Source:       SaylorTwift/bbh, newest revision, split test" in shown
+    assert "Responses:    end after 1,024 tokens" in shown
+    told = strict(cbench("datasets", "show", "bbh:snarks", "--output", "json").stdout)["prompt"]
+    assert told["max_tokens"] == 1024
+    assert told["instruction"] in shown
