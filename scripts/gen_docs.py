@@ -24,8 +24,8 @@ from cbench_server.cli.run_files.schema import TABLES
 from cbench_server.conformance.cases import asked_of, load_cases
 from cbench_server.daemon.settings import Settings
 from cbench_server.datasets import RECORDS
+from cbench_server.datasets.cards import facts, told
 from cbench_server.datasets.prompts.library import prompt_for
-from cbench_server.datasets.prompts.prompt import Prompt
 from cbench_server.datasets.protocol import DatasetProtocol
 from cbench_server.evaluators import EVALUATORS
 from cbench_server.limits import LIMITS, Limit
@@ -245,41 +245,29 @@ def dataset_cards() -> str:
         if record.protocol is not None:
             parts += [f"### {record.name}", "", record.description, ""]
             for protocol, configs in record.protocols():
-                prompt = prompt_for(record.name, configs[0])
-                parts += [*_card(protocol, configs, prompt), ""]
+                parts += [*_card(record.name, protocol, configs), ""]
     return "\n".join(parts[:-1])
 
 
-def _card(protocol: DatasetProtocol, configs: list[str], prompt: Prompt) -> list[str]:
+def _card(name: str, protocol: DatasetProtocol, configs: list[str]) -> list[str]:
     names = ", ".join(f"`{config}`" for config in configs if config)
-    evaluators = ", ".join(
-        ref.name
-        + (f" ({', '.join(f'{k}={v}' for k, v in ref.options.items())})" if ref.options else "")
-        for ref in protocol.evaluators
-    )
-    split = f", split `{protocol.split}`" if protocol.split else ""
-    pinned = f" at `{protocol.revision}`" if protocol.revision else ""
-    facts = {
-        "Configs": names,
-        "Source": f"{protocol.source}{pinned}{split}",
-        "Follows": protocol.follows,
-        "Told": " ".join(prompt.told.split()).replace("|", "\\|"),
-        "At most": f"{prompt.max_tokens:,} tokens" if prompt.max_tokens else "",
-        "Shown": ", ".join(protocol.shown),
-        "Compressed": prompt.compressible,
-        "Withheld": ", ".join(protocol.withheld),
-        "Answer": protocol.extraction,
-        "Evaluators": evaluators,
-        "Score": protocol.primary_score or "none can be computed here",
-        "Groups": ", ".join(protocol.groups),
-        "Figure": str(protocol.aggregate),
-        **{
-            name.capitalize(): f"{axis.status}. {axis.why}".strip()
-            for name, axis in protocol.axes.items()
-        },
-    }
-    rows = [f"| {name} | {text} |" for name, text in facts.items() if text]
-    return ["| | |", "|---|---|", *rows]
+    prompts = {config: prompt_for(name, config) for config in configs}
+    lines = {"Configs": names} | facts(protocol.describe(), prompts[configs[0]])
+    different = {prompt.digest for prompt in prompts.values()}
+    if len(different) > 1:
+        lines |= {"Told": "see below", "Template": "", "Responses": ""}
+    rows = [f"| {title} | {_cell(text)} |" for title, text in lines.items() if text]
+    card = ["| | |", "|---|---|", *rows]
+    if len(different) > 1:
+        card += ["", "| Config | Told | Responses |", "|---|---|---|"]
+        for config, prompt in prompts.items():
+            said = told(prompt, has_question=True)
+            card.append(f"| `{config}` | {_cell(said['Told'])} | {said['Responses']} |")
+    return card
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
 
 
 def dataset_sources() -> str:

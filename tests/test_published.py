@@ -50,7 +50,7 @@ def test_published_figures_are_computed_again_and_a_wrong_one_is_found(tmp_path:
     assert last == "26 of 28 figures are equal"
     assert [line for line in lines if line.endswith("differs")] == [
         f"code-davinci-002 direct  bbh:{FIRST}  published 50.0  here 0.00  differs",
-        "code-davinci-002 direct  bbh:all  published 98.1  here 96.30  differs",
+        "code-davinci-002 direct  bbh:all  published 98.1  here —  differs",
     ]
 
 

@@ -1,9 +1,11 @@
 """Cards of datasets: where one comes from, what a config of it measures, and what differs."""
 
-from typing import TYPE_CHECKING, TypedDict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypedDict
 
+from cbench_server.cli.components import message_to_dict
 from cbench_server.errors import CbenchError, NotFound
-from cbench_server.texts.grid import printable
+from cbench_server.texts.grid import Grid, printable, to_text
 
 if TYPE_CHECKING:
     from cbench_client._gen.cbench.v1 import bench_pb2
@@ -21,16 +23,12 @@ class Here(TypedDict):
 
 def card(info: "bench_pb2.DatasetInfo", config: str, here: Here | None = None) -> str:
     """Render a dataset and the protocol of one of its configs, the default one when empty."""
+    from cbench_server.datasets.cards import facts
+    from cbench_server.datasets.prompts.library import prompt_for
+
     protocol = _protocol_of(info, config)
-    about = {
-        "Dataset": info.name,
-        "Tests": info.description,
-        "Family": info.family,
+    about = _about(info) | {
         "Examples": _examples(info, config),
-        "Configs": ", ".join(info.configs),
-        "Suites": _suites(info.name),
-        "Licence": info.licence,
-        "Cite": info.citation,
         "Place": place_of(info, "comes with cbench-server", "on the hub")
         if here is None
         else _found(here, protocol),
@@ -38,9 +36,110 @@ def card(info: "bench_pb2.DatasetInfo", config: str, here: Here | None = None) -
     if protocol is None:
         about |= {"Evaluators": ", ".join(info.evaluators), "Score": info.primary_score}
         return _lines(about)
-    told = _told(info.name, config or protocol.configs[0], protocol)
-    facts = _facts(protocol) | _own_files(info.name, config)
-    return f"{_lines(about)}\n\n{_lines(told | facts)}"
+    prompt = prompt_for(info.name, config or protocol.configs[0])
+    lines = facts(_described(protocol), prompt) | _own_files(info.name, config)
+    return f"{_lines(about)}\n\n{_lines(lines)}"
+
+
+def suite_card(info: "bench_pb2.DatasetInfo", suite: str, configs: Sequence[str]) -> str:
+    """Render a suite: how its figure is made, and a line for each of its parts."""
+    parts = suite_parts(info, configs)
+    sizes = [part["examples"] for part in parts]
+    total = f"{sum(sizes):,}" if None not in sizes else ""
+    about = _about(info) | {
+        "Configs": f"{len(parts)}, as below",
+        "Suite": suite,
+        "Suites": "",
+        "Examples": total,
+        "Figure": "; ".join(dict.fromkeys(_figure(part) for part in parts)),
+    }
+    header = ("Config", "Examples", "Score", "Evaluators", "Counts in", *map(str.capitalize, _AXES))
+    rows = tuple(
+        (
+            part["config"],
+            "?" if part["examples"] is None else f"{part['examples']:,}",
+            part["primary_score"],
+            part["evaluators"],
+            part["category"],
+            *(part["axes"][name]["status"] for name in _AXES),
+        )
+        for part in parts
+    )
+    kept = [place for place, _ in enumerate(header) if any(row[place] for row in rows)]
+    grid = Grid(
+        tuple(header[place] for place in kept),
+        tuple(tuple(row[place] for place in kept) for row in rows),
+        frozenset({0, *range(2, len(kept))}),
+    )
+    said = "\n".join(filter(None, (_differences(parts, name) for name in _AXES)))
+    more = f"The prompt and all else of a part: cbench datasets show {info.name}:{configs[0]}"
+    return "\n\n".join(filter(None, (_lines(about), to_text(grid), said, more)))
+
+
+def suite_parts(info: "bench_pb2.DatasetInfo", configs: Sequence[str]) -> list[dict[str, Any]]:
+    """Give the parts of a suite as plain data."""
+    from cbench_server.datasets.cards import evaluator
+    from cbench_server.registry import registry
+
+    record = registry.dataset(info.name)
+    parts = []
+    for config in configs:
+        found = _protocol_of(info, config)
+        assert found is not None
+        protocol = _described(found)
+        parts.append(
+            {
+                "config": config,
+                "examples": record.size_of(config),
+                "primary_score": protocol["primary_score"],
+                "evaluators": ", ".join(map(evaluator, protocol["evaluators"][1:])),
+                "category": record.protocol_of(config).aggregate.category,
+                "aggregate": protocol["aggregate"],
+                "axes": protocol["axes"],
+            }
+        )
+    return parts
+
+
+def _figure(part: dict[str, Any]) -> str:
+    """Say how the figure is made, whichever category a part is in."""
+    whole: str = part["aggregate"]
+    return whole.replace(f", this one in {part['category']}", "") if part["category"] else whole
+
+
+def _differences(parts: Sequence[dict[str, Any]], name: str) -> str:
+    """Say each difference of an axis once."""
+    sentences = dict.fromkeys(part["axes"][name]["why"] for part in parts)
+    said = " ".join(filter(None, sentences))
+    return _line(name.capitalize(), said) if said else ""
+
+
+def _described(protocol: "bench_pb2.DatasetProtocol") -> dict[str, Any]:
+    """Give a protocol as plain data, as its record describes it."""
+    from cbench_client.messages.convert import value_from_proto
+
+    evaluators = [
+        {
+            "name": ref.name,
+            "options": {key: value_from_proto(value) for key, value in ref.options.items()},
+        }
+        for ref in protocol.evaluators
+    ]
+    return message_to_dict(protocol) | {"evaluators": evaluators}
+
+
+def _about(info: "bench_pb2.DatasetInfo") -> dict[str, str]:
+    return {
+        "Dataset": info.name,
+        "Tests": info.description,
+        "Family": info.family,
+        "Examples": "",
+        "Configs": ", ".join(info.configs),
+        "Suites": _suites(info.name),
+        "Licence": info.licence,
+        "Cite": info.citation,
+        "Place": "",
+    }
 
 
 def _own_files(name: str, config: str) -> dict[str, str]:
@@ -79,22 +178,6 @@ def _suites(name: str) -> str:
     return ", ".join(f"{suite} ({count} configs)" for suite, count in found.items())
 
 
-def _told(name: str, config: str, protocol: "bench_pb2.DatasetProtocol") -> dict[str, str]:
-    """Say what models are told besides an example, unless a run says otherwise."""
-    from cbench_server.datasets.prompts.library import prompt_for
-
-    prompt = prompt_for(name, config)
-    limits = [f"at most {prompt.max_tokens:,} tokens"] if prompt.max_tokens else []
-    limits += [f"until {stop!r}" for stop in prompt.stop]
-    limits += [f"after {prompt.few_shot} examples"] if prompt.few_shot else []
-    has_question = not protocol.shown or "question" in protocol.shown
-    return {
-        "Told": " ".join(prompt.told.split()),
-        "Responses": ", ".join(limits),
-        "Compressed": prompt.compressible + ("" if has_question else " (no question beside it)"),
-    }
-
-
 def _found(here: Here, protocol: "bench_pb2.DatasetProtocol | None") -> str:
     is_usual = protocol is None or here["split"] == protocol.split
     split = "" if is_usual else f" of the split {here['split']}, in place of the usual one"
@@ -120,39 +203,6 @@ def _protocol_of(info: "bench_pb2.DatasetInfo", config: str) -> "bench_pb2.Datas
         if not config or wanted in names or wanted.partition(",")[0] in names:
             return protocol
     return info.protocols[0] if info.protocols else None
-
-
-def _facts(protocol: "bench_pb2.DatasetProtocol") -> dict[str, str]:
-    pinned = f" at {protocol.revision}" if protocol.revision else ""
-    split = f", split {protocol.split}" if protocol.split else ""
-    return {
-        "Source": f"{protocol.source}{pinned}{split}",
-        "Follows": protocol.follows,
-        "Shown": ", ".join(protocol.shown),
-        "Withheld": ", ".join(protocol.withheld),
-        "Answer": protocol.extraction,
-        "Evaluators": ", ".join(map(_evaluator, protocol.evaluators)),
-        "Score": protocol.primary_score or "none can be computed here",
-        "At worst": f"{protocol.worst:g}" if protocol.HasField("worst") else "not known",
-        "Groups": ", ".join(protocol.groups),
-        "Figure": protocol.aggregate,
-        **(_compared(protocol) if protocol.follows else {}),
-    }
-
-
-def _compared(protocol: "bench_pb2.DatasetProtocol") -> dict[str, str]:
-    found = {}
-    for name in _AXES:
-        axis = protocol.axes[name]
-        found[name.capitalize()] = f"{axis.status}. {axis.why}".rstrip(". ") + "."
-    return found
-
-
-def _evaluator(ref: "bench_pb2.EvaluatorRef") -> str:
-    from cbench_client.messages.convert import value_from_proto
-
-    options = [f"{key}={value_from_proto(ref.options[key])}" for key in sorted(ref.options)]
-    return f"{ref.name} ({', '.join(options)})" if options else ref.name
 
 
 def _lines(facts: dict[str, str]) -> str:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from cbench_server.metrics.stats.scored_rows import Flags, ScoredRows
 
 PREFIX = "suite:"
+PART = "suite_part:"
+"""Begins the keys of what a suite's mean would be called, had it been run whole."""
 UNSCORED = "suite_unscored:"
 
 
@@ -28,12 +30,27 @@ class Suite:
     bucket: str = ""
     """A field of the examples, for each value of which there is a figure as well."""
     withheld: str = ""
-    """Why there is no figure, where that is known before the run."""
+    """Why there is no figure; known before the run, or once all examples are read."""
 
     @property
     def key(self) -> str:
         """The key of its figure in a summary."""
         return f"{PREFIX}{self.label}"
+
+    @property
+    def part_key(self) -> str:
+        """The key of the same mean over a part of the examples, which is not its figure."""
+        return f"{PART}{self.label}"
+
+    @property
+    def shown_key(self) -> str:
+        """The key of what can be shown: its figure, or else the mean over a part."""
+        return self.part_key if self.withheld else self.key
+
+    @property
+    def title(self) -> str:
+        """What can be shown, in words."""
+        return f"{self.label} in part" if self.withheld else self.label
 
     def weights(self, rows: Mapping[str, int], labels: Iterable[str] = ()) -> dict[str, float]:
         """Return how much the mean of each part counts, given how many rows each has.
@@ -68,7 +85,8 @@ class Suites(FrameMetric):
 
     Rows that failed on the system's side count at worst. There is no figure
     where a part has no row that counts, or rows that could not be scored, of
-    which `suite_unscored:<label>` is the number.
+    which `suite_unscored:<label>` is the number. Where a part lacks examples the
+    same means are `suite_part:<label>`, and there is no figure.
     """
 
     name = "suites"
@@ -77,6 +95,9 @@ class Suites(FrameMetric):
         *estimate_keys("suite:<label>"),
         *estimate_keys("suite:<label>/<category>"),
         *estimate_keys("suite:<label>/<field>=<value>"),
+        *estimate_keys("suite_part:<label>"),
+        *estimate_keys("suite_part:<label>/<category>"),
+        *estimate_keys("suite_part:<label>/<field>=<value>"),
         "suite_unscored:<label>",
     )
 
@@ -92,8 +113,7 @@ class Suites(FrameMetric):
         for suite in self.suites:
             if suite.withheld:
                 values[suite.key] = None
-            else:
-                values |= self._figures(suite, frame, scored)
+            values |= self._figures(suite, frame, scored)
         return values
 
     def _figures(self, suite: Suite, frame: "Frame", scored: "ScoredRows") -> Values:
@@ -103,19 +123,19 @@ class Suites(FrameMetric):
         inside: Flags = np.isin(frame.dataset, codes)
         unscored = int((scored.is_unscored & inside).sum())
         if unscored:
-            return {suite.key: None, f"{UNSCORED}{suite.label}": float(unscored)}
-        values = _figure(suite, frame, scored).named(suite.key)
+            return {suite.shown_key: None, f"{UNSCORED}{suite.label}": float(unscored)}
+        values = _figure(suite, frame, scored).named(suite.shown_key)
         if suite.kind == "categories":
             for category in dict.fromkeys(suite.parts.values()):
                 labels = [label for label, own in suite.parts.items() if own == category]
                 figure = _figure(suite, frame, scored, labels)
-                values |= figure.named(f"{suite.key}/{category}")
+                values |= figure.named(f"{suite.shown_key}/{category}")
         if suite.bucket:
             names, rows = frame.labels(self._buckets[suite.bucket])
             for name in sorted(filter(None, names), key=_in_order):
                 part = scored.of(rows == names[name])
                 figure = _figure(suite, frame, part)
-                values |= figure.named(f"{suite.key}/{suite.bucket}={name}")
+                values |= figure.named(f"{suite.shown_key}/{suite.bucket}={name}")
         return values | {f"{UNSCORED}{suite.label}": 0.0}
 
 

@@ -22,6 +22,7 @@ _EVERY_SCORE = ("mean_score:", "num_scored:")
 _OTHER_TABLES = (
     DATASET_PREFIX,
     "suite:",
+    "suite_part:",
     "suite_unscored:",
     "group:",
     "group_rows:",

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from cbench_server.metrics.suites import PREFIX, Suite, suites_from
+from cbench_server.metrics.suites import Suite, suites_from
 from cbench_server.reports.columns import Column, Values
 from cbench_server.reports.groups import by_part
 from cbench_server.spec import Run
@@ -66,7 +66,7 @@ def with_suites(run: Run, columns: Sequence[Column]) -> list[Column]:
 
 
 def _columns(suite: Suite) -> list[Column]:
-    key = suite.key
+    key = suite.shown_key
 
     def figure(values: Values) -> str:
         return numbers.score(values.get(key))
@@ -74,7 +74,7 @@ def _columns(suite: Suite) -> list[Column]:
     def interval(values: Values) -> str:
         return numbers.interval(values.get(f"{key}_ci_low"), values.get(f"{key}_ci_high"))
 
-    return [Column(suite.label, (key,), figure), Column("95% CI", (f"{key}_ci_low",), interval)]
+    return [Column(suite.title, (key,), figure), Column("95% CI", (f"{key}_ci_low",), interval)]
 
 
 def suite_table(run: Run) -> Grid | None:
@@ -88,7 +88,7 @@ def suite_table(run: Run) -> Grid | None:
 def suite_keys(run: Run) -> dict[str, str]:
     """Return the keys of all figures of suites in a summary, by what each is of."""
     return {
-        f"{suite.label} {part}".strip(): key
+        f"{suite.title} {part}".strip(): key
         for suite in suites_of(run)
         for part, key in _parts(run, suite).items()
     }
@@ -96,22 +96,18 @@ def suite_keys(run: Run) -> dict[str, str]:
 
 def _parts(run: Run, suite: Suite) -> dict[str, str]:
     """Return the keys of a suite's figures, by what each is of."""
-    parts = {"": suite.key}
+    parts = {"": suite.shown_key}
     if suite.kind == "categories":
-        parts |= {name: f"{suite.key}/{name}" for name in dict.fromkeys(suite.parts.values())}
+        parts |= {name: f"{suite.shown_key}/{name}" for name in dict.fromkeys(suite.parts.values())}
     if suite.bucket:
-        start = f"{suite.key}/{suite.bucket}="
+        start = f"{suite.shown_key}/{suite.bucket}="
         keys = {key for values in run.summary.values() for key in values if key.startswith(start)}
         whole = [key for key in keys if not key.endswith(("_stderr", "_ci_low", "_ci_high"))]
-        parts |= {key.removeprefix(f"{suite.key}/"): key for key in sorted(whole, key=_in_order)}
+        ordered = sorted(whole, key=_in_order)
+        parts |= {key.removeprefix(f"{suite.shown_key}/"): key for key in ordered}
     return parts
 
 
 def _in_order(key: str) -> tuple[float, str]:
     value = key.rpartition("=")[2]
     return (float(value) if value.isdecimal() else 0.0, key)
-
-
-def is_suite_key(key: str) -> bool:
-    """Whether a key of a summary is about a suite."""
-    return key.startswith((PREFIX, "suite_unscored:"))

@@ -11,7 +11,7 @@ from cbench_server.metrics.per_group import COUNT
 from cbench_server.registry import Registry
 from cbench_server.results import Summary
 from cbench_server.runs.suites import suites_in
-from cbench_server.spec import MetricRef, Run, RunNote, RunSpec
+from cbench_server.spec import MetricRef, RunNote, RunSpec
 
 TOO_MANY = "TOO_MANY_GROUPS"
 # Some sources give a field to a part of their examples only.
@@ -78,10 +78,10 @@ def check_fields(asked: Sequence[str], datasets: Sequence[Groupable]) -> None:
         raise InvalidSpec(unknown_field(missing[0], known), field=f"spec.group_by[{place}]")
 
 
-def group_notes(run: Run, summary: Summary) -> list[RunNote]:
+def group_notes(group_by: Sequence[str], summary: Summary) -> list[RunNote]:
     """Say which fields have too many values to be shown."""
     notes = []
-    for field in run.spec.group_by:
+    for field in group_by:
         counts = [int(values.get(f"{COUNT}{field}") or 0) for values in summary.values()]
         if counts and max(counts) > MOST_GROUPS:
             text = (

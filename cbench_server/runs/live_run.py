@@ -38,6 +38,7 @@ from cbench_server.runs.shortfalls import counted
 from cbench_server.runs.slots import ByteBudget
 from cbench_server.runs.spool import Spool
 from cbench_server.runs.store import Committed, RunStore
+from cbench_server.runs.suites import counted_suites
 from cbench_server.runs.summary import checked, figure_notes, lasting, new_summarizer, read_back
 from cbench_server.runs.summary_notes import incident_notes, summary_notes
 from cbench_server.runs.task_errors import first_error
@@ -323,9 +324,11 @@ class LiveRun:
         timing |= {name: timing.get(name, 0.0) + seconds for name, seconds in taken.items()}
         failpoints.hit("summary.before")
         summarized = Summarized({})
-        found, arms = Findings(), Conclusions({}, ())
+        found, arms, counts = Findings(), Conclusions({}, ()), dict[str, Any]()
         try:
-            summarized = checked(await self._summarize(stored), state)
+            counts = {"datasets": await counted(self._store, stored)}
+            counts |= counted_suites({**stored.config, **counts})
+            summarized = checked(await self._summarize(stored), counts, state)
             arms = await conclude(self._store, stored, summarized.summary)
             summarised = replace(stored, summary=summarized.summary)
             found = await self._judges.explain(summarised, self._connections)
@@ -348,7 +351,7 @@ class LiveRun:
                 **arms.config,
                 **spent,
                 **({"judging": found.facts} if found.facts else {}),
-                "datasets": await counted(self._store, stored),
+                **counts,
                 **({"asked_again": self._asked_again} if self._asked_again else {}),
                 "headlines": {name: [*scores] for name, scores in summarized.headlines.items()},
                 "metric_failures": summarized.failures,
@@ -358,7 +361,7 @@ class LiveRun:
                 lasting(stored),
                 [
                     *money_notes,
-                    *figure_notes(stored, summarized.summary, state),
+                    *figure_notes(counts, stored.spec.group_by, summarized.summary, state),
                     *time_notes(summarized.summary, self._connections),
                     *model_notes(stored, summarized.summary),
                     *summary_notes(summarized, stored.rows_done),

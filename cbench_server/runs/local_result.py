@@ -28,6 +28,8 @@ from cbench_server.runs.local_money import local_cost
 from cbench_server.runs.local_store import LocalStore
 from cbench_server.runs.model_notes import model_notes
 from cbench_server.runs.saturation import saturation_notes, session_count
+from cbench_server.runs.suites import counted_suites
+from cbench_server.runs.summary import checked, figure_notes
 from cbench_server.runs.summary_notes import summary_notes
 from cbench_server.runs.verdicts import by_judge
 from cbench_server.spec import RunNote, RunSpec
@@ -125,7 +127,9 @@ class _Parts:
         present = {row.system for row in rows}
         store = LocalStore(done.run, self._job.examples)
         store.add(rows)
-        found = self._summarized(rows, present, is_whole=is_whole)
+        config = self._config(rows)
+        config |= counted_suites(config)
+        found = checked(self._summarized(rows, present, is_whole=is_whole), config)
         twice = {**done.twice, **run_in_thread(compared_repeats(store, store.run))}
         add_twice(found.summary, {name: twice[name] for name in twice if name in present})
         arms, recorded = Conclusions({}, ()), {}
@@ -137,6 +141,7 @@ class _Parts:
             spent, money_notes = local_cost(done.spent, rows), []
         notes = [
             *money_notes,
+            *figure_notes(config, done.run.spec.group_by, found.summary),
             *model_notes(store.run, found.summary),
             *self._findings.notes,
             *self._saturation(rows),
@@ -145,7 +150,7 @@ class _Parts:
             *arms.notes,
         ]
         described = {
-            **self._config(rows),
+            **config,
             "systems": [name for name in done.run.systems if name in present],
             "metrics": [metric.name for metric in self._metrics],
             "max_workers": self._job.max_workers,

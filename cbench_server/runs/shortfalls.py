@@ -1,5 +1,6 @@
 """Shortfalls of what a run read: a mirror may hold a part of a dataset's examples."""
 
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from cbench_server.datasets.protocol import Axis
@@ -10,6 +11,7 @@ if TYPE_CHECKING:
     from cbench_server.runs.resolved_dataset import ResolvedDataset
 
 _PUBLISHED = "published_examples"
+_READ = "num_examples"
 
 
 def published_examples(dataset: "ResolvedDataset") -> dict[str, int]:
@@ -49,8 +51,18 @@ async def _first_of(store: RunStore, run_id: str, labels: set[str], low: int, hi
     return low
 
 
+def short(datasets: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Say of each dataset that lacks examples how many there were."""
+    return {
+        each["label"]: f"of the {each[_PUBLISHED]:,} examples of {each['label']} {each[_READ]:,}"
+        for each in datasets
+        if _READ in each and each[_READ] < each.get(_PUBLISHED, 0)
+    }
+
+
 def compared(dataset: dict[str, Any], count: int) -> dict[str, Any]:
-    """Add to the axis of data that fewer examples were read than are published."""
+    """Add how many examples were read, and to the axis of data that more are published."""
+    dataset = {**dataset, _READ: count}
     wanted, protocol = dataset.get(_PUBLISHED), dataset.get("protocol")
     if not protocol or wanted is None or count >= wanted:
         return dataset

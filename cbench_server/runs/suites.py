@@ -1,6 +1,6 @@
 """Suites of a run: a name such as `longbench:all` becomes its parts, and they one figure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,10 +9,13 @@ from cbench_server.datasets.readers.files import is_file_name
 from cbench_server.datasets.record import DatasetRecord
 from cbench_server.datasets.suites import parts_of, suite_configs
 from cbench_server.errors import NotFound, blaming
-from cbench_server.metrics.suites import PREFIX, UNSCORED, Suite, suites_from
+from cbench_server.metrics.protocol import Values
+from cbench_server.metrics.stats.estimate import base_key
+from cbench_server.metrics.suites import PART, PREFIX, UNSCORED, Suite, suites_from
 from cbench_server.registry import Registry, split_name
 from cbench_server.results import Summary
-from cbench_server.spec import DatasetRef, Run, RunNote, RunSpec, RunState
+from cbench_server.runs.shortfalls import short
+from cbench_server.spec import DatasetRef, RunNote, RunSpec, RunState
 
 INCOMPLETE = "SUITE_INCOMPLETE"
 """The code of a note on a suite that has no figure."""
@@ -110,22 +113,66 @@ def _limited(refs: Sequence[DatasetRef]) -> str:
     return f"only examples with {', '.join(fields)} were asked for" if fields else ""
 
 
-def complete_suites(summary: Summary, state: RunState) -> Summary:
-    """Take away the figures of suites where the run has not done all its rows."""
-    if state is RunState.SUCCEEDED:
-        return summary
-    return {
-        system: {key: None if key.startswith(PREFIX) else value for key, value in values.items()}
-        for system, values in summary.items()
-    }
+def counted_suites(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a run records of its suites, now that the examples of its datasets are counted.
+
+    A suite of which a part lacks examples has no figure.
+    """
+    lacking = short(config.get("datasets", ()))
+    suites = suites_from(config.get("suites", ()))
+    counted = [
+        replace(suite, withheld=suite.withheld or _lacking([*suite.parts], lacking)).describe()
+        for suite in suites
+    ]
+    return {"suites": counted} if counted else {}
 
 
-def suite_notes(run: Run, summary: Summary, state: RunState) -> list[RunNote]:
+def _lacking(parts: Sequence[str], lacking: Mapping[str, str]) -> str:
+    found = [lacking[part] for part in parts if part in lacking]
+    if not found:
+        return ""
+    more = f", and {len(found) - 1} more parts lack some" if len(found) > 1 else ""
+    return f"{found[0]} were there{more}"
+
+
+def complete_suites(summary: Summary, suites: Iterable[Suite], state: RunState) -> Summary:
+    """Take away the figures of suites where rows or examples are missing.
+
+    What was computed of examples that are a part of the published ones is kept by another name.
+    """
+    if state is not RunState.SUCCEEDED:
+        return {
+            system: {
+                key: None if key.startswith(PREFIX) else value
+                for key, value in values.items()
+                if not key.startswith(PART)
+            }
+            for system, values in summary.items()
+        }
+    for suite in suites:
+        if suite.withheld:
+            summary = {system: _in_part(values, suite) for system, values in summary.items()}
+    return summary
+
+
+def _in_part(values: Values, suite: Suite) -> Values:
+    found: Values = {}
+    for key, value in values.items():
+        if key.startswith(f"{suite.key}/") or base_key(key) == suite.key:
+            if key == suite.key:
+                found[key] = None
+            found.setdefault(suite.part_key + key.removeprefix(suite.key), value)
+        else:
+            found[key] = value
+    return found
+
+
+def suite_notes(suites: Iterable[Suite], summary: Summary, state: RunState) -> list[RunNote]:
     """Say why a suite has no figure, for all systems or for one."""
     notes = []
-    for suite in suites_from(run.config.get("suites", ())):
+    for suite in suites:
         why = suite.withheld
-        if not why and state is not RunState.SUCCEEDED:
+        if state is not RunState.SUCCEEDED:
             ended = "was cancelled" if state is RunState.CANCELLED else "failed"
             why = f"the run {ended} before all rows were done"
         if why:

@@ -1,9 +1,11 @@
 """Summary of a stored run, from its rows and nothing else."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from cbench_server.metrics.outcomes import score_infos
+from cbench_server.metrics.suites import suites_from
 from cbench_server.metrics.summary import Summarized, Summarizer
 from cbench_server.registry import Registry
 from cbench_server.results import Summary
@@ -38,14 +40,23 @@ async def _paired(store: RunStore, run: Run) -> set[int] | None:
     return (await finished_examples(store, run))[0]
 
 
-def checked(summarized: Summarized, state: RunState) -> Summarized:
-    """Leave out figures that stand on all rows only, where the run ends without them."""
-    return replace(summarized, summary=complete_suites(summarized.summary, state))
+def checked(
+    summarized: Summarized, config: Mapping[str, Any], state: RunState = RunState.SUCCEEDED
+) -> Summarized:
+    """Leave out figures that stand on all rows and examples only, where a run is without them."""
+    suites = suites_from(config.get("suites", ()))
+    return replace(summarized, summary=complete_suites(summarized.summary, suites, state))
 
 
-def figure_notes(run: Run, summary: Summary, state: RunState) -> Iterable[RunNote]:
+def figure_notes(
+    config: Mapping[str, Any],
+    group_by: Sequence[str],
+    summary: Summary,
+    state: RunState = RunState.SUCCEEDED,
+) -> Iterable[RunNote]:
     """Say which figures there are not, and why."""
-    return (*suite_notes(run, summary, state), *group_notes(run, summary))
+    suites = suites_from(config.get("suites", ()))
+    return (*suite_notes(suites, summary, state), *group_notes(group_by, summary))
 
 
 def lasting(run: Run) -> tuple[RunNote, ...]:

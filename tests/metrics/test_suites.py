@@ -68,7 +68,9 @@ def test_there_is_no_figure_without_a_part_or_with_rows_that_have_no_score() -> 
     failed.failure = Failure("system", "REASON", "message")
     assert figures(Suite("s", "macro", PARTS), [*given, failed])["suite:s"] == pytest.approx(0.5)
     limited = Suite("s", "macro", PARTS, withheld="at most 5 examples")
-    assert figures(limited, given) == {"suite:s": None}
+    found = figures(limited, [*given, failed])
+    assert (found["suite:s"], found["suite_part:s"]) == (None, pytest.approx(0.5))
+    assert "suite:s_ci_low" not in found
 
 
 def test_each_part_counts_its_own_score() -> None:

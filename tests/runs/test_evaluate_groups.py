@@ -8,7 +8,7 @@ import pytest
 from cbench_server import evaluate
 from cbench_server.comparison import compare
 from cbench_server.errors import InvalidSpec
-from tests.fixtures.small_suite import FIRST, TASKS, write_mirror
+from tests.fixtures.small_suite import FIRST, TASKS, publish_as_mirrored, write_mirror
 
 
 class Says:
@@ -29,6 +29,13 @@ def test_a_suite_has_its_figure_and_is_compared_by_it(
 ) -> None:
     monkeypatch.setenv("CBENCH_DATA_DIR", str(write_mirror(tmp_path)))
     systems = [Says("long", (FIRST,)), Says("short", TASKS[1:3])]
+    short = evaluate(systems[:1], "bbh:all", progress=False)
+    assert short.summary["long"]["suite:bbh:all"] is None
+    assert short.summary["long"]["suite_part:bbh:all"] == pytest.approx(26 / 27)
+    assert short.config["notes"][0]["text"].startswith(
+        "bbh:all has no figure: of the 250 examples of bbh:boolean_expressions 4 were there, and 26"
+    )
+    publish_as_mirrored(monkeypatch)
     result = evaluate(systems, "bbh:all", progress=False, group_by=["config"])
     assert result.summary["long"]["suite:bbh:all"] == pytest.approx(26 / 27)
     assert result.summary["short"]["suite:bbh:all"] == pytest.approx(25 / 27)
@@ -37,6 +44,7 @@ def test_a_suite_has_its_figure_and_is_compared_by_it(
     assert result.compare("long", "short").score == "bbh:all"
     limited = evaluate(systems[:1], "bbh:all", progress=False, max_examples=1)
     assert limited.summary["long"]["suite:bbh:all"] is None
+    assert limited.summary["long"]["suite_part:bbh:all"] == pytest.approx(26 / 27)
 
 
 _EXAMPLES = [

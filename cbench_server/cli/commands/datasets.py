@@ -1,12 +1,12 @@
 """`cbench datasets`: list them, show one, copy some into a folder, check that folder."""
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from cbench_server.cli import options
-from cbench_server.cli.cards import Here, card, place_of
+from cbench_server.cli.cards import Here, card, place_of, suite_card, suite_parts
 from cbench_server.cli.components import (
     add_listing,
     components,
@@ -22,6 +22,7 @@ from cbench_server.cli.values import positive_int
 from cbench_server.errors import CbenchError, UnknownName
 
 if TYPE_CHECKING:
+    from cbench_client._gen.cbench.v1 import bench_pb2
     from cbench_server.types import Example
 
 
@@ -102,20 +103,39 @@ def show_dataset(args: argparse.Namespace) -> int:
         info = known.get(asked["name"]) or known.get(_registered_name(asked["name"]))
         if info is None:
             raise UnknownName("dataset", asked["name"], known)
-        # Of a suite, the card of its first part.
         parts = _configs(info.name, asked["config"])
-        asked["config"] = parts[0]
-        is_chosen = bool(parts[0]) and len(parts) == 1
-        example, trouble = _first_example(info.name, parts[0], is_chosen=is_chosen)
-        here = _here(info.name, asked["config"]) if example is not None else None
+    if len(parts) > 1:
+        return _show_suite(args, info, parts)
+    config = parts[0]
+    example, trouble = _first_example(info.name, config, is_chosen=bool(config))
+    here = _here(info.name, config) if example is not None else None
     if args.output == "json":
-        print_json({**message_to_dict(info), "here": here, "example": example})
+        shown = {"prompt": _prompt(info, config), "here": here, "example": example}
+        print_json({**message_to_dict(info), **shown})
         return OK
-    print(card(info, asked["config"], here))
+    print(card(info, config, here))
     if example is None:
         print(f"\nNo example can be shown: {trouble}")
     else:
         print(f"\n{_example(example, info.reference_fields)}")
+    return OK
+
+
+def _prompt(info: "bench_pb2.DatasetInfo", config: str) -> dict[str, Any]:
+    """Describe what models are told of a config, the default one when empty."""
+    from cbench_server.datasets.prompts.library import prompt_for
+
+    usual = info.protocols[0].configs[0] if info.protocols else ""
+    return prompt_for(info.name, config or usual).describe()
+
+
+def _show_suite(
+    args: argparse.Namespace, info: "bench_pb2.DatasetInfo", configs: Sequence[str]
+) -> int:
+    if args.output == "json":
+        print_json({**message_to_dict(info), "parts": suite_parts(info, configs)})
+    else:
+        print(suite_card(info, args.dataset, configs))
     return OK
 
 

@@ -192,12 +192,12 @@ def _scores(run: "Run") -> str:
         values = run.summary.get(system, {})
         value = values.get("mean_score_with_failures", values.get("mean_score"))
         if suite is not None:
-            value = values.get(suite.key)
+            value = values.get(suite.shown_key)
         kind = "" if is_same else f" {' and '.join(headlines.get(system, ()))}"
         parts.append(f"{system} {numbers.score(value)}{kind}" if values else system)
     shown = ", ".join(parts)
     name = " and ".join(next(iter(names), ())) if is_same else ""
-    name = suite.label if suite is not None else name
+    name = suite.title if suite is not None else name
     return f"{name}: {shown}" if name else shown
 
 

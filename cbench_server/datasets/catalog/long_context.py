@@ -66,16 +66,22 @@ def _bucket(words: int) -> str:
     return "0-4k" if words < 4000 else "4-8k" if words < 8000 else "8k+"
 
 
+_LONGBENCH_ANSWERS = {
+    **dict.fromkeys(("triviaqa", "samsum"), "The first line of the response is the answer."),
+    **dict.fromkeys(_CLASSES, "The classes that the first line of the response names."),
+    **dict.fromkeys(_LONGBENCH["synthetic tasks"], "All numbers of the response."),
+    **dict.fromkeys(_LONGBENCH["code"], "The first line of the response without `, # or //."),
+}
+
+
 def _longbench_protocol(config: str) -> DatasetProtocol:
     task = config.removesuffix("_e")
     buckets = ("length_bucket",) if config != task else ()
-    first_line = task in ("trec", "triviaqa", "samsum", "lsht")
-    said = "The first line of the response is the answer." if first_line else ""
     return DatasetProtocol(
         follows="THUDM/LongBench, LongBench/eval.py and metrics.py",
         shown=("context", "question", "task", "language", "length", *buckets),
         withheld=("answer", "answers", *(("all_classes",) if task in _CLASSES else ())),
-        extraction=said or "The whole response is the answer.",
+        extraction=_LONGBENCH_ANSWERS.get(task, "The whole response is the answer."),
         evaluators=use("longbench", task=task),
         primary_score="longbench_score",
         groups=buckets or ("length",),
@@ -96,8 +102,9 @@ def _longbench_suites(task: str) -> tuple[str, ...]:
 
 
 def _longbench_part(config: str) -> tuple[Part, ...]:
-    copy = f"THUDM/LongBench/{config}/test"
-    return (Part(repository="Xnhyacinth/LongBench", config=config, also=(copy,)),)
+    # As the hub has it, and as the authors' data.zip does.
+    copies = (f"THUDM/LongBench/{config}/test", f"THUDM/LongBench/data/{config}")
+    return (Part(repository="Xnhyacinth/LongBench", config=config, also=copies),)
 
 
 LONGBENCH = _dataset(
