@@ -227,6 +227,11 @@ def test_leaks_are_found_in_what_systems_see_only() -> None:
     assert "an id that marks" in said
     assert leaks_in([example], ["answer", "hint", "category", "id"], is_memory=False) == []
     turns = [{"role": "user", "content": "Oslo", "has_answer": True}]
+    said = " ".join(leaks_in([{**example, "turns": turns}], ["answer"], is_memory=False))
+    assert "turns that are marked" in said
+    # A memory system is not sent the mark, but the session's name.
+    assert leaks_in([{**example, "turns": turns}], ["answer"], is_memory=True) == []
+    turns[0]["session"] = "answer_4be1"
     [said] = leaks_in([{**example, "turns": turns}], ["answer"], is_memory=True)
     assert "turns that are marked" in said
 
