@@ -110,6 +110,9 @@ def test_packs_side_by_side_are_a_range() -> None:
         for n in range(20)
     ]
     assert "s: 0.35-0.90 by what the judge is asked" in texts(judges, rows)["JUDGE_RANGE"]
+    judges[1]["qualified"] = False
+    said = texts(judges, rows)["JUDGE_RANGE"]
+    assert said.endswith("0.35-0.90† by what the judge is asked (strict 0.35, lenient 0.90†).")
 
 
 def test_two_judges_that_order_systems_differently_are_named() -> None:
