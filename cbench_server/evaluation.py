@@ -227,7 +227,7 @@ def evaluate_memory(
     counter = get_tokenizer(tokenizer)
     examples = load(found, None, counter, None)
     fields = checked_fields(group_by, sources, examples)
-    plans = _plans(sources, examples, evaluators, "memory", score_field, fields, blind=False)
+    plans = _plans(sources, examples, evaluators, "memory", score_field, fields, blind=True)
     digests = _digests(examples)
     refs = refs_of(sources, plans, max_examples)
     job = Job(

@@ -17,7 +17,7 @@ from cbench_server.types import Example
 NO_ANSWER = "The conversation does not say."
 _EXCERPT_CHARACTERS = 3000
 # Other fields that a question may carry; the rest stays with the dataset.
-_CARRIED = ("answers", "previous_answer", "evidence")
+_CARRIED = ("answers", "previous_answer", "evidence", "question_id")
 _TEXTS = ("role", "speaker", "time", "session")
 
 

@@ -24,6 +24,8 @@ _OF_ANY_FILE = (
 )
 OF_ANY_FILE = (*DEFAULT_REFERENCE_FIELDS, *_OF_ANY_FILE)
 """What is withheld of examples that are no known dataset's."""
+# Mark the turns that hold the answer, in LongMemEval and in files made after it.
+_OF_TURNS = ("has_answer", "is_evidence")
 
 
 class Withheld(frozenset[str]):
@@ -52,6 +54,11 @@ class Withheld(frozenset[str]):
         if len(self._known) < _REMEMBERED:
             self._known[name] = is_one
         return is_one
+
+    @classmethod
+    def of_turns(cls, names: Iterable[str]) -> "Withheld":
+        """Return what a memory system may not see of turns, where `names` are kept from others."""
+        return cls((*names, *_OF_TURNS))
 
 
 _REMEMBERED = 1_000

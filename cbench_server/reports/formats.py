@@ -7,6 +7,7 @@ from cbench_server.reports.alpaca_eval import to_alpaca_eval
 from cbench_server.reports.csv_report import to_csv
 from cbench_server.reports.json_report import full_row_line, row_line, to_json
 from cbench_server.reports.junit import to_junit
+from cbench_server.reports.longmemeval import to_longmemeval
 from cbench_server.reports.markdown import run_to_markdown
 from cbench_server.reports.mt_bench import to_mt_bench
 from cbench_server.reports.page import to_html
@@ -25,6 +26,7 @@ REPORTERS: dict[str, Reporter] = {
     "swebench": to_swebench,
     "alpaca-eval": to_alpaca_eval,
     "mt-bench": to_mt_bench,
+    "longmemeval": to_longmemeval,
 }
 
 WITH_TEXTS: dict[str, Reporter] = {

@@ -1,15 +1,17 @@
 """Logs that Inspect AI reads: one system of a run as an evaluation, its rows as samples."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from cbench_server.reports.json_report import iso_time
+from cbench_server.reports.judges import MARK, figure_of, marked_figures, marked_scores
 from cbench_server.reports.report import FullRow, Original, Report
 from cbench_server.reports.row_texts import as_text
 from cbench_server.results import EvalRow, strict_json
 from cbench_server.spec import Run, RunState
 
 _VERSION = 2  # of the log format
+_UNPROVEN = {"metadata": {"mark": MARK, "why": "its judge did not pass its controls"}}
 _STATUS = {RunState.SUCCEEDED: "success", RunState.CANCELLED: "cancelled", RunState.FAILED: "error"}
 
 
@@ -19,6 +21,7 @@ def to_inspect(report: Report, system: str) -> Iterator[str]:
     Rows, failed ones with their error, are samples; repeats are epochs; scores are scores.
     """
     run = report.run
+    unproven = marked_scores(run)
     head = {
         "version": _VERSION,
         "status": _STATUS.get(run.state, "started"),
@@ -33,7 +36,7 @@ def to_inspect(report: Report, system: str) -> Iterator[str]:
     yield strict_json(head, indent=None)[:-1] + ', "samples": ['
     comma = ""
     for row, original in report.full_rows(system):
-        yield comma + strict_json(_sample((row, original)), indent=None)
+        yield comma + strict_json(_sample((row, original), unproven), indent=None)
         comma = ",\n"
     yield "]}\n"
 
@@ -67,8 +70,9 @@ def _spec(run: Run, system: str, ids: list[int | str]) -> dict[str, Any]:
 def _results(run: Run, system: str) -> dict[str, Any]:
     progress = run.progress.get(system)
     values = run.summary.get(system, {})
+    unproven = marked_figures(run)
     metrics = {
-        name: {"name": name, "value": value}
+        name: {"name": name, "value": value, **(_UNPROVEN if figure_of(name) in unproven else {})}
         for name, value in sorted(values.items())
         if value is not None
     }
@@ -89,7 +93,7 @@ def _stats(run: Run, system: str) -> dict[str, Any]:
     }
 
 
-def _sample(full: FullRow) -> dict[str, Any]:
+def _sample(full: FullRow, unproven: Collection[str]) -> dict[str, Any]:
     row, original = full
     fields = original or {}
     asked = as_text(fields.get("question")) or as_text(fields.get("context")) or ""
@@ -107,7 +111,7 @@ def _sample(full: FullRow) -> dict[str, Any]:
             "model": f"cbench/{row.system}",
             "choices": [{"message": {"role": "assistant", "content": said}, "stop_reason": "stop"}],
         },
-        "scores": _scores(row, said),
+        "scores": _scores(row, said, unproven),
         "metadata": _metadata(row, fields),
         "total_time": row.latency,
     }
@@ -124,8 +128,11 @@ def _target(fields: Original) -> str | list[str]:
     return as_text(answers) or ""
 
 
-def _scores(row: EvalRow, said: str) -> dict[str, Any]:
-    return {name: {"value": value, "answer": said} for name, value in row.scores.items()}
+def _scores(row: EvalRow, said: str, unproven: Collection[str]) -> dict[str, Any]:
+    return {
+        name: {"value": value, "answer": said, **(_UNPROVEN if name in unproven else {})}
+        for name, value in row.scores.items()
+    }
 
 
 def _metadata(row: EvalRow, fields: Original) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from cbench_server.comparison.gate import Check, check
 from cbench_server.comparison.quantities import Measures
 from cbench_server.comparison.raters import twins_of
 from cbench_server.metrics.stats.estimate import Estimate
-from cbench_server.reports.judges import MARK, figure_notes, is_marked
+from cbench_server.reports.judges import MARK, figure_notes, is_marked, judged_scores
 from cbench_server.spec import Run
 
 _LABELLED = "labelled_rate"
@@ -34,7 +34,8 @@ def judged_check(made: Check, measures: Measures, run: Run, baseline: Run | None
     notes = dict.fromkeys(note for each in runs for note in figure_notes(each, [score]))
     text = made.explanation
     if made.passed and made.policy.kind == "better":
-        for twin in twins_of(score, list(run.config.get("judges") or [])):
+        twins = twins_of(score, list(run.config.get("judges") or []))
+        for twin in (each for each in twins if all(each in judged_scores(one) for one in runs)):
             other = check(replace(made.policy, metric=twin), measures)
             if (other.measured.value or 0.0) * (made.measured.value or 0.0) < 0:
                 text += f" But by {twin} it is the other way: {other.explanation}"

@@ -1,5 +1,6 @@
 """Judges in reports: which scores carry a mark, and what stands below a table."""
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -8,6 +9,26 @@ from cbench_server.spec import Run
 
 _OF_SEVERAL = ("score", "pass rate")
 """What figures are called whose score each dataset decides."""
+_OF_ONE_SCORE = ("mean_score", "task_averaged", "labelled_rate")
+"""How metrics begin that end in the name of the score they are of."""
+_OF_HEADLINE = (
+    "mean_score",
+    "pass_rate",
+    "pass_at_",
+    "num_passing",
+    "cost_of_pass",
+    "token_efficiency",
+    "pareto_rank",
+    "score_",
+    "base_score",
+    "effective_length",
+    "dataset:",
+    "group:",
+    "suite:",
+    "with_errata",
+)
+"""How metrics begin that are made of the score that counts."""
+_ENDS = re.compile(r"(?:_stderr|_ci_low|_ci_high)$")
 # Sentences that belong to each single figure, wherever one is shown.
 _OF_FIGURES = ("JUDGE_UNQUALIFIED", "SELF_GRADED", "JUDGES_DISAGREE")
 
@@ -25,6 +46,36 @@ def marked_scores(run: Run) -> frozenset[str]:
 def judged_scores(run: Run) -> frozenset[str]:
     """Name the scores of all judges."""
     return frozenset(score for record in _records(run) for score in _scores(record))
+
+
+def marked_figures(run: Run) -> frozenset[str]:
+    """Name the metrics of the summary that are made of such scores; intervals go with them."""
+    marked = marked_scores(run)
+    if not marked:
+        return frozenset()
+    prefixes = tuple(f"{score}_" for score in marked)
+    if is_marked("score", run):
+        prefixes += _OF_HEADLINE
+    of_first = any(
+        ":" not in record["evaluator"] for record in _records(run) if not record.get("qualified")
+    )
+    found = set()
+    for key in {figure_of(key) for values in run.summary.values() for key in values}:
+        kind, _, score = key.partition(":")
+        if kind in _OF_ONE_SCORE and score:
+            is_one = score in marked
+        elif kind == "labelled_rate":
+            is_one = of_first
+        else:
+            is_one = key.startswith(prefixes)
+        if is_one:
+            found.add(key)
+    return frozenset(found)
+
+
+def figure_of(key: str) -> str:
+    """Name the metric that a key, or the end of its interval, is of."""
+    return _ENDS.sub("", key)
 
 
 def with_mark(score: str, *runs: Run) -> str:
@@ -55,10 +106,13 @@ def figure_notes(run: Run, scores: Iterable[str]) -> list[str]:
 def sensitivity_notes(run: Run) -> list[str]:
     """Say what rates would be if the judge erred as on its controls; for the page only."""
     corrected = run.config.get("judging", {}).get("corrected", {})
+    unproven = {record["evaluator"] for record in _records(run) if not record.get("qualified")}
+    marks = {evaluator: MARK if evaluator in unproven else "" for evaluator in corrected}
     return [
-        f"If {evaluator} erred on the answers of {system} as it did on its controls, the rate of "
-        f"right ones would be {each['value']:.3f} [{each['low']:.3f}, {each['high']:.3f}]. Made-up "
-        "errors are not the system's: this is a sensitivity analysis, not a score."
+        f"If {evaluator}{marks[evaluator]} erred on the answers of {system} as it did on its "
+        f"controls, the rate of right ones would be {each['value']:.3f} "
+        f"[{each['low']:.3f}, {each['high']:.3f}]. Made-up errors are not the "
+        "system's: this is a sensitivity analysis, not a score."
         for evaluator, systems in corrected.items()
         for system, each in systems.items()
     ]

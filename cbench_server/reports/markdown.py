@@ -1,12 +1,12 @@
 """Results as Markdown, for a pull request or a notebook."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Collection, Mapping
 
 from cbench_server.metrics.per_group import PREFIX as GROUP
 from cbench_server.metrics.per_group import ROWS as GROUP_ROWS
 from cbench_server.reports.columns import UNKNOWN, main_keys
 from cbench_server.reports.groups import group_tables
-from cbench_server.reports.judges import MARK, is_marked
+from cbench_server.reports.judges import MARK, marked_figures
 from cbench_server.reports.table import RowFacts, reading_notes
 from cbench_server.results import Summary
 from cbench_server.spec import Run
@@ -22,26 +22,20 @@ def run_to_markdown(run: Run) -> str:
     """Render a stored run, with what a reader of its figures must know."""
     per_system = [progress.completed for progress in run.progress.values()]
     examples = max(per_system, default=0) // run.spec.repeats
-    text = to_markdown(run.summary, run.timing, examples, lambda key: _is_marked(key, run))
+    text = to_markdown(run.summary, run.timing, examples, marked_figures(run))
     notes = [f"- {escape(line)}" for line in reading_notes(run, RowFacts())]
     return "\n".join([text, "## Notes", "", *notes, ""]) if notes else text
-
-
-def _is_marked(key: str, run: Run) -> bool:
-    """Whether a metric is made of what a judge said that did not pass its controls."""
-    is_headline = key.startswith(("mean_score", "pass_rate"))
-    return is_marked("score" if is_headline else key.rpartition(":")[2], run)
 
 
 def to_markdown(
     summary: Summary,
     timing: Mapping[str, float],
     examples: int,
-    is_unproven: Callable[[str], bool] = lambda key: False,
+    unproven: Collection[str] = (),
 ) -> str:
     """Render every metric of every system, the time each took, and the number of examples.
 
-    Metrics of a judge that did not pass are marked.
+    Metrics that are unproven, as of a judge that did not pass, are marked.
     """
     parts = ["# Evaluation Results"]
     # Groups are many, so each field has a table of its own.
@@ -51,9 +45,10 @@ def to_markdown(
     elif not keys:
         parts.append("There are no metrics.")
     else:
-        parts.append(_table(summary, {key: MARK if is_unproven(key) else "" for key in keys}))
+        parts.append(_table(summary, {key: MARK if key in unproven else "" for key in keys}))
+    mark = MARK if any(key.startswith(GROUP) for key in unproven) else ""
     for grid in group_tables([*summary], summary):
-        parts.append(f"## {escape(grid.title)}\n\n{grid_to_markdown(grid)}")
+        parts.append(f"## {escape(grid.title)}{mark}\n\n{grid_to_markdown(grid)}")
     if timing:
         lines = [f"- {escape(system)}: {seconds:.2f}s" for system, seconds in timing.items()]
         parts.append("\n".join(["## Timing", "", *lines]))

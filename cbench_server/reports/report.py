@@ -119,7 +119,13 @@ def _without_disputed(
     from cbench_server.comparison import compare
     from cbench_server.comparison.raters import twins_of, with_disputes
 
-    twins = {twin for pair in found.pairs for twin in twins_of(pair.score, judges)}
+    # A judge that one of the runs did not have cannot order them.
+    twins = {
+        twin
+        for pair in found.pairs
+        for twin in twins_of(pair.score, judges)
+        if all(any(twin in row.scores for row in rows) for rows in sides.values())
+    }
     others = [compare(sides, **{**settings, "score_field": twin}) for twin in sorted(twins)]
     return with_disputes(found, others)
 

@@ -17,7 +17,7 @@ from cbench_server.reports.columns import (
 )
 from cbench_server.reports.failure_groups import FailureGroup
 from cbench_server.reports.groups import by_part, few_note, group_tables
-from cbench_server.reports.judges import MARK, marked_scores
+from cbench_server.reports.judges import MARK, marked_figures, marked_scores
 from cbench_server.reports.prompts import prompt_notes
 from cbench_server.reports.protocols import has_other_metric, protocol_notes
 from cbench_server.reports.scores import added_scores, idle_evaluators
@@ -87,7 +87,7 @@ def title_of(column: Column, run: Run, facts: RowFacts) -> str:
         return column.title + _score_marks(run, facts)
     if column.title in TIME_TITLES and {*_timed_alone(run).values()} - {0}:
         return f"{column.title} alone"
-    return column.title + (MARK if column.title.rpartition(":")[2] in marked_scores(run) else "")
+    return column.title + (MARK if column.keys[0] in marked_figures(run) else "")
 
 
 def with_standing(

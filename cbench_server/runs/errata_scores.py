@@ -48,12 +48,21 @@ async def add_errata(
     actions: Counter[str] = Counter()
     ceilings: dict[str, Ceilings] = defaultdict(Ceilings)
     by_category: dict[str, dict[str, list[float]]] = {}
+    unproven = {
+        score
+        for record in run.config.get("judges") or []
+        if not record["qualified"]
+        for score in record["scores"]
+    }
+    marks: dict[str, str] = {}
     for place, system in enumerate(run.systems):
         scores = by_category.setdefault(system, defaultdict(list))
         async for row, original in rows_with_originals(store, run.run_id, system):
             erratum = errata.of(row.dataset, row.example_id)
             category = str(row.metadata.get("qa_type") or "")
             if row.score is not None:
+                if row.score_name in unproven:
+                    marks[system] = "†"
                 for name in dict.fromkeys(("", category)):
                     scores[name].append(row.score)
             if place == 0 and row.repeat == 0:
@@ -69,7 +78,7 @@ async def add_errata(
     best = {label: each.describe() for label, each in ceilings.items()}
     found.facts["errata"] = {"examples": dict(actions), "ceilings": best}
     for system in run.systems:
-        _say(found, run, system, summary.get(system, {}), actions)
+        _say(found, run, system, summary.get(system, {}), actions, marks.get(system, ""))
         for label, known in best.items():
             _flag(found, system, label, known, by_category[system])
 
@@ -80,6 +89,7 @@ def _say(
     system: str,
     values: Mapping[str, Any],
     actions: Counter[str],
+    mark: str,
 ) -> None:
     key = "mean_score_with_failures" if "mean_score_with_failures" in values else "mean_score"
     mean = values.get(key)
@@ -88,9 +98,10 @@ def _say(
         return
     ends = {f"with_errata_ci_{end}": values.get(f"{key}_ci_{end}") for end in ("low", "high")}
     found.values.setdefault(system, {}).update({"with_errata": mean, **ends})
-    before = "none" if published is None else f"{published:.3f}"
+    before = "none" if published is None else f"{published:.3f}{mark}"
     touched = ", ".join(f"{count:,} {action}" for action, count in actions.items() if action)
-    text = f"{system}: {before} as published, {mean:.3f} with errata ({touched or 'none apply'})."
+    after = f"{mean:.3f}{mark} with errata ({touched or 'none apply'})"
+    text = f"{system}: {before} as published, {after}."
     found.note("ERRATA", text, system=system)
 
 

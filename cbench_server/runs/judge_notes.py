@@ -164,8 +164,8 @@ def _position(found: Findings, verdicts: Verdicts) -> None:
     share = verdicts.flips / verdicts.compared
     found.facts.setdefault("flips", {})[verdicts.record["evaluator"]] = share
     text = (
-        f"Judge {verdicts.name} went by the order of the two responses on {share:.0%} of "
-        f"{verdicts.compared:,} comparisons; those count as one half."
+        f"Judge {verdicts.name}{verdicts.mark} went by the order of the two responses on "
+        f"{share:.0%} of {verdicts.compared:,} comparisons; those count as one half."
     )
     found.note("JUDGE_POSITION", text, verdicts.record["dataset"])
 
@@ -184,8 +184,8 @@ def _length(found: Findings, verdicts: Verdicts, system: str) -> None:
     }
     if abs(estimate.value) >= _LENGTH_MATTERS and (estimate.low or 0) * (estimate.high or 0) > 0:
         text = (
-            f"{verdicts.score} of {system} goes with the length of its responses: rank "
-            f"correlation {estimate.value:.2f} [{estimate.low:.2f}, {estimate.high:.2f}]."
+            f"{verdicts.score}{verdicts.mark} of {system} goes with the length of its responses: "
+            f"rank correlation {estimate.value:.2f} [{estimate.low:.2f}, {estimate.high:.2f}]."
         )
         found.note("JUDGE_LENGTH", text, verdicts.record["dataset"], system)
 
@@ -245,10 +245,17 @@ def _ranges(found: Findings, judges: Sequence[Verdicts]) -> None:
             if len(means) < 2:
                 continue
             low, high = min(means.values()), max(means.values())
+            marks = {verdicts.record["pack"]: verdicts.mark for verdicts in group}
             known = found.facts.setdefault("ranges", {}).setdefault(system, {})
-            known[f"{dataset}@{model}"] = {"low": low, "high": high, "by": means}
-            by = ", ".join(f"{pack} {mean:.2f}" for pack, mean in means.items())
-            text = f"{system}: {low:.2f}-{high:.2f}{who} by what the judge is asked ({by})."
+            known[f"{dataset}@{model}"] = {
+                "low": low,
+                "high": high,
+                "by": means,
+                "marks": {pack: mark for pack, mark in marks.items() if mark},
+            }
+            by = ", ".join(f"{pack} {mean:.2f}{marks[pack]}" for pack, mean in means.items())
+            mark = max(marks.values())
+            text = f"{system}: {low:.2f}-{high:.2f}{mark}{who} by what the judge is asked ({by})."
             found.note("JUDGE_RANGE", text, dataset, system)
 
 
@@ -264,7 +271,9 @@ def _agreement(found: Findings, a: Verdicts, b: Verdicts) -> None:
     pairs = [
         (each.category, score, others[each.key]) for each, score in a.judged() if each.key in others
     ]
-    _say_agreement(found, f"Judges {a.name} and {b.name}", a.record["dataset"], pairs)
+    _say_agreement(
+        found, f"Judges {a.name}{a.mark} and {b.name}{b.mark}", a.record["dataset"], pairs
+    )
     systems = _systems([a, b])
     for one, two in combinations(systems, 2):
         means = [judge.mean(system) for judge in (a, b) for system in (one, two)]
@@ -316,8 +325,9 @@ def _labelled(found: Findings, verdicts: Verdicts, system: str, labels: Labels) 
         {key: estimate.value, f"{key}_ci_low": estimate.low, f"{key}_ci_high": estimate.high}
     )
     text = (
-        f"{system}: with {len(pairs):,} labels of people, the true rate behind {verdicts.score} is "
-        f"estimated at {estimate.value:.3f} [{estimate.low:.3f}, {estimate.high:.3f}]."
+        f"{system}: with {len(pairs):,} labels of people, the true rate behind {verdicts.score}"
+        f"{verdicts.mark} is estimated at {estimate.value:.3f} "
+        f"[{estimate.low:.3f}, {estimate.high:.3f}]."
     )
     found.note("LABELLED_RATE", text, verdicts.record["dataset"], system)
 
@@ -328,7 +338,7 @@ def _agreement_with_people(found: Findings, verdicts: Verdicts, labels: Labels) 
         for each, score in verdicts.judged()
         if (label := labels.of(each.key)) is not None
     ]
-    who = f"Judge {verdicts.name} and people"
+    who = f"Judge {verdicts.name}{verdicts.mark} and people"
     _say_agreement(found, who, str(verdicts.record["dataset"]), pairs)
 
 

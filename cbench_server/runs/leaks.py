@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from cbench_server.datasets.withheld import Withheld
 from cbench_server.texts.answers import normalize_answer, references
 from cbench_server.types import Example
 
@@ -19,12 +20,13 @@ def leaks_in(examples: Sequence[Example], withheld: Iterable[str], *, is_memory:
 
     A memory system is sent the turns and the question, and nothing else.
     """
-    hidden = set(withheld)
+    hidden, of_turns = Withheld(withheld), Withheld.of_turns(withheld)
     found: dict[str, int] = {}
     for example in examples:
         seen = {name: example[name] for name in example if name not in hidden}
         if is_memory:
             seen = {name: seen[name] for name in ("turns", "question") if name in seen}
+            seen["turns"] = [_without(turn, of_turns) for turn in seen.get("turns") or []]
         for what in dict.fromkeys(_leaks(example, seen)):
             found[what] = found.get(what, 0) + 1
     total = len(examples)
@@ -48,6 +50,12 @@ def _leaks(example: Example, seen: Example) -> Iterator[str]:
         yield "an id that marks the answer"
     if any(_is_marked(turn) for turn in seen.get("turns") or []):
         yield "turns that are marked as holding the answer"
+
+
+def _without(turn: Any, withheld: Withheld) -> Any:
+    if not isinstance(turn, dict):
+        return turn
+    return {name: value for name, value in turn.items() if name not in withheld}
 
 
 def _is_marked(turn: Any) -> bool:

@@ -16,12 +16,14 @@ from cbench_server.datasets.prompts.prompt import (
 from cbench_server.datasets.prompts.template import parse, split_forms
 from cbench_server.datasets.protocol import OWN_WORDS, SAME, Axis, differs
 from cbench_server.errors import CbenchError, InvalidSpec, UnknownName, blaming
+from cbench_server.runs.digests import canonical_digest
 from cbench_server.runs.resolved_dataset import ResolvedDataset
 from cbench_server.spec import PromptRef, RunSpec
 from cbench_server.types import Example
 
 SAME_ROWS = "the first rows of the same split, never the example itself"
 _POOL = 64
+_LOOKED_AT = 20
 _SHOTS = 100
 _EXAMPLE = "{context}\n{question}\nAnswer: {answer}"
 
@@ -100,7 +102,8 @@ def _asking(spec: RunSpec, dataset: ResolvedDataset) -> Asking:
         )
     draw = random.Random(f"{spec.seed} {dataset.ref.label}")
     shots = tuple(draw.sample(rows, prompt.few_shot + 1))
-    return Asking(replace(prompt, few_shot_source=source), shots)
+    drawn = canonical_digest({"shots": list(shots)})
+    return Asking(replace(prompt, few_shot_source=source, few_shot_digest=drawn), shots)
 
 
 def _chosen(own: Prompt, ref: PromptRef | None) -> Prompt:
@@ -147,9 +150,10 @@ def axis_of(prompt: Prompt) -> Axis:
 def _check_fields(prompt: Prompt, spec: RunSpec, dataset: ResolvedDataset) -> None:
     """Refuse a template that names what is withheld, or what examples do not have."""
     named = parse(prompt.template).fields
-    if withheld := sorted(named & dataset.reference_fields(spec)):
+    hidden = dataset.reference_fields(spec)
+    if told := sorted(name for name in named if name in hidden):
         raise InvalidSpec(
-            f'the prompt template names "{withheld[0]}", which is withheld from systems of '
+            f'the prompt template names "{told[0]}", which is withheld from systems of '
             f'dataset "{dataset.ref.label}". It may stand in the form of a few-shot example, '
             "after a line [[example]].",
             field="template",
@@ -157,10 +161,10 @@ def _check_fields(prompt: Prompt, spec: RunSpec, dataset: ResolvedDataset) -> No
     others = named - STANDARD
     if not others:
         return
-    known = next(dataset.examples(), {})
-    for field in sorted(others - set(known)):
+    known = STANDARD.union(*itertools.islice(dataset.examples(), _LOOKED_AT))
+    for field in sorted(others - known):
         raise InvalidSpec(
-            f"the prompt template: {UnknownName('field', field, sorted(STANDARD | set(known)))}",
+            f"the prompt template: {UnknownName('field', field, sorted(known))}",
             field="template",
         )
 

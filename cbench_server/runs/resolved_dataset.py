@@ -21,7 +21,7 @@ from cbench_server.tokens import Tokenizer
 from cbench_server.types import Example
 
 # Fields that we make of a source, and that give away where or whether an answer is.
-_TELLING = ("evidence", "is_abstention", "qa_pairs", "question_type")
+_TELLING = ("evidence", "is_abstention", "qa_pairs", "question_id", "question_type")
 
 
 class Uploads(Protocol):

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
+from cbench_server.datasets.withheld import Withheld
 from cbench_server.errors import CallFailed
 from cbench_server.results import Failure
 from cbench_server.runs.digests import call_id
@@ -37,8 +38,6 @@ _BATCH_CHARACTERS = 1_000_000
 _MAX_TRIES = 8
 _FORGET_SECONDS = 5.0
 _GENERATIONS_FORGOTTEN = 8
-# Marks the turns that hold the answer in LongMemEval and in files made after it.
-_TELLTALE = "has_answer"
 
 
 @dataclass(slots=True, eq=False)
@@ -193,7 +192,7 @@ class Scopes:
 
     def _batches(self, head: SpooledExample) -> Iterator[list[Turn]]:
         """Cut the turns so that no call carries much more than a megabyte."""
-        withheld = {*self._plan.datasets[head.dataset].reference_fields, _TELLTALE}
+        withheld = Withheld.of_turns(self._plan.datasets[head.dataset].reference_fields)
         batch: list[Turn] = []
         size = 0
         for turn in head.example["turns"]:

@@ -40,6 +40,11 @@ class Verdicts:
         return str(self.record["scores"][0])
 
     @property
+    def mark(self) -> str:
+        """What every figure of it carries."""
+        return "" if self.record["qualified"] else "†"
+
+    @property
     def name(self) -> str:
         """What a reader knows it by."""
         return f"{self.record['model']} with pack {self.record['pack']}"

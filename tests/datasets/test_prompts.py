@@ -6,7 +6,7 @@ import pytest
 
 from cbench_server.datasets import RECORDS
 from cbench_server.datasets.prompts.library import is_official, known_datasets, prompt_for
-from cbench_server.datasets.prompts.prompt import Asking, Prompt, turn_message
+from cbench_server.datasets.prompts.prompt import STANDARD, Asking, Prompt, turn_message
 from cbench_server.datasets.prompts.template import EXAMPLE_LINE, digest_of, parse, split_forms
 from cbench_server.errors import InvalidSpec
 from cbench_server.types import Example
@@ -23,7 +23,8 @@ def test_every_dataset_has_a_prompt_and_no_prompt_lacks_its_dataset() -> None:
 def test_each_config_says_what_is_asked_and_what_an_answer_looks_like(record) -> None:
     for config in record.configs or ("",):
         prompt = prompt_for(record.name, config)
-        assert {"context", "examples"} <= parse(prompt.template).fields
+        # Any other field would be a copy of what a system may compress, or a hint.
+        assert {"context", "examples"} <= parse(prompt.template).fields <= STANDARD
         assert parse(prompt.example).fields >= {"answer", "context"}
         assert (prompt.max_tokens or 0) >= 32
         assert bool(prompt.told) == (record.name not in BARE)
@@ -185,7 +186,11 @@ def test_gaps_of_values_and_of_the_template_stay() -> None:
 
 def test_the_form_of_an_example_follows_its_line() -> None:
     assert split_forms(f"a\n{EXAMPLE_LINE}\nb\n") == ("a", "b")
+    assert split_forms(f"a\r\n{EXAMPLE_LINE} \r\nb\r\n\r\nc") == ("a", "b\n\nc")
     assert split_forms("a\r\n") == ("a", "")
+    for nothing in ("", "\n", "\n \n"):
+        with pytest.raises(InvalidSpec, match="nothing after"):
+            split_forms(f"a\n{EXAMPLE_LINE}{nothing}")
 
 
 def test_line_ends_and_other_names_of_the_question_do_not_change_a_digest() -> None:

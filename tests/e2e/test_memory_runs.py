@@ -39,6 +39,8 @@ def conversations(count: int, questions: int = 4) -> list[dict[str, Any]]:
                     "time": "2024-01-02T03:04",
                     "session": "1",
                     "has_answer": True,
+                    "HasAnswer": True,
+                    "gold-label": "x",
                 }
                 for place in range(questions)
             ],

@@ -69,20 +69,36 @@ async def test_replies_without_a_verdict_are_counted_apart(server: ModelServer) 
     assert right["without_verdict"] == right["asked"]
 
 
-@pytest.mark.parametrize(("reply", "passes"), [("4", False), (None, True)])
+def on_topic(sections: dict[str, str]) -> str:
+    """Takes all that is on the topic, right or not."""
+    return "YES" if "YES" in (scripted.exact(sections), scripted.topical(sections)) else "NO"
+
+
+@pytest.mark.parametrize(
+    ("rule", "passes"),
+    [(scripted.always("YES"), False), (on_topic, False), (scripted.exact, True)],
+    ids=["always the same", "by topic", "by reference"],
+)
 async def test_a_graded_pack_passes_by_how_well_it_tells_right_from_wrong(
-    server: ModelServer, reply: str | None, passes: bool
+    server: ModelServer, rule: Any, passes: bool
 ) -> None:
     def grade(sections: dict[str, str]) -> str:
-        return reply or ("5" if scripted.exact(sections) == "YES" else "2")
+        return "5" if rule(sections) == "YES" else "2"
 
     record = await check(server, grade, "correctness")
     assert record["qualified"] is passes
     assert (record["auc"] >= 0.9) is passes
 
 
+def knowing(sections: dict[str, str]) -> str:
+    """Knows the references below."""
+    word = sections["QUESTION"].removeprefix("Write about ").removesuffix(".")
+    return "A" if f"The {word} is a {word} indeed." in sections["RESPONSE A"] else "B"
+
+
 @pytest.mark.parametrize(
-    ("rule", "passes"), [(scripted.first_response, False), (scripted.better_response, True)]
+    ("rule", "passes"),
+    [(scripted.first_response, False), (scripted.topical_response, False), (knowing, True)],
 )
 async def test_a_pairwise_pack_passes_if_the_reference_wins_in_both_orders(
     server: ModelServer, rule: Any, passes: bool

@@ -113,7 +113,10 @@ def test_the_mark_follows_a_figure_into_lists_groups_exports_and_comparisons(
     assert "Score by group†" in bad.stdout, bad.stdout + bad.stderr
     listed = json.loads(cbench("runs", "--output", "json", judged=False).stdout)
     ids = [each["run_id"] for each in listed]
-    assert [sorted(each["marks"]) for each in listed] == [["judge_agreement", "judge_score"], []]
+    assert listed[1]["marks"] == {}
+    marked = {"judge_agreement", "judge_score", "mean_score", "pass_rate", "group:group=even"}
+    assert listed[0]["marks"].keys() >= marked
+    assert "num_scored" not in listed[0]["marks"]
     lines = cbench("runs", judged=False).stdout.splitlines()
     assert ["judge_score†" in line for line in lines[2:4]] == [True, False]
     # Whichever of the two is named first.
@@ -130,6 +133,11 @@ def test_the_mark_follows_a_figure_into_lists_groups_exports_and_comparisons(
     assert "†" not in gate.stdout
     exported = cbench("export", ids[0], "--format", "markdown", judged=False).stdout
     assert "| mean_score† |" in exported
+    assert "| num_scored |" in exported
+    assert "Score by group†" in exported
+    log = json.loads(cbench("export", ids[0], "--format", "inspect", judged=False).stdout)
+    assert log["samples"][0]["scores"]["judge_score"]["metadata"]["mark"] == "†"
+    assert log["results"]["scores"][0]["metrics"]["pass_rate"]["metadata"]["mark"] == "†"
     exported = cbench("export", ids[0], "--format", "junit", judged=False).stdout
     assert exported.count("† A judge of this row did not pass its controls.") == len(EXAMPLES)
 

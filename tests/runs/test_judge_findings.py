@@ -110,6 +110,9 @@ def test_packs_side_by_side_are_a_range() -> None:
         for n in range(20)
     ]
     assert "s: 0.35-0.90 by what the judge is asked" in texts(judges, rows)["JUDGE_RANGE"]
+    judges[1]["qualified"] = False
+    said = texts(judges, rows)["JUDGE_RANGE"]
+    assert said.endswith("0.35-0.90† by what the judge is asked (strict 0.35, lenient 0.90†).")
 
 
 def test_two_judges_that_order_systems_differently_are_named() -> None:
@@ -227,6 +230,11 @@ def test_leaks_are_found_in_what_systems_see_only() -> None:
     assert "an id that marks" in said
     assert leaks_in([example], ["answer", "hint", "category", "id"], is_memory=False) == []
     turns = [{"role": "user", "content": "Oslo", "has_answer": True}]
+    said = " ".join(leaks_in([{**example, "turns": turns}], ["answer"], is_memory=False))
+    assert "turns that are marked" in said
+    # A memory system is not sent the mark, but the session's name.
+    assert leaks_in([{**example, "turns": turns}], ["answer"], is_memory=True) == []
+    turns[0]["session"] = "answer_4be1"
     [said] = leaks_in([{**example, "turns": turns}], ["answer"], is_memory=True)
     assert "turns that are marked" in said
 

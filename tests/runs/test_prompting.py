@@ -69,6 +69,7 @@ def test_few_shot_examples_come_from_another_split_where_there_is_one(
     other = asking_of(DatasetRef("gsm8k", "main"), PromptRef(few_shot=3), seed=1)
     assert again == asking
     assert other.shots != asking.shots
+    assert other.prompt.digest != asking.prompt.digest
 
 
 def test_a_template_that_is_the_benchmarks_own_is_recognised() -> None:
@@ -92,6 +93,24 @@ def test_a_registered_dataset_has_the_prompt_for_any() -> None:
     run = RunSpec((SystemRef(builtin="identity"),), (DatasetRef("mine"),))
     prompt = resolve_prompts(run, resolve_datasets(run, own, NoUploads()))["mine"].prompt
     assert prompt.told.startswith("Do what the question asks")
+
+
+def test_a_template_names_no_withheld_field_in_any_spelling() -> None:
+    rows = [{"context": "c"}, {"context": "c", "note": "n", "Best-Answer": "a"}]
+    own = Registry()
+    own.register("dataset", "mine", lambda: iter(rows))
+
+    def resolve(template: str) -> Prompt:
+        ref = PromptRef(template=template)
+        run = RunSpec((SystemRef(builtin="identity"),), (DatasetRef("mine"),), prompt=ref)
+        return resolve_prompts(run, resolve_datasets(run, own, NoUploads()))["mine"].prompt
+
+    assert resolve("{context} {note}").origin == "file"
+    for name in ("answer", "Answer", "bestAnswer", "BEST_ANSWER"):
+        with pytest.raises(InvalidSpec, match=f'names "{name}", which is withheld'):
+            resolve(f"{{context}} {{{name}}}")
+    with pytest.raises(InvalidSpec, match='no field "notes"'):
+        resolve("{context} {notes}")
 
 
 def test_a_memory_run_has_no_few_shot_examples() -> None:

@@ -201,7 +201,9 @@ def _opened(name: str, config: str) -> Iterator["Example"]:
 
 
 def _example(example: Mapping[str, Any], reference_fields: Any) -> str:
-    withheld = set(reference_fields)
+    from cbench_server.datasets.withheld import Withheld
+
+    withheld = Withheld(reference_fields)
     seen = {name: value for name, value in example.items() if name not in withheld}
     hidden = {name: value for name, value in example.items() if name in withheld}
     parts = ["A system sees:", render_fields(seen)]

@@ -31,8 +31,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         "--format",
         metavar="NAME",
         help="markdown, json, jsonl, csv, parquet, junit, html, swebench, alpaca-eval, "
-        "mt-bench, inspect (a log for Inspect AI), run (which `cbench import` reads back) or a "
-        "registered reporter (default: by FILE's suffix)",
+        "mt-bench, longmemeval, inspect (a log for Inspect AI), run (which `cbench import` reads "
+        "back) or a registered reporter (default: by FILE's suffix)",
     )
     parser.add_argument(
         "--json",

@@ -37,6 +37,8 @@ class Prompt:
     few_shot: int = 0
     few_shot_source: str = ""
     """Where few-shot examples come from: a split, or the dataset's own rows where empty."""
+    few_shot_digest: str = ""
+    """Of the examples that were drawn."""
     max_tokens: int | None = None
     """The most tokens of an answer."""
     stop: tuple[str, ...] = ()
@@ -66,6 +68,8 @@ class Prompt:
             "stop": list(self.stop),
             "compressible": self.compressible,
         }
+        if self.few_shot:
+            plain["few_shot_digest"] = self.few_shot_digest
         return sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
 
     def describe(self) -> dict[str, Any]:

@@ -96,8 +96,17 @@ def _parse_line(line: str, number: int) -> _Line:
 
 def split_forms(text: str) -> tuple[str, str]:
     """Split a template file into the prompt, and the form of one example or nothing."""
-    body, line, form = _plain(text).partition(f"\n{EXAMPLE_LINE}\n")
-    return (body, form) if line else (_plain(text), "")
+    lines = _plain(text).split("\n")
+    at = next((at for at, line in enumerate(lines) if line.strip() == EXAMPLE_LINE), None)
+    if at is None:
+        return _plain(text), ""
+    body, form = "\n".join(lines[:at]), "\n".join(lines[at + 1 :])
+    if not form.strip():
+        raise InvalidSpec(
+            f"the prompt template has nothing after {EXAMPLE_LINE}; write the form of one few-shot "
+            "example there, or leave that line out."
+        )
+    return body, form
 
 
 def digest_of(text: str) -> str:

@@ -116,13 +116,18 @@ def _decide(
 ) -> dict[str, Any]:
     if pack.kind == "yes-no":
         return _by_rates(kinds)
+    # What is vague is wrong, too: a judge that goes by the topic alone must not pass.
+    wrong = Tally()
+    for tally in (tallies[kind] for kind in (WRONG, VAGUE) if kind in tallies):
+        wrong.scores += tally.scores
+        wrong.without_verdict += tally.without_verdict
     if pack.kind == "rating":
-        found = auc(tallies[RIGHT].scores, tallies[WRONG].scores)
-        lost = tallies[RIGHT].without_verdict / max(1, kinds[RIGHT]["asked"])
+        right = tallies.get(RIGHT, Tally())
+        found = auc(right.scores, wrong.scores)
+        lost = right.without_verdict / max(1, right.without_verdict + len(right.scores))
         is_good = found is not None and found >= LEAST_AUC and lost <= 1 - LEAST_RIGHT
         why = "" if is_good else f"AUC of right against wrong {_number(found)}, must be 0.9"
         return {"auc": found, "qualified": is_good, "why": why}
-    wrong = tallies[WRONG]
     asked = len(wrong.scores) + wrong.without_verdict
     # It lost in both orders: the reference won twice.
     won = sum(score == 0.0 for score in wrong.scores) / max(1, asked)
