@@ -212,13 +212,13 @@ class Orchestrator(RunKeeper):
         async with self._desks.at(run_id):
             await self._let_go(run_id)
             run = await self.store.get_run(run_id)
+            claim = None
+            if run_id not in self._live:
+                claim = await self.store.owners.acquire(run_id)
+            if claim is None and budget_usd is not None and not run.state.is_final:
+                raise WrongState(f'run "{run_id}" is in progress; its budget stands until it ends.')
             if run_id in self._live:
-                if budget_usd is not None:
-                    raise WrongState(
-                        f'run "{run_id}" is in progress; its budget stands until it ends.'
-                    )
                 return self.as_it_is(run)
-            claim = await self.store.owners.acquire(run_id)
             reply = reply_to(
                 "resume", run.state, Owner.ELSEWHERE if claim is None else Owner.NOBODY
             )
