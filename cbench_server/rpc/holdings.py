@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Iterator
 
-from cbench_server.errors import CbenchError
+from cbench_server.errors import CbenchError, SystemUnreachable
 from cbench_server.registry import Registry
+from cbench_server.rpc.attached import find_attached
 from cbench_server.rpc.attachments import Attachments
 from cbench_server.rpc.credentials import Credentials
 from cbench_server.runs.resolution import resolve_datasets
@@ -48,11 +49,11 @@ class Holdings:
             yield from self._credential(run.spec.reader.credential, run.spec.reader.base_url)
 
     def _attached(self, kind: str, ref: SystemRef, run: Run) -> Iterator[str]:
-        attachment = self._attachments.find(kind, ref.attached)
-        if attachment is None:
+        try:
+            _, info = find_attached(self._attachments, kind, ref.attached)
+        except SystemUnreachable:
             yield f'the attached system "{ref.attached}"'
             return
-        info = next(each for each in getattr(attachment.hello, kind) if each.name == ref.attached)
         began = {each["name"]: each.get("version", "") for each in run.config.get("systems", ())}
         version = began.get(ref.name or ref.attached, info.version)
         if run.completed_rows and version != info.version:

@@ -317,7 +317,7 @@ class SqlStore:
             while left is not None:
                 failpoints.hit("delete.piece")
                 left = await self.writer.write(partial(_delete_some, left))
-            while await self.writer.write(_compact_some):
+            while await self.writer.write(lambda write: write.connection.compact_some()):
                 pass
         self.locks.remove(run_id)
 
@@ -393,10 +393,6 @@ class SqlStore:
 
 def _delete_some(key: int, write: Transaction) -> int | None:
     return deletion.delete_some(write.connection, key)
-
-
-def _compact_some(write: Transaction) -> bool:
-    return write.connection.compact_some()
 
 
 if TYPE_CHECKING:
