@@ -39,6 +39,7 @@ COMMANDS = {
     "evaluators": "List evaluators",
     "metrics": "List metrics",
     "systems": "List built-in and attached systems",
+    "store": "Copy runs into another store, in a file or in PostgreSQL, or check all of one",
     "tokens": "Make, list and revoke the tokens of a daemon",
     "doctor": "Check the setup and say how to fix it",
     "completion": "Print what bash, zsh or fish needs to complete commands, flags and names",

@@ -64,15 +64,11 @@ def salvage_run(args: argparse.Namespace) -> int:
     """Write what can be read; what is lost is said on stderr."""
     from cbench_server.cli.output import check_terminal
     from cbench_server.errors import StoreError
+    from cbench_server.storage.opening import database_at
     from cbench_server.storage.run_files import salvage_run as opened
     from cbench_server.storage.run_format import compressed
 
     home = local_home(args)
-    if settings_of().store:
-        raise UsageError(
-            "salvage reads the pages of a store in a file. What PostgreSQL holds is restored from "
-            "a backup of the database: docs/postgresql.md"
-        )
     try:
         run_id = in_store(args, lambda store: named_run(store, args.run))
     except StoreError:
@@ -80,7 +76,7 @@ def salvage_run(args: argparse.Namespace) -> int:
     out = args.out or f"{run_id}.run"
     if out == STDOUT:
         check_terminal("run", "pass -o FILE")
-    with opened(home / "cbench.db", run_id) as (survey, parts):
+    with opened(database_at(home, settings_of().store), run_id) as (survey, parts):
         if out == STDOUT:
             write_stdout(parts)
         else:

@@ -15,7 +15,6 @@ from cbench_server.daemon.descriptors import connections_within
 from cbench_server.daemon.housekeeping import clean, keep_house
 from cbench_server.daemon.imports import import_modules
 from cbench_server.daemon.settings import BadSetting, Settings, data_home
-from cbench_server.errors import StoreError
 from cbench_server.events import StoredEvent
 
 if TYPE_CHECKING:
@@ -28,9 +27,6 @@ if TYPE_CHECKING:
 log = logging.getLogger("cbench_server.daemon")
 
 MB = 1024 * 1024
-_RECOVER_AGAIN_S = 5.0
-_RECOVER_AFTER_S = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
-_TAKE_OVER_EVERY_S = 2.0
 
 
 @dataclass
@@ -74,7 +70,9 @@ async def running_daemon(
     from cbench_server.rpc.evaluator_service import EvaluatorService
     from cbench_server.rpc.finder import Finder
     from cbench_server.rpc.gateway_service import GatewayService
+    from cbench_server.rpc.holdings import Holdings
     from cbench_server.rpc.server import RpcServer, ServerSecurity
+    from cbench_server.runs.attending import attend
     from cbench_server.runs.live_run import Services
     from cbench_server.runs.orchestrator import Orchestrator
     from cbench_server.runs.run_turns import Limits
@@ -113,6 +111,9 @@ async def running_daemon(
         maker = EvaluatorMaker(registry, credentials, settings.sandbox)
         finder = Finder(registry, attachments, credentials, maker, settings.model)
         meters = _new_meters() if settings.metrics and not own_runs_only else None
+        holdings = Holdings(registry, attachments, credentials, uploads)
+        # One inside another command works on its own runs, at once, and on no others.
+        is_shared = store.is_shared and not own_runs_only
         services = Services(
             store,
             registry,
@@ -124,13 +125,14 @@ async def running_daemon(
             prices=settings.price_table(),
             committed=None if own_runs_only else _told_of_commits(meters),
             tracer=tracer,
+            missing=holdings.missing if is_shared else None,
             summarize_apart=None
             if own_runs_only
             else partial(summarize_apart, home, settings.store, settings.imports),
         )
         keyring = settings.keyring()
         limits = Limits(settings.max_runs, settings.max_queued, lambda: keyring.is_shared)
-        orchestrator = Orchestrator(services, limits)
+        orchestrator = Orchestrator(services, limits, is_shared=is_shared)
         bench = BenchService(
             orchestrator,
             registry,
@@ -158,9 +160,9 @@ async def running_daemon(
         )
         address = await server.start(settings.address)
         daemon = Daemon(address, orchestrator, server, attachments, settings, store.database.name)
-        chores = []
+        attending = attend(orchestrator, takes_runs=not own_runs_only, is_shared=is_shared)
+        chores = [asyncio.create_task(attending)]
         if not own_runs_only:
-            chores.append(asyncio.create_task(_recover(orchestrator, store.is_shared)))
             chores.append(asyncio.create_task(keep_house(store, uploads, home, settings)))
         try:
             async with AsyncExitStack() as stack:
@@ -232,33 +234,3 @@ def _new_meters() -> "Meters":
     from cbench_server.telemetry.meters import Meters
 
     return Meters()
-
-
-async def _recover(orchestrator: Any, is_shared: bool) -> None:
-    # The process before this one may still be on its way out, and hold its runs until it is.
-    for pause in _RECOVER_AFTER_S:
-        await asyncio.sleep(pause)
-        await _recover_once(orchestrator)
-        if not orchestrator.passed_over:
-            break
-    # Other daemons may end, or die, at any time; what they leave is taken over.
-    while is_shared:
-        await asyncio.sleep(_TAKE_OVER_EVERY_S)
-        if not orchestrator.is_draining:
-            await _recover_once(orchestrator)
-
-
-async def _recover_once(orchestrator: Any) -> None:
-    told = ""
-    while True:
-        try:
-            resumed = await orchestrator.recover()
-        except StoreError as error:
-            if str(error) != told:
-                told = str(error)
-                log.error("unfinished runs cannot be taken up yet: %s", error)
-            await asyncio.sleep(_RECOVER_AGAIN_S)
-            continue
-        if resumed:
-            log.info("resumed unfinished runs", extra={"runs": resumed})
-        return

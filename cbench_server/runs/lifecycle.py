@@ -112,7 +112,7 @@ REQUESTS: dict[str, tuple[tuple[Iterable[RunState], Iterable[Owner], Reply], ...
     "resume": (
         (OPEN, _TAKEN, Reply.UNCHANGED),
         ((RunState.SUCCEEDED,), _ALL_OWNERS, Reply.REFUSED),
-        (FINAL, (Owner.ELSEWHERE,), Reply.REFUSED),
+        (FINAL, (Owner.ELSEWHERE,), Reply.ASKED),
         (tuple(RunState), (Owner.HERE, Owner.NOBODY), Reply.DONE),
     ),
     "recover": (
@@ -121,7 +121,7 @@ REQUESTS: dict[str, tuple[tuple[Iterable[RunState], Iterable[Owner], Reply], ...
     ),
     "delete": (
         (OPEN, _TAKEN, Reply.REFUSED),
-        (FINAL, (Owner.ELSEWHERE,), Reply.REFUSED),
+        (FINAL, (Owner.ELSEWHERE,), Reply.ASKED),
         (tuple(RunState), (Owner.HERE, Owner.NOBODY), Reply.DONE),
     ),
     "rescore": (

@@ -75,6 +75,8 @@ class Services:
     """Told what was stored in each commit of a run, and the seconds it took."""
     tracer: Tracer | None = None
     """Keeps traces of runs."""
+    missing: Callable[[Run], list[str]] | None = None
+    """Names what a run needs that is not here; None where only this process takes up runs."""
     summarize_apart: Callable[[str], Awaitable[Summarized]] | None = None
     """Summarises a long stored run where it takes no memory of ours."""
 

@@ -1,77 +1,45 @@
 """The orchestrator: starts, rescores, cancels, resumes, deletes and recovers runs."""
 
 import asyncio
-import logging
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
-from typing import Any
 
 from cbench_server.errors import (
     AlreadyExists,
-    CbenchError,
-    DamagedRun,
-    ShuttingDown,
-    StoreAway,
+    UnknownRun,
     WrongState,
     blaming,
 )
-from cbench_server.events import RunAccepted, StateChanged
+from cbench_server.events import RunAccepted
 from cbench_server.runs import failpoints
 from cbench_server.runs.anchors import check_anchor_names
 from cbench_server.runs.callers import audit, current_caller
 from cbench_server.runs.conclusions import with_arms
 from cbench_server.runs.config import notes_before
 from cbench_server.runs.connections import Connections, connect
-from cbench_server.runs.desks import Desks
 from cbench_server.runs.digests import spec_digest
 from cbench_server.runs.grouping import check_fields
+from cbench_server.runs.intents import Intent, PassOn, ask, refer
+from cbench_server.runs.keeper import RunKeeper
 from cbench_server.runs.lifecycle import Owner, Reply, reply_to
-from cbench_server.runs.live_run import Services
-from cbench_server.runs.load import Load, together
 from cbench_server.runs.new_runs import new_run
 from cbench_server.runs.opened_config import opened_config
-from cbench_server.runs.ownership import Claim
 from cbench_server.runs.prices import check_budget, with_known_prices
-from cbench_server.runs.recovery import given_up, next_life
 from cbench_server.runs.rescore import describe_rescoring, kept_notes, rescored_spec
 from cbench_server.runs.run_money import raised_budget
 from cbench_server.runs.run_owner import RunOwner
-from cbench_server.runs.run_turns import Limits, RunTurns
 from cbench_server.runs.spec_checks import check_whole
 from cbench_server.runs.spec_limits import check_limits
-from cbench_server.runs.store import RunStore
 from cbench_server.runs.suites import with_registered_names
-from cbench_server.runs.unbroken import Unbroken
 from cbench_server.runs.wiring import check_score_field
 from cbench_server.spec import EvaluatorRef, Lives, Run, RunSpec, RunState
-
-log = logging.getLogger(__name__)
 
 _CANCELLED_WITHIN_S = 10.0
 
 
-class Orchestrator:
+class Orchestrator(RunKeeper):
     """Answers requests about runs, one at a time for each run, by the table in lifecycle.py."""
-
-    def __init__(self, services: Services, limits: Limits | None = None) -> None:
-        self.store: RunStore = services.store
-        self._services = services
-        self._registry = services.registry
-        self._clock = services.clock
-        self.turns = RunTurns(limits or Limits())
-        self._live: dict[str, RunOwner] = {}
-        self._desks = Desks()
-        self._unbroken = Unbroken()
-        self._draining = False
-        self.passed_over: list[str] = []
-        """Unfinished runs that another process owned when they were last to be taken up."""
-
-    @property
-    def is_draining(self) -> bool:
-        """Whether it has stopped taking work."""
-        return self._draining
 
     async def start(self, spec: RunSpec, request_id: str = "") -> Run:
         """Accept a run and begin it, having made sure that everything it names is there."""
@@ -81,6 +49,8 @@ class Orchestrator:
         if known := await self._known(request_id, spec):
             return known
         self.turns.check_room(current_caller().name)
+        if self._is_shared:
+            self.turns.check_queue(len(await self.store.unfinished()))
         check_whole(spec, self._registry)
         opened = await self._connect(spec, is_rescored=False)
         try:
@@ -173,7 +143,7 @@ class Orchestrator:
     async def _accept(self, run: Run, opened: Connections) -> Run:
         """Store a run and begin it, unless the same request made one already."""
         claim = stored = None
-        has_place = False
+        has_place = is_begun = False
         try:
             self.turns.check_room(run.created_by)
             self.turns.take(run.created_by)
@@ -185,7 +155,8 @@ class Orchestrator:
             seconds = time.perf_counter() - begun
             failpoints.hit("accept.stored")
             if stored.run_id == run.run_id:
-                self._begin(RunOwner(self._services, stored, claim, opened), stored)
+                if is_begun := await self._is_its_turn(run):
+                    self._begin(RunOwner(self._services, stored, claim, opened), stored)
                 parent = run.parent_run_id
                 what = f"rescored run {parent} as" if parent else "started run"
                 if self._services.committed is not None:
@@ -195,28 +166,17 @@ class Orchestrator:
         finally:
             if has_place:
                 self.turns.forget(run.created_by)
-            if stored is None or stored.run_id != run.run_id:
+            if not is_begun:
                 if claim is not None:
                     await self.store.owners.release(claim)
                 await opened.close()
-
-    @property
-    def load(self) -> Load:
-        """What all runs here have under way."""
-        return together(owner.load for owner in self._live.values())
-
-    def as_it_is(self, run: Run) -> Run:
-        """Return a stored run with what cannot be stored: that the store itself is waited for."""
-        live = self._live.get(run.run_id)
-        if live is None or not live.away or run.state.is_final:
-            return run
-        return replace(run, state=RunState.WAITING, waiting_reason=live.away)
+                self.store.intents.tell()
 
     async def cancel(self, run_id: str) -> Run:
         """Stop a run and keep its rows; one owned by another process is asked to stop."""
-        return await self._unbroken.do(self._cancel(run_id))
+        return await self._unbroken.do(self._cancel(run_id, ask))
 
-    async def _cancel(self, run_id: str) -> Run:
+    async def _cancel(self, run_id: str, pass_on: PassOn) -> Run:
         async with self._desks.at(run_id):
             if live := self._live.get(run_id):
                 live.cancel()
@@ -228,7 +188,7 @@ class Orchestrator:
                 return run
             claim = await self.store.owners.acquire(run_id)
             if claim is None:
-                await self.store.request_cancel(run_id)
+                await pass_on(self.store.intents, run_id, "cancel")
                 return await self.store.get_run(run_id)
             try:
                 failpoints.hit("cancel.claimed")
@@ -246,26 +206,27 @@ class Orchestrator:
         `budget_usd` takes the place of the budget it had.
         """
         self._check_open()
-        return await self._unbroken.do(self._resume(run_id, budget_usd))
+        return await self._unbroken.do(self._resume(run_id, budget_usd, ask))
 
-    async def _resume(self, run_id: str, budget_usd: float | None) -> Run:
+    async def _resume(self, run_id: str, budget_usd: float | None, pass_on: PassOn) -> Run:
         async with self._desks.at(run_id):
             await self._let_go(run_id)
             run = await self.store.get_run(run_id)
+            claim = None
+            if run_id not in self._live:
+                claim = await self.store.owners.acquire(run_id)
+            if claim is None and budget_usd is not None and not run.state.is_final:
+                raise WrongState(f'run "{run_id}" is in progress; its budget stands until it ends.')
             if run_id in self._live:
-                if budget_usd is not None:
-                    raise WrongState(
-                        f'run "{run_id}" is in progress; its budget stands until it ends.'
-                    )
                 return self.as_it_is(run)
-            claim = await self.store.owners.acquire(run_id)
             reply = reply_to(
                 "resume", run.state, Owner.ELSEWHERE if claim is None else Owner.NOBODY
             )
             if reply is Reply.UNCHANGED:
                 return run
             if claim is None:
-                raise WrongState(f'run "{run_id}" is about to end in another process. Try again.')
+                await pass_on(self.store.intents, run_id, "resume", budget_usd=budget_usd)
+                return await self.store.get_run(run_id)
             failpoints.hit("resume.claimed")
             try:
                 # It may have changed before it was claimed.
@@ -276,128 +237,56 @@ class Orchestrator:
                     )
                 changes = raised_budget(run, budget_usd)
                 await self._take_up(replace(run, lives=Lives()), claim, "resumed", **changes)
+                await self._release_unless_live(claim)
             except BaseException:
                 await self._release_unless_live(claim)
                 raise
             return await self.store.get_run(run_id)
 
-    async def _take_up(self, run: Run, claim: Claim, reason: str, **further: Any) -> None:
-        changes: dict[str, Any] = {
-            **further,
-            "state": RunState.QUEUED,
-            "failure": None,
-            "end_time": None,
-            "waiting_reason": "",
-            "lives": run.lives,
-        }
-        event = StateChanged(RunState.QUEUED, reason)
-        await self.store.append(run.run_id, [event], update=changes, claim=claim)
-        run = replace(run, **changes)
-        self._begin(RunOwner(self._services, run, claim), run)
-
     async def explain_wait(self, run_id: str, reason: str) -> Run:
         """Keep why a system of a run in progress is away; another run is left as it is."""
+        run = await self.store.get_run(run_id)
         if (live := self._live.get(run_id)) is not None:
             await live.explain_wait(reason)
+        elif not run.state.is_final:
+            await self.store.intents.ask(run_id, "explain", {"reason": reason})
         return await self.store.get_run(run_id)
 
     async def delete(self, run_id: str) -> None:
         """Delete a run that no process is working on."""
-        await self._unbroken.do(self._delete(run_id))
+        await self._unbroken.do(self._delete(run_id, ask))
 
-    async def _delete(self, run_id: str) -> None:
+    async def _delete(self, run_id: str, pass_on: PassOn) -> None:
         async with self._desks.at(run_id):
             await self._let_go(run_id)
-            if run_id in self._live:
-                raise WrongState(
-                    f'run "{run_id}" is in progress. Cancel it first: cbench cancel {run_id}'
-                )
-            await self.store.delete_run(run_id)
+            claim = None
+            if run_id not in self._live:
+                try:
+                    claim = await self.store.owners.acquire(run_id)
+                except UnknownRun:
+                    return
+            if claim is not None:
+                try:
+                    await self.store.delete_run(run_id, claim=claim)
+                finally:
+                    await self.store.owners.release(claim)
+            else:
+                if not (await self.store.get_run(run_id)).state.is_final:
+                    raise WrongState(
+                        f'run "{run_id}" is in progress. Cancel it first: cbench cancel {run_id}'
+                    )
+                await pass_on(self.store.intents, run_id, "delete")
 
-    async def recover(self) -> list[str]:
-        """Take up every unfinished run that no process owns; one that cannot be harms no other."""
-        resumed = []
-        self.passed_over.clear()
-        for run_id in await self.store.unfinished():
-            try:
-                async with self._desks.at(run_id):
-                    if await self._recover(run_id):
-                        resumed.append(run_id)
-            except StoreAway:
-                raise  # It is away for all of them, and they are to be tried again.
-            except CbenchError as error:
-                log.error("run %s is left alone: %s", run_id, error)
-        return resumed
-
-    async def _recover(self, run_id: str) -> bool:
-        if run_id in self._live:
-            return False
-        claim = await self.store.owners.acquire(run_id)
-        if claim is None:
-            self.passed_over.append(run_id)
-            return False
-        failpoints.hit("recover.claimed")
-        try:
-            run = await self.store.get_run(run_id)
-            if reply_to("recover", run.state, Owner.NOBODY) is Reply.UNCHANGED:
-                return False
-            run = replace(run, lives=next_life(run))
-            if failure := given_up(run):
-                await RunOwner(self._services, run, claim).end(RunState.FAILED, failure)
-                return False
-            await self._take_up(run, claim, "recovered")
-            return True
-        finally:
-            await self._release_unless_live(claim)
-
-    async def _release_unless_live(self, claim: Claim) -> None:
-        if claim.run_id not in self._live:
-            await self.store.owners.release(claim)
-
-    async def _let_go(self, run_id: str) -> None:
-        """Wait for a run that is over and about to be let go."""
-        live = self._live.get(run_id)
-        if live is None or live.task is None:
-            return
-        with suppress(DamagedRun):  # Whether it is over cannot be told; it is still worked on.
-            if (await self.store.get_run(run_id)).state.is_final:
-                await asyncio.wait([live.task])
-
-    async def drain(self, grace: float) -> None:
-        """Stop taking work; finish calls in flight within `grace` seconds; hand runs back."""
-        self._draining = True
-        ends_at = time.monotonic() + grace
-        for live in self._live.values():
-            live.drain()
-        await self._unbroken.all_done(grace)
-        tasks = [live.task for live in self._live.values() if live.task is not None]
-        if tasks:
-            _, late = await asyncio.wait(tasks, timeout=max(0.0, ends_at - time.monotonic()))
-            for live in self._live.values():
-                live.stop()
-            if late:
-                # What is still late waits for the store; it is as if this process had died.
-                _, late = await asyncio.wait(late, timeout=5)
-            for task in late:
-                task.cancel()
-
-    def _check_open(self) -> None:
-        if self._draining:
-            raise ShuttingDown("the daemon is shutting down and starts no runs.")
-
-    async def _claim(self, run_id: str) -> Claim:
-        claim = await self.store.owners.acquire(run_id)
-        if claim is None:
-            raise WrongState(f'run "{run_id}" is in progress in another process.')
-        return claim
-
-    def _begin(self, live: RunOwner, run: Run) -> None:
-        self._live[run.run_id] = live
-        self.turns.take(run.created_by)
-        live.begin(self.turns.turn_of(run.created_by), lambda: self._forget(run))
-        if self._draining:
-            live.drain()
-
-    def _forget(self, run: Run) -> None:
-        del self._live[run.run_id]
-        self.turns.forget(run.created_by)
+    async def perform(self, intent: Intent) -> None:
+        """Do what another process was asked; raise OwnedElsewhere if that is for a third one."""
+        run_id = intent.run_id
+        if intent.kind == "cancel":
+            await self._unbroken.do(self._cancel(run_id, refer))
+        elif intent.kind == "resume":
+            await self._unbroken.do(self._resume(run_id, intent.arguments["budget_usd"], refer))
+        elif intent.kind == "delete":
+            await self._unbroken.do(self._delete(run_id, refer))
+        elif run_id in self._live:
+            await self._live[run_id].explain_wait(str(intent.arguments["reason"]))
+        elif not self.store.owners.is_mine(run_id):
+            await refer(self.store.intents, run_id, intent.kind)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from cbench_server.errors import StoreAway
 from cbench_server.events import Stored, StoredEvent
 from cbench_server.results import EvalRow
+from cbench_server.runs.intents import Intents
 from cbench_server.runs.ownership import Claim, Ownership
 from cbench_server.runs.store import (
     ALL_ROWS,
@@ -55,6 +56,10 @@ class OwnedStore:
     @property
     def owners(self) -> Ownership:
         return self._store.owners
+
+    @property
+    def intents(self) -> Intents:
+        return self._store.intents
 
     @property
     def away(self) -> str:
@@ -142,9 +147,6 @@ class OwnedStore:
 
     async def finish_deletions(self) -> list[str]:
         return await self._store.finish_deletions()
-
-    async def request_cancel(self, run_id: str) -> None:
-        await self._store.request_cancel(run_id)
 
     # What it reads.
 
@@ -237,9 +239,6 @@ class OwnedStore:
 
     def iterate_rows(self, run_id: str, system: str) -> AsyncIterator[list[EvalRow]]:
         return self._store.iterate_rows(run_id, system)
-
-    async def cancel_requested(self, run_id: str) -> bool:
-        return await self._patiently(lambda: self._store.cancel_requested(run_id))
 
     async def close(self) -> None:
         """Do nothing: the store has other users."""

@@ -6,8 +6,15 @@ passed, with LostClaim, so that a process which slept through its own end change
 nothing. How a claim is kept is the store's affair: storage/ has the one we ship.
 """
 
+import os
+import socket
 from dataclasses import dataclass
 from typing import Protocol
+
+
+def process_name() -> str:
+    """How this process is called among those that share a store."""
+    return f"{socket.gethostname()}, process {os.getpid()}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,15 +114,12 @@ class RunOwner:
             keeping.cancel()
 
     async def _keep(self) -> None:
-        """Keep the claim, and notice when another process asks for this run to stop."""
+        """Keep the claim, and leave the run to whoever has it else."""
         while True:
             if not await self._store.owners.renew(self._claim):
                 self._is_lost = True
                 log.error('run "%s" has another owner by now, and is left to it', self._run_id)
                 self.stop()
-                return
-            if await self._store.cancel_requested(self._run_id):
-                self.cancel()
                 return
             await asyncio.sleep(_RENEW_EVERY_S)
 

@@ -51,6 +51,21 @@ class RunTurns:
                 "this daemon takes. Try again later, or raise max_queued."
             )
 
+    def has_turn(self, name: str, but: int = 0) -> bool:
+        """Tell whether a run would be worked on at once; `but` so many that are counted already."""
+        taken = self._taken.total() - but
+        is_last = taken == self._limits.max_runs - 1 and self._limits.max_runs > 1
+        is_kept = is_last and self._taken[name] > but and self._limits.is_shared()
+        return taken < self._limits.max_runs and not is_kept
+
+    def check_queue(self, queued: int) -> None:
+        """Refuse a run where so many wait in a queue that daemons share."""
+        if queued >= self._limits.max_queued:
+            raise LimitReached(
+                f"{queued} runs are queued in the store, the most this daemon adds to. Try again "
+                "later, or raise max_queued."
+            )
+
     @property
     def taken(self) -> int:
         """How many runs are in progress or queued."""

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Protocol
 
 from cbench_server.events import Stored, StoredEvent
 from cbench_server.results import EvalRow
+from cbench_server.runs.intents import Intents
 from cbench_server.runs.ownership import Claim, Ownership
 from cbench_server.spec import Run, RunState
 
@@ -120,6 +121,11 @@ class RunStore(Protocol):
     @property
     def owners(self) -> Ownership:
         """Who owns which run."""
+        ...
+
+    @property
+    def intents(self) -> Intents:
+        """What is asked of owners."""
         ...
 
     async def create_run(self, run: Run) -> Run:
@@ -308,14 +314,6 @@ class RunStore(Protocol):
 
     async def uploads_in_use(self) -> set[str] | None:
         """Return the digests of uploads that runs name, or more; None if that cannot be told."""
-        ...
-
-    async def request_cancel(self, run_id: str) -> None:
-        """Ask the process that holds the run to cancel it."""
-        ...
-
-    async def cancel_requested(self, run_id: str) -> bool:
-        """Tell whether that was asked; `append` with a state update forgets it."""
         ...
 
     async def close(self) -> None:

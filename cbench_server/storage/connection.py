@@ -129,6 +129,10 @@ class Database(Protocol):
         """Say what was met, and what to do about it."""
         ...
 
+    def is_damage(self, error: Exception) -> bool:
+        """Tell whether it met something in its files that it did not write."""
+        ...
+
     def may_be_of_one(self, error: Exception) -> bool:
         """Tell whether one of several writes may have led to an error, rather than the database."""
         ...

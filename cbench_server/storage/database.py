@@ -131,6 +131,9 @@ class SqliteDatabase:
     def explain(self, error: Exception) -> StoreError:
         return explain(error, self.path)
 
+    def is_damage(self, error: Exception) -> bool:
+        return isinstance(error, sqlite3.DatabaseError) or is_damage(error)
+
     def may_be_of_one(self, error: Exception) -> bool:
         return is_damage(error)
 

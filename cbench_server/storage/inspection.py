@@ -1,4 +1,4 @@
-"""Inspection of a store: every page, every row, and what belongs together, each once."""
+"""Inspection of a store of either kind: every row, what belongs together, and a file's pages."""
 
 import sqlite3
 from collections import Counter
@@ -6,21 +6,25 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from cbench_server.errors import CbenchError, DamagedRun, StoreError
+from cbench_server.errors import CbenchError, DamagedRun, StoreError, UnknownRun
 from cbench_server.events import RowScored
 from cbench_server.storage import codec, queries, run_export
+from cbench_server.storage.connection import Connection, Database
 from cbench_server.storage.damage import printable
-from cbench_server.storage.database import (
-    SQLITE_ERRORS,
-    SqliteConnection,
-    connect,
-    explain,
-)
+from cbench_server.storage.database import SqliteConnection, SqliteDatabase, connect
 from cbench_server.storage.migrate import migrate
+from cbench_server.storage.opening import open_store
 from cbench_server.storage.placed_rows import EVENTS, EXAMPLES, PlacedRows
 from cbench_server.storage.retention import half_deleted
-from cbench_server.storage.run_rows import RunHead, heads, read_systems, whole_run
+from cbench_server.storage.run_rows import (
+    find_run,
+    heads,
+    read_systems,
+    snapshot,
+    whole_run,
+)
 from cbench_server.storage.uploads import UploadStore
 from cbench_server.storage.wal import lost_commits
 
@@ -40,6 +44,7 @@ class Damage:
 
 
 _RESTORE = "Restore a copy of the store, or save its runs one by one: cbench runs salvage RUN"
+_RESTORE_BACKUP = "Look into the server's log; pg_amcheck checks its files (docs/postgresql.md)."
 
 
 @dataclass
@@ -51,9 +56,31 @@ class Inspection:
     examples: int = 0
     uploads: int = 0
 
+    def of_store(self, home: Path, address: str = "") -> Iterator[Damage]:
+        """Yield all the damage of a store; it is only read, once it has our schema."""
+        yield from self.of_database(address) if address else self.of_home(home)
+
+    def of_database(self, address: str) -> Iterator[Damage]:
+        """Yield the damage in a database elsewhere, whose pages its server checks itself."""
+        with TemporaryDirectory() as folder:
+            store = open_store(Path(folder), address)
+            uploads = store.uploads(Path(folder), 0, 0)
+            try:
+                with closing(store.database.connect(read_only=True)) as connection:
+                    yield from self._all_runs(connection, store.database)
+                    yield from self._strays(connection, store.database)
+                yield from self._uploads(uploads)
+            except store.database.errors as error:
+                yield Damage("store", str(store.database.explain(error)), _RESTORE_BACKUP)
+            finally:
+                uploads.close()
+                store.shut()
+
     def of_home(self, home: Path) -> Iterator[Damage]:
-        """Yield all the damage under `home`; the store is only read, once it has our schema."""
+        """Yield the damage in a file under `home`, and beside it."""
         path = home / "cbench.db"
+        database = SqliteDatabase(path)
+        known: tuple[type[Exception], ...] = (StoreError, *database.errors)
         # Before the file is opened: who closes it last empties the log.
         yield from self._log(path)
         yield from self._length(path)
@@ -62,12 +89,12 @@ class Inspection:
                 migrate(connection, path)
             with closing(connect(path, read_only=True)) as connection:
                 yield from self._pages(connection, path)
-                yield from self._all_runs(connection, path)
-                yield from self._strays(connection, path)
-        except (*SQLITE_ERRORS, StoreError) as error:
-            what = explain(error, path) if isinstance(error, SQLITE_ERRORS) else error
+                yield from self._all_runs(connection, database)
+                yield from self._strays(connection, database)
+        except known as error:
+            what = error if isinstance(error, StoreError) else database.explain(error)
             yield Damage("store", str(what), _RESTORE)
-        yield from self._files(home)
+        yield from self._uploads(UploadStore(home))
 
     def _log(self, path: Path) -> Iterator[Damage]:
         log = path.with_name(f"{path.name}-wal")
@@ -111,7 +138,7 @@ class Inspection:
             message = f"{path} does not know which run was its last"
             yield Damage("store", message, _RESTORE)
 
-    def _strays(self, connection: SqliteConnection, path: Path) -> Iterator[Damage]:
+    def _strays(self, connection: Connection, database: Database) -> Iterator[Damage]:
         """Rows that belong to no run."""
         for table in _PARTS_OF_RUNS:
             try:
@@ -121,41 +148,50 @@ class Inspection:
             except sqlite3.DatabaseError:
                 continue  # It has been named with its page.
             if count:
-                message = f"{count:,} rows of the table {table} in {path} belong to no run"
+                message = f"{count:,} rows of the table {table} in {database.name} belong to no run"
                 fix = "They harm no run; what lost them is named with it, or was deleted."
                 yield Damage("store", message, fix)
 
-    def _all_runs(self, connection: SqliteConnection, path: Path) -> Iterator[Damage]:
-        for head in list(heads(connection)):
+    def _all_runs(self, connection: Connection, database: Database) -> Iterator[Damage]:
+        with snapshot(connection):
+            found = list(heads(connection))
+        for head in found:
             self.runs += 1
             if isinstance(head, DamagedRun):
-                yield self._told(connection, head)
+                yield self._told(connection, database, head)
             elif not head.deleted:
                 try:
-                    self._run(connection, head)
+                    with snapshot(connection):
+                        self._run(connection, head.run_id)
+                except UnknownRun:
+                    self.runs -= 1  # It was deleted a moment ago.
                 except DamagedRun as error:
-                    yield self._told(connection, error)
-                except sqlite3.DatabaseError as error:
+                    yield self._told(connection, database, error)
+                except database.errors as error:
+                    if not database.is_damage(error):
+                        raise
                     cause = f'run "{head.run_id}" cannot be read'
-                    yield self._told(connection, DamagedRun(head.run_id, cause, error))
+                    yield self._told(connection, database, DamagedRun(head.run_id, cause, error))
         for run_id in half_deleted(connection):
             message = f'the deletion or import of run "{run_id}" was cut off'
             fix = "A daemon finishes it; so does: cbench runs prune"
             yield Damage("leftover", message, fix, is_certain=False)
 
-    def _told(self, connection: SqliteConnection, error: DamagedRun) -> Damage:
+    def _told(self, connection: Connection, database: Database, error: DamagedRun) -> Damage:
         name = printable(error.run_id)
+        known: tuple[type[Exception], ...] = (CbenchError, *database.errors)
         try:
             survey = run_export.survey(connection, name)
-        except (CbenchError, *SQLITE_ERRORS) as problem:
+        except known as problem:
             return Damage(f"run {name}", str(error), f"Nothing of it can be read ({problem}).")
         lost = "; ".join(survey.lost)
         message = f"{error.what}. Lost: {lost or 'nothing'}."
         fix = f"{survey.sentence}. Save them: cbench runs salvage {name} -o {name}.run"
         return Damage(f"run {name}", message, fix)
 
-    def _run(self, connection: SqliteConnection, head: RunHead) -> None:
+    def _run(self, connection: Connection, run_id: str) -> None:
         """Read every row of a run, and count what is counted."""
+        head = find_run(connection, run_id)
         whole_run(connection, head)
         systems = read_systems(connection, head)
         owner = queries.examples_owner(connection, head.run_id, head.id)
@@ -183,12 +219,11 @@ class Inspection:
                     "stored",
                 )
 
-    def _files(self, home: Path) -> Iterator[Damage]:
-        uploads = UploadStore(home)
-        for path in sorted((home / "uploads").glob("*.examples")):
+    def _uploads(self, uploads: UploadStore) -> Iterator[Damage]:
+        for digest in uploads.all():
             self.uploads += 1
             try:
-                for _ in uploads.iterate(path.stem):
+                for _ in uploads.iterate(digest):
                     pass
             except (StoreError, OSError) as error:
                 fix = "Runs that have read it keep their examples; upload it again for new ones."

@@ -1,10 +1,33 @@
 """Opening of the store that the settings name: a file under home, or a database elsewhere."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cbench_server.storage.sql_store import SqlStore
 
+if TYPE_CHECKING:
+    from cbench_server.storage.connection import Database
+
 LEASE_SECONDS = 30.0
+
+
+def is_address(text: str) -> bool:
+    """Tell whether a store is told by an address, and not by where its file is."""
+    return "://" in text
+
+
+def database_at(home: Path, address: str = "") -> "Database":
+    """Return the database of a store, without opening it."""
+    if not address:
+        from cbench_server.storage.database import SqliteDatabase
+
+        return SqliteDatabase(home / "cbench.db")
+    from cbench_server.storage.postgres.address import read_address
+
+    place = read_address(address)
+    from cbench_server.storage.postgres.database import PostgresDatabase
+
+    return PostgresDatabase(place)
 
 
 def open_store(

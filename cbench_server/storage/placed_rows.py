@@ -143,6 +143,8 @@ class PlacedRows:
             yield row[self._place.column], row
 
     def _search_table(self) -> None:
+        if (self._place.table, "last_rowid") not in self._connection.sql.PLACED_ROWS:
+            return
         try:
             ((last,),) = self._ask("last_rowid")
         except sqlite3.DatabaseError:

@@ -3,21 +3,21 @@
 Generated from statements.py by scripts/gen_statements.py: do not edit.
 """
 
-HEAD_REVISION = "0003"
+HEAD_REVISION = "0004"
 EVENT_COLUMNS = 12
 EXAMPLE_COLUMNS = 8
-INSERT_RUN = 'INSERT INTO runs (run_id, request_id, spec_digest, state, create_time, end_time, last_seq, examples, spool_complete, cancel_requested, deleted, pinned, systems, labels, record_sum, sum, record) VALUES (%(run_id)s::VARCHAR COLLATE "C", %(request_id)s::VARCHAR, %(spec_digest)s::VARCHAR, %(state)s::VARCHAR, %(create_time)s, %(end_time)s, %(last_seq)s::BIGINT, %(examples)s::BIGINT, %(spool_complete)s, %(cancel_requested)s, %(deleted)s, %(pinned)s, %(systems)s::INTEGER, %(labels)s::INTEGER, %(record_sum)s::BIGINT, %(sum)s::BIGINT, %(record)s) RETURNING runs.id'
+INSERT_RUN = 'INSERT INTO runs (run_id, request_id, spec_digest, state, create_time, end_time, last_seq, examples, spool_complete, deleted, pinned, systems, labels, record_sum, sum, record) VALUES (%(run_id)s::VARCHAR COLLATE "C", %(request_id)s::VARCHAR, %(spec_digest)s::VARCHAR, %(state)s::VARCHAR, %(create_time)s, %(end_time)s, %(last_seq)s::BIGINT, %(examples)s::BIGINT, %(spool_complete)s, %(deleted)s, %(pinned)s, %(systems)s::INTEGER, %(labels)s::INTEGER, %(record_sum)s::BIGINT, %(sum)s::BIGINT, %(record)s) RETURNING runs.id'
 INSERT_LABEL = "INSERT INTO run_labels (run, key, value, sum) VALUES (%(run)s::INTEGER, %(key)s::VARCHAR, %(value)s::VARCHAR, %(sum)s::BIGINT)"
-FIND_RUN = 'SELECT runs.id, runs.run_id, runs.request_id, runs.spec_digest, runs.state, runs.create_time, runs.end_time, runs.last_seq, runs.examples, runs.spool_complete, runs.cancel_requested, runs.deleted, runs.pinned, runs.systems, runs.labels, runs.record_sum, runs.sum FROM runs WHERE runs.run_id = %(run_id)s::VARCHAR COLLATE "C"'
-LOCK_RUN = 'SELECT runs.id, runs.run_id, runs.request_id, runs.spec_digest, runs.state, runs.create_time, runs.end_time, runs.last_seq, runs.examples, runs.spool_complete, runs.cancel_requested, runs.deleted, runs.pinned, runs.systems, runs.labels, runs.record_sum, runs.sum FROM runs WHERE runs.run_id = %(run_id)s::VARCHAR COLLATE "C" FOR UPDATE'
-FIND_REQUEST = "SELECT runs.id, runs.run_id, runs.request_id, runs.spec_digest, runs.state, runs.create_time, runs.end_time, runs.last_seq, runs.examples, runs.spool_complete, runs.cancel_requested, runs.deleted, runs.pinned, runs.systems, runs.labels, runs.record_sum, runs.sum FROM runs WHERE runs.request_id = %(request_id)s::VARCHAR"
-LIST_RUNS = 'SELECT runs.id, runs.run_id, runs.request_id, runs.spec_digest, runs.state, runs.create_time, runs.end_time, runs.last_seq, runs.examples, runs.spool_complete, runs.cancel_requested, runs.deleted, runs.pinned, runs.systems, runs.labels, runs.record_sum, runs.sum FROM runs WHERE runs.run_id < %(before)s::VARCHAR COLLATE "C" ORDER BY runs.run_id DESC'
+FIND_RUN = 'SELECT runs.id, runs.run_id, runs.request_id, runs.spec_digest, runs.state, runs.create_time, runs.end_time, runs.last_seq, runs.examples, runs.spool_complete, runs.deleted, runs.pinned, runs.systems, runs.labels, runs.record_sum, runs.sum FROM runs WHERE runs.run_id = %(run_id)s::VARCHAR COLLATE "C"'
+LOCK_RUN = 'SELECT runs.id, runs.run_id, runs.request_id, runs.spec_digest, runs.state, runs.create_time, runs.end_time, runs.last_seq, runs.examples, runs.spool_complete, runs.deleted, runs.pinned, runs.systems, runs.labels, runs.record_sum, runs.sum FROM runs WHERE runs.run_id = %(run_id)s::VARCHAR COLLATE "C" FOR UPDATE'
+FIND_REQUEST = "SELECT runs.id, runs.run_id, runs.request_id, runs.spec_digest, runs.state, runs.create_time, runs.end_time, runs.last_seq, runs.examples, runs.spool_complete, runs.deleted, runs.pinned, runs.systems, runs.labels, runs.record_sum, runs.sum FROM runs WHERE runs.request_id = %(request_id)s::VARCHAR"
+LIST_RUNS = 'SELECT runs.id, runs.run_id, runs.request_id, runs.spec_digest, runs.state, runs.create_time, runs.end_time, runs.last_seq, runs.examples, runs.spool_complete, runs.deleted, runs.pinned, runs.systems, runs.labels, runs.record_sum, runs.sum FROM runs WHERE runs.run_id < %(before)s::VARCHAR COLLATE "C" ORDER BY runs.run_id DESC'
 LIST_RUN_IDS = 'SELECT runs.run_id FROM runs WHERE runs.run_id < %(before)s::VARCHAR COLLATE "C" ORDER BY runs.run_id DESC'
 READ_RECORD = "SELECT runs.record FROM runs WHERE runs.id = %(run)s::INTEGER"
 RECORD_SIZE = "SELECT length(runs.record) AS length_1 FROM runs WHERE runs.id = %(run)s::INTEGER"
 READ_LABELS = "SELECT run_labels.run, run_labels.key, run_labels.value, run_labels.sum FROM run_labels WHERE run_labels.run = %(run)s::INTEGER ORDER BY run_labels.key"
 SET_RECORD = "UPDATE runs SET record=%(new_record)s WHERE runs.id = %(run)s::INTEGER"
-SET_HEAD = "UPDATE runs SET state=%(new_state)s::VARCHAR, end_time=%(new_end_time)s, last_seq=%(new_last_seq)s::BIGINT, examples=%(new_examples)s::BIGINT, spool_complete=%(new_spool_complete)s, cancel_requested=%(new_cancel_requested)s, pinned=%(new_pinned)s, systems=%(new_systems)s::INTEGER, record_sum=%(new_record_sum)s::BIGINT, sum=%(new_sum)s::BIGINT WHERE runs.id = %(run)s::INTEGER"
+SET_HEAD = "UPDATE runs SET state=%(new_state)s::VARCHAR, end_time=%(new_end_time)s, last_seq=%(new_last_seq)s::BIGINT, examples=%(new_examples)s::BIGINT, spool_complete=%(new_spool_complete)s, pinned=%(new_pinned)s, systems=%(new_systems)s::INTEGER, record_sum=%(new_record_sum)s::BIGINT, sum=%(new_sum)s::BIGINT WHERE runs.id = %(run)s::INTEGER"
 SHOW_RUN = "UPDATE runs SET request_id=%(new_request_id)s::VARCHAR, deleted=false WHERE runs.id = %(run)s::INTEGER"
 READ_SYSTEMS = "SELECT run_systems.run, run_systems.number, run_systems.name, run_systems.completed, run_systems.failed, run_systems.reused, run_systems.sum FROM run_systems WHERE run_systems.run = %(run)s::INTEGER ORDER BY run_systems.number"
 INSERT_SYSTEM = "INSERT INTO run_systems (run, number, name, completed, failed, reused, sum) VALUES (%(run)s::INTEGER, %(number)s::INTEGER, %(name)s::VARCHAR, %(completed)s::BIGINT, %(failed)s::BIGINT, %(reused)s::BIGINT, %(sum)s::BIGINT)"
@@ -37,6 +37,12 @@ READ_EXAMPLES = "SELECT examples.run, examples.ordinal, examples.dataset, exampl
 READ_DIGESTS = "SELECT examples.digest FROM examples WHERE examples.run = %(run)s::INTEGER AND examples.ordinal < %(most)s::BIGINT ORDER BY examples.ordinal"
 INSERT_SHARED = "INSERT INTO shared_examples (run, owner, sum) VALUES (%(run)s::INTEGER, %(owner)s::INTEGER, %(sum)s::BIGINT)"
 FIND_OWNER = "SELECT shared_examples.owner, shared_examples.sum FROM shared_examples WHERE shared_examples.run = %(run)s::INTEGER"
+LAST_PLACES = {
+    'events': "SELECT max(events.seq) AS max_1 FROM events WHERE events.run = %(run)s::INTEGER",
+    'examples': "SELECT max(examples.ordinal) AS max_1 FROM examples WHERE examples.run = %(run)s::INTEGER",
+}
+RUN_KEY = 'SELECT runs.id FROM runs WHERE runs.run_id = %(run_id)s::VARCHAR COLLATE "C"'
+HEAD_BY_ID = "SELECT runs.id, runs.run_id, runs.request_id, runs.spec_digest, runs.state, runs.create_time, runs.end_time, runs.last_seq, runs.examples, runs.spool_complete, runs.deleted, runs.pinned, runs.systems, runs.labels, runs.record_sum, runs.sum FROM runs WHERE runs.id = %(run)s::INTEGER"
 HIDE_RUN = "UPDATE runs SET request_id=NULL, deleted=true, sum=%(new_sum)s::BIGINT WHERE runs.id = %(run)s::INTEGER"
 RUN_SIZES = (
     "SELECT length(runs.record) AS length_1 FROM runs WHERE runs.id = %(run)s::INTEGER",
@@ -58,15 +64,22 @@ DELETE_RUN = (
     "DELETE FROM shared_examples WHERE shared_examples.run = %(run)s::INTEGER",
     "DELETE FROM runs WHERE runs.id = %(run)s::INTEGER",
 )
+INSERT_INTENT = 'INSERT INTO intents (run_id, kind, arguments, time, sum) VALUES (%(run_id)s::VARCHAR COLLATE "C", %(kind)s::VARCHAR, %(arguments)s, %(time)s, %(sum)s::BIGINT) RETURNING intents.id'
+OPEN_INTENTS = "SELECT intents.id, intents.run_id, intents.kind, intents.arguments, intents.time, intents.sum FROM intents WHERE intents.answer IS NULL ORDER BY intents.id"
+READ_ANSWER = "SELECT intents.answer FROM intents WHERE intents.id = %(intent)s::INTEGER"
+SET_ANSWER = "UPDATE intents SET answer=%(new_answer)s WHERE intents.id = %(intent)s::INTEGER"
+DELETE_INTENT = "DELETE FROM intents WHERE intents.id = %(intent)s::INTEGER"
+FORGET_INTENTS = "DELETE FROM intents WHERE intents.time < %(before)s"
 CREATE = (
     "CREATE TABLE alembic_version ( version_num VARCHAR(32) NOT NULL, CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num) )",
     "CREATE SEQUENCE lease_epochs",
-    'CREATE TABLE runs ( id SERIAL NOT NULL, run_id TEXT COLLATE "C" NOT NULL, request_id TEXT, spec_digest TEXT NOT NULL, state TEXT NOT NULL, create_time FLOAT NOT NULL, end_time FLOAT, last_seq BIGINT NOT NULL, examples BIGINT NOT NULL, spool_complete BOOLEAN NOT NULL, cancel_requested BOOLEAN NOT NULL, deleted BOOLEAN NOT NULL, pinned BOOLEAN NOT NULL, systems INTEGER NOT NULL, labels INTEGER NOT NULL, record_sum BIGINT NOT NULL, sum BIGINT NOT NULL, record BYTEA NOT NULL, PRIMARY KEY (id), UNIQUE (run_id), UNIQUE (request_id) )',
+    'CREATE TABLE runs ( id SERIAL NOT NULL, run_id TEXT COLLATE "C" NOT NULL, request_id TEXT, spec_digest TEXT NOT NULL, state TEXT NOT NULL, create_time FLOAT NOT NULL, end_time FLOAT, last_seq BIGINT NOT NULL, examples BIGINT NOT NULL, spool_complete BOOLEAN NOT NULL, deleted BOOLEAN NOT NULL, pinned BOOLEAN NOT NULL, systems INTEGER NOT NULL, labels INTEGER NOT NULL, record_sum BIGINT NOT NULL, sum BIGINT NOT NULL, record BYTEA NOT NULL, PRIMARY KEY (id), UNIQUE (run_id), UNIQUE (request_id) )',
     "CREATE TABLE run_labels ( run INTEGER NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, sum BIGINT NOT NULL, PRIMARY KEY (run, key), FOREIGN KEY(run) REFERENCES runs (id) )",
     "CREATE TABLE run_systems ( run INTEGER NOT NULL, number INTEGER NOT NULL, name TEXT NOT NULL, completed BIGINT NOT NULL, failed BIGINT NOT NULL, reused BIGINT NOT NULL, sum BIGINT NOT NULL, PRIMARY KEY (run, number), FOREIGN KEY(run) REFERENCES runs (id) )",
     "CREATE TABLE events ( run INTEGER NOT NULL, seq BIGINT NOT NULL, kind INTEGER NOT NULL, time FLOAT NOT NULL, system INTEGER, ordinal BIGINT, repeat INTEGER, failed BOOLEAN NOT NULL, head_sum BIGINT NOT NULL, body_sum BIGINT NOT NULL, head BYTEA NOT NULL, body BYTEA, PRIMARY KEY (run, seq), FOREIGN KEY(run) REFERENCES runs (id) )",
     "CREATE TABLE examples ( run INTEGER NOT NULL, ordinal BIGINT NOT NULL, dataset TEXT NOT NULL, idx BIGINT NOT NULL, digest TEXT NOT NULL, tokens BYTEA NOT NULL, sum BIGINT NOT NULL, body BYTEA NOT NULL, PRIMARY KEY (run, ordinal), FOREIGN KEY(run) REFERENCES runs (id) )",
     "CREATE TABLE shared_examples ( run INTEGER NOT NULL, owner INTEGER NOT NULL, sum BIGINT NOT NULL, PRIMARY KEY (run), FOREIGN KEY(run) REFERENCES runs (id), FOREIGN KEY(owner) REFERENCES runs (id) )",
+    'CREATE TABLE intents ( id SERIAL NOT NULL, run_id TEXT COLLATE "C" NOT NULL, kind TEXT NOT NULL, arguments BYTEA NOT NULL, time FLOAT NOT NULL, answer BYTEA, sum BIGINT NOT NULL, PRIMARY KEY (id) )',
     'CREATE TABLE daemons ( id TEXT COLLATE "C" NOT NULL, name TEXT NOT NULL, revision TEXT NOT NULL, expires FLOAT NOT NULL, PRIMARY KEY (id) )',
     'CREATE TABLE leases ( run_id TEXT COLLATE "C" NOT NULL, epoch BIGINT NOT NULL, daemon TEXT COLLATE "C" NOT NULL, expires FLOAT NOT NULL, PRIMARY KEY (run_id) )',
     'CREATE TABLE uploads ( digest TEXT COLLATE "C" NOT NULL, size BIGINT NOT NULL, used FLOAT NOT NULL, PRIMARY KEY (digest) )',
@@ -76,7 +89,7 @@ CREATE = (
     "CREATE INDEX failed_rows ON events (failed, run, system, ordinal, repeat) WHERE failed",
     "CREATE INDEX leases_of_daemon ON leases (daemon)",
     "CREATE UNIQUE INDEX row_key ON events (run, system, ordinal, repeat) WHERE system IS NOT NULL",
-    "INSERT INTO alembic_version (version_num) VALUES ('0003')",
+    "INSERT INTO alembic_version (version_num) VALUES ('0004')",
 )
 PLACED_ROWS = {
     ('events', 'window'): "SELECT events.run, events.seq, events.kind, events.time, events.system, events.ordinal, events.repeat, events.failed, events.head_sum, events.body_sum, events.head, events.body FROM events WHERE events.run = %(run)s::INTEGER AND events.seq >= %(start)s::BIGINT AND events.seq < %(stop)s::BIGINT ORDER BY events.seq",

@@ -1,7 +1,7 @@
 """Export of runs: the frames of all of a run, or of what damage has left of it."""
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -27,7 +27,7 @@ from cbench_server.storage.run_rows import (
 _NAMED = 20
 
 
-def export_frames(connection: Connection, run_id: str) -> Iterator[Frame]:
+def export_frames(connection: Connection, run_id: str) -> Generator[Frame, None, None]:
     """Yield all of a run as it is now, or raise `DamagedRun`."""
     with snapshot(connection):
         head = find_run(connection, run_id)
@@ -165,9 +165,7 @@ def _lost_head(connection: Connection, run_id: str) -> RunHead:
     if found is None:
         raise UnknownRun(run_id)
     times = (0.0, None)
-    return RunHead(
-        found[0], run_id, None, "", "", *times, 0, 0, False, False, False, False, 0, 0, 0, 0
-    )
+    return RunHead(found[0], run_id, None, "", "", *times, 0, 0, False, False, False, 0, 0, 0, 0)
 
 
 def _all_heads(connection: Connection) -> list[Row]:

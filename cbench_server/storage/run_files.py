@@ -12,7 +12,6 @@ from cbench_server.runs.ownership import Claim
 from cbench_server.spec import Run
 from cbench_server.storage import retention, run_export, run_format, run_rows
 from cbench_server.storage.connection import Database, explained_by
-from cbench_server.storage.database import connect, explained
 from cbench_server.storage.run_import import Batch, RunFile
 from cbench_server.storage.sql_store import SqlStore
 from cbench_server.storage.transaction import Transaction
@@ -41,9 +40,11 @@ def export_run(database: Database, run_id: str) -> Iterator[Iterator[bytes]]:
 
 
 @contextmanager
-def salvage_run(path: Path, run_id: str) -> Iterator[tuple[run_export.Survey, Iterator[bytes]]]:
+def salvage_run(
+    database: Database, run_id: str
+) -> Iterator[tuple[run_export.Survey, Iterator[bytes]]]:
     """Open what can be read of a run as the bytes of a file, with what was found out of it."""
-    with explained(path), closing(connect(path, read_only=True)) as connection:
+    with explained_by(database), closing(database.connect(read_only=True)) as connection:
         found = run_export.survey(connection, run_id)
         yield found, run_format.encode_frames(found.frames())
 
@@ -55,18 +56,19 @@ async def import_run(store: SqlStore, path: Path, *, new_id: str = "") -> tuple[
     left alone; another run of that id raises AlreadyExists. Nothing is seen of it before all is
     stored, and nothing is left of one that fails.
     """
-    file = await asyncio.to_thread(RunFile, path, new_id)
+    file = await asyncio.to_thread(RunFile, path, run_format.read_run_file(path), new_id)
     run_id = file.run.run_id
     claim = await store.owners.acquire(run_id)
     if claim is None:
         raise WrongState(f'run "{run_id}" is being worked on by another process.')
     try:
-        return await _import(store, file, claim)
+        return await import_file(store, file, claim)
     finally:
         await store.owners.release(claim)
 
 
-async def _import(store: SqlStore, file: RunFile, claim: Claim) -> tuple[Run, bool]:
+async def import_file(store: SqlStore, file: RunFile, claim: Claim) -> tuple[Run, bool]:
+    """Store a run that this process owns here; see `import_run`."""
     run_id = claim.run_id
     if run_id in await store.read(retention.half_deleted):
         await store.delete_owned(claim)

@@ -154,7 +154,7 @@ def _told(path: Path) -> Iterator[None]:
         raise BadRunFile(f"{path} {error}") from error
 
 
-def damaged_file(path: Path, what: str) -> BadRunFile:
+def damaged_file(path: Path | str, what: str) -> BadRunFile:
     """Say that a file is not what was written."""
     return BadRunFile(
         f"{path} is damaged ({what}); nothing of it was imported. Copy or export it again."

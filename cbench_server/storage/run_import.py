@@ -4,6 +4,7 @@ A process that is killed meanwhile leaves a hidden run, which `finish_deletions`
 """
 
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -22,7 +23,6 @@ from cbench_server.storage.run_format import (
     Frame,
     RunFrame,
     damaged_file,
-    read_run_file,
 )
 from cbench_server.storage.run_rows import RunHead
 
@@ -49,12 +49,15 @@ class Batch:
 
 
 class RunFile:
-    """A file that is being read, and what has been seen of it."""
+    """A file, or another store's run, that is being read, and what has been seen of it."""
 
-    def __init__(self, path: Path, new_id: str = "") -> None:
-        """Read the first frame. With a `new_id`, the run is called so in all of its parts."""
+    def __init__(self, path: Path | str, frames: Iterator[Frame], new_id: str = "") -> None:
+        """Read the first frame. With a `new_id`, the run is called so in all of its parts.
+
+        `path` is how messages call what the frames come from.
+        """
         self._path = path
-        self._frames = read_run_file(path)
+        self._frames = frames
         first = next(self._frames, None)
         if not isinstance(first, RunFrame):
             raise damaged_file(path, "it does not begin with a run")
@@ -89,7 +92,6 @@ class RunFile:
             last_seq=0,
             examples=0,
             spool_complete=False,
-            cancel_requested=False,
             deleted=True,
             pinned=self.frame.pinned,
             systems=0,

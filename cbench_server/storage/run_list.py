@@ -93,6 +93,17 @@ def damaged_run(error: DamagedRun, create_time: float = 0.0) -> Run:
     )
 
 
+def run_ids(connection: Connection) -> list[str]:
+    """Return the ids of all runs, oldest first, those of damaged ones too."""
+    with snapshot(connection):
+        found = [
+            printable(each.run_id)
+            for each in heads(connection, None)
+            if isinstance(each, DamagedRun) or not each.deleted
+        ]
+    return found[::-1]
+
+
 def unfinished_runs(connection: Connection) -> list[str]:
     """Return the ids of runs that are not over, oldest first; of a damaged one nobody knows."""
     final = {str(state) for state in RunState if state.is_final}

@@ -30,7 +30,6 @@ class RunHead(msgspec.Struct):
     last_seq: int
     examples: int
     spool_complete: bool
-    cancel_requested: bool
     deleted: bool
     pinned: bool
     systems: int
@@ -48,7 +47,6 @@ class RunHead(msgspec.Struct):
             "new_last_seq": self.last_seq,
             "new_examples": self.examples,
             "new_spool_complete": self.spool_complete,
-            "new_cancel_requested": self.cancel_requested,
             "new_pinned": self.pinned,
             "new_systems": self.systems,
             "new_record_sum": self.record_sum,

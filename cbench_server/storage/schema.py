@@ -18,10 +18,13 @@ from sqlalchemy import (
     Text,
 )
 
-HEAD_REVISION = "0003"
+HEAD_REVISION = "0004"
 """The newest migration, which this version reads and writes."""
 
 metadata = MetaData()
+
+asked_metadata = MetaData()
+"""What is asked of owners, and gone once it is answered."""
 
 shared_metadata = MetaData()
 """What PostgreSQL alone has, since there several daemons share a store and nothing else."""
@@ -42,7 +45,6 @@ runs = Table(
     Column("last_seq", BigInteger, nullable=False),
     Column("examples", BigInteger, nullable=False),
     Column("spool_complete", Boolean, nullable=False),
-    Column("cancel_requested", Boolean, nullable=False),
     # Set while a run is being deleted in batches; it is hidden from then on.
     Column("deleted", Boolean, nullable=False),
     # Retention passes over a pinned run.
@@ -140,6 +142,18 @@ shared_examples = Table(
 )
 
 Index("examples_owner", shared_examples.c.owner)
+
+intents = Table(
+    "intents",
+    asked_metadata,
+    Column("id", Integer, primary_key=True),
+    Column("run_id", _Id, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("arguments", LargeBinary, nullable=False),
+    Column("time", Float, nullable=False),
+    Column("answer", LargeBinary),
+    Column("sum", BigInteger, nullable=False),
+)
 
 # Who uses the store now. Times here are seconds of the database's clock.
 daemons = Table(

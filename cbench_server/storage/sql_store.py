@@ -27,6 +27,7 @@ from cbench_server.runs.store import (
 from cbench_server.spec import Run, RunState
 from cbench_server.storage import codec, deletion, pages, queries, retention, run_list, run_rows
 from cbench_server.storage.connection import Connection, Database, Readers
+from cbench_server.storage.intents import StoredIntents
 from cbench_server.storage.locks import is_run_id
 from cbench_server.storage.tail import Tails
 from cbench_server.storage.transaction import UPDATABLE, Transaction
@@ -78,10 +79,14 @@ class SqlStore:
         self._tails = Tails()
         self._readers = Readers(database)
         self.writer = Writer(database, self.committed, max_bytes)
+        self.intents = StoredIntents(self, clock, self.tell_others)
 
     def uploads(self, home: Path, max_upload_bytes: int, max_total_bytes: int) -> UploadStore:
         """Return the uploads that runs of this store may name. Limits of 0 are none."""
         return UploadStore(home, max_upload_bytes, max_total_bytes)
+
+    def tell_others(self) -> None:
+        """Tell other daemons that there may be something to do, where that can be."""
 
     def committed(self, run_ids: Iterable[str]) -> None:
         """Tell those who wait here that runs have new events."""
@@ -312,7 +317,7 @@ class SqlStore:
             while left is not None:
                 failpoints.hit("delete.piece")
                 left = await self.writer.write(partial(_delete_some, left))
-            while await self.writer.write(_compact_some):
+            while await self.writer.write(lambda write: write.connection.compact_some()):
                 pass
         self.locks.remove(run_id)
 
@@ -345,12 +350,6 @@ class SqlStore:
     async def uploads_in_use(self) -> set[str] | None:
         return await self.read(retention.uploads_in_use)
 
-    async def request_cancel(self, run_id: str) -> None:
-        await self.writer.write(lambda write: write.request_cancel(run_id))
-
-    async def cancel_requested(self, run_id: str) -> bool:
-        return bool((await self.read(run_rows.find_run, run_id)).cancel_requested)
-
     @property
     def owners(self) -> Ownership:
         return self.locks
@@ -368,10 +367,14 @@ class SqlStore:
 
         return check_first
 
+    def shut(self) -> None:
+        """Close it, blocking: first what writes, then what reads."""
+        self.writer.close()
+        self._readers.close()
+
     async def close(self) -> None:
         self._is_closed = True
-        await asyncio.to_thread(self.writer.close)
-        await asyncio.to_thread(self._readers.close)
+        await asyncio.to_thread(self.shut)
 
     async def read(
         self,
@@ -390,10 +393,6 @@ class SqlStore:
 
 def _delete_some(key: int, write: Transaction) -> int | None:
     return deletion.delete_some(write.connection, key)
-
-
-def _compact_some(write: Transaction) -> bool:
-    return write.connection.compact_some()
 
 
 if TYPE_CHECKING:

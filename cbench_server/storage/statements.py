@@ -38,8 +38,10 @@ from cbench_server.storage.schema import (
     HEAD_REVISION,
     IS_ROW,
     ROW_KEY,
+    asked_metadata,
     events,
     examples,
+    intents,
     metadata,
     run_labels,
     run_systems,
@@ -92,7 +94,6 @@ CHANGING = (
     "last_seq",
     "examples",
     "spool_complete",
-    "cancel_requested",
     "pinned",
     "systems",
     "record_sum",
@@ -220,9 +221,8 @@ def _unplaced_rows(table: Table) -> dict[Any, ClauseElement]:
     }
 
 
-# For salvage, which SQLite alone needs: other databases mend their own files.
+# For what is left of damaged runs.
 OF_SALVAGE: Mapping[str, Source] = {
-    "PLACED_ROWS": _windows | _unplaced_rows(events) | _unplaced_rows(examples),
     "LAST_PLACES": {
         "events": select(func.max(events.c.seq)).where(_of_run(events.c.run)),
         "examples": select(func.max(examples.c.ordinal)).where(_of_run(examples.c.run)),
@@ -266,6 +266,28 @@ OF_DELETION: Mapping[str, Source] = {
     ),
 }
 
+_this_intent = intents.c.id == bindparam("intent")
+
+OF_INTENTS: Mapping[str, Source] = {
+    "INSERT_INTENT": insert(intents)
+    .values({name: bindparam(name) for name in ("run_id", "kind", "arguments", "time", "sum")})
+    .returning(intents.c.id),
+    "OPEN_INTENTS": select(
+        intents.c.id,
+        intents.c.run_id,
+        intents.c.kind,
+        intents.c.arguments,
+        intents.c.time,
+        intents.c.sum,
+    )
+    .where(intents.c.answer.is_(None))
+    .order_by(intents.c.id),
+    "READ_ANSWER": select(intents.c.answer).where(_this_intent),
+    "SET_ANSWER": update(intents).where(_this_intent).values(answer=bindparam("new_answer")),
+    "DELETE_INTENT": delete(intents).where(_this_intent),
+    "FORGET_INTENTS": delete(intents).where(intents.c.time < bindparam("before")),
+}
+
 # The table in which Alembic keeps the revision, as Alembic makes it.
 _revisions = Table(
     "alembic_version",
@@ -288,7 +310,7 @@ def _create(*kinds: MetaData) -> tuple[ClauseElement, ...]:
     )
 
 
-NAMED = {**OF_RUNS, **OF_EVENTS, **OF_EXAMPLES, **OF_DELETION}
+NAMED = {**OF_RUNS, **OF_EVENTS, **OF_EXAMPLES, **OF_SALVAGE, **OF_DELETION, **OF_INTENTS}
 """The statements with named parameters that every database can say."""
 
 _live_bytes = tuple(
@@ -301,9 +323,13 @@ _live_bytes = tuple(
 )
 
 OF_DATABASES: Mapping[str, Mapping[str, Source]] = {
-    "sqlite": {"CREATE": _create(metadata), **OF_SALVAGE},
+    "sqlite": {
+        "CREATE": _create(metadata, asked_metadata),
+        # Rows are looked for without an index too: other databases mend their own files.
+        "PLACED_ROWS": _windows | _unplaced_rows(events) | _unplaced_rows(examples),
+    },
     "postgresql": {
-        "CREATE": _create(metadata, shared_metadata),
+        "CREATE": _create(metadata, asked_metadata, shared_metadata),
         "PLACED_ROWS": _windows,
         "LIVE_BYTES": _live_bytes,
         "INSERT_RUN": OF_RUNS["INSERT_RUN"].returning(runs.c.id),  # type: ignore[union-attr]

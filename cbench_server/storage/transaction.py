@@ -86,7 +86,6 @@ class Transaction:
             last_seq=0,
             examples=0,
             spool_complete=False,
-            cancel_requested=False,
             deleted=False,
             pinned=False,
             systems=0,
@@ -170,8 +169,6 @@ class Transaction:
         head.end_time = None if changed.end_time is None else float(changed.end_time)
         for name in changes.get("systems", ()):
             self._system(run, name)
-        if changed.state.is_final or before.state.is_final:
-            head.cancel_requested = False
         run.is_changed = True
 
     def add_examples(
@@ -282,11 +279,6 @@ class Transaction:
             systems = read_systems(self.connection, head)
             self._runs[run_id] = _OpenRun(head, head.last_seq, systems)
         return self._runs[run_id]
-
-    def request_cancel(self, run_id: str) -> None:
-        """Note that the run is to be cancelled."""
-        run = self._run(run_id)
-        run.head.cancel_requested = run.is_changed = True
 
     def pin(self, run_id: str, *, pinned: bool) -> None:
         """Keep retention from deleting the run, or let it."""

@@ -90,6 +90,10 @@ class UploadStore:
                 removed.append(f"uploads/{path.name}")
         return removed
 
+    def all(self) -> list[str]:
+        """Return the digests of all uploads."""
+        return sorted(path.stem for path in self._directory.glob("*.examples"))
+
     def iterate(self, digest: str) -> Iterator[Example]:
         """Yield the examples of an upload, or raise `NotFound`."""
         path = self._find(digest)
@@ -142,6 +146,11 @@ class UploadWriter:
             finally:
                 self._path.unlink(missing_ok=True)
 
+    @property
+    def digest(self) -> str:
+        """What the upload would be called if it ended here."""
+        return self._digest.hexdigest()
+
     def add(self, example: Example) -> None:
         """Write one example, or raise `Unencodable` naming its field."""
         self._digest.update(bytes.fromhex(canonical_digest(example)))
@@ -157,7 +166,7 @@ class UploadWriter:
 
     def finish(self) -> str:
         """Put the upload in its place and return its digest; it is on disk then."""
-        digest = self._digest.hexdigest()
+        digest = self.digest
         with self._writing():
             self._file.write(_FRAME.pack(0, 0) + _COUNT.pack(self.count))
             self._file.flush()

@@ -31,7 +31,8 @@ from cbench_server.rpc.evaluator_factory import EvaluatorMaker
 from cbench_server.rpc.finder import Finder
 from cbench_server.runs.lifecycle import is_transition
 from cbench_server.runs.live_run import Services
-from cbench_server.runs.orchestrator import Limits, Orchestrator
+from cbench_server.runs.orchestrator import Orchestrator
+from cbench_server.runs.run_turns import Limits
 from cbench_server.scoring.placement import Scoring
 from cbench_server.spec import DatasetRef, RunSpec, RunState, SystemRef
 from cbench_server.storage.sqlite import SqliteStore

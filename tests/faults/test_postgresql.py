@@ -1,17 +1,20 @@
 """A shared store whose database goes away, and owners that sleep through their leases."""
 
 import signal
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from cbench_client import BenchClient
 from cbench_client._gen.cbench.v1 import bench_pb2
 from tests.e2e.following import Followed, follow
-from tests.e2e.processes import DaemonProcess, Process, examples, start_held
+from tests.e2e.processes import DaemonProcess, Process, examples, start_held, start_system
+from tests.faults.machine import small_disk
 from tests.fixtures.postgres import PASSWORD, PostgresServer, postgres_server
 from tests.fixtures.waiting import wait_until
 
@@ -43,8 +46,8 @@ def daemons(store: str, tmp_path: Path, *names: str) -> Iterator[list[DaemonProc
                 each.kill()
 
 
-def spec_of(client: BenchClient, system: Process) -> dict[str, Any]:
-    digest = client.upload(examples(ROWS))[0]
+def spec_of(client: BenchClient, system: Process, rows: int = ROWS) -> dict[str, Any]:
+    digest = client.upload(examples(rows))[0]
     return {
         "systems": [{"name": "echo", "target": system.address}],
         "datasets": [{"name": "sent", "upload": digest}],
@@ -53,19 +56,23 @@ def spec_of(client: BenchClient, system: Process) -> dict[str, Any]:
     }
 
 
-def assert_exact(followed: Followed) -> None:
+def assert_exact(followed: Followed, rows: int = ROWS) -> None:
     assert (followed.state, followed.failures) == ("SUCCEEDED", {})
-    assert sorted(followed.keys) == [("echo", ordinal, 0) for ordinal in range(ROWS)]
+    assert sorted(followed.keys) == [("echo", ordinal, 0) for ordinal in range(rows)]
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGQUIT], ids=["stopped", "crashed"])
+@pytest.mark.parametrize(
+    ("how", "seconds"),
+    [(signal.SIGINT, 0.0), (signal.SIGQUIT, 0.0), (signal.SIGQUIT, 30.0)],
+    ids=["stopped", "crashed", "away for long"],
+)
 def test_a_run_waits_while_the_database_is_away_and_goes_on(
-    server: PostgresServer, tmp_path: Path, how: signal.Signals
+    server: PostgresServer, tmp_path: Path, how: signal.Signals, seconds: float
 ) -> None:
     gate = tmp_path / "gate"
     with (
         start_held(gate, 50) as system,
-        daemons(server.new_store(), tmp_path, "one") as (daemon,),
+        daemons(server.new_store(), tmp_path, "one", "two") as (daemon, _),
         BenchClient(daemon.address) as client,
     ):
         run_id = client.start(spec_of(client, system))
@@ -83,6 +90,8 @@ def test_a_run_waits_while_the_database_is_away_and_goes_on(
                     if told.state == bench_pb2.RUN_STATE_WAITING:
                         assert server.address().rpartition("@")[2].partition("/")[0] in str(told)
                         break
+            # All leases lapse meanwhile: either daemon may go on.
+            time.sleep(seconds)
         finally:
             server.start()
         for event in events:
@@ -127,3 +136,142 @@ def test_a_cancel_at_another_daemon_reaches_the_owner(
         other.cancel(run_id)
         wait_until(lambda: other.get(run_id).state == bench_pb2.RUN_STATE_CANCELLED)
         assert client.get(run_id).state == bench_pb2.RUN_STATE_CANCELLED
+
+
+@contextmanager
+def troubled(server: PostgresServer, kind: str) -> Iterator[tuple[str, Any, Any]]:
+    """Give a store of a user without rights, what brings it into trouble, and what ends that."""
+    name = f"worker_{kind}"
+    server.sql(f"CREATE ROLE {name} LOGIN PASSWORD 'own'")
+    options = ""
+    stack = ExitStack()
+    if kind == "full":
+        folder = stack.enter_context(small_disk(server.folder / "small", 24))
+        server.give(folder)
+        server.sql(f"CREATE TABLESPACE {name} LOCATION '{folder}'")
+        options = f" TABLESPACE {name}"
+    server.sql(f"CREATE DATABASE {name} OWNER {name}{options}")
+    own = server.address(name)
+    store = f"postgresql://{name}:own@{own.rpartition('@')[2]}"
+    cut = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '{name}'"
+
+    def change(*statements: str) -> None:
+        for statement in statements:
+            server.sql(statement, own if "TABLE" in statement else "")
+
+    def fill() -> None:
+        server.sql("CREATE TABLE filler (body text)", own)
+        with suppress(psycopg.errors.DiskFull):
+            while True:
+                server.sql(
+                    "INSERT INTO filler SELECT repeat(md5(random()::text), 60) "
+                    "FROM generate_series(1, 500)",
+                    own,
+                )
+
+    troubles: dict[str, tuple[Any, Any]] = {
+        "connections": (
+            lambda: change(f"ALTER ROLE {name} CONNECTION LIMIT 0", cut),
+            lambda: change(f"ALTER ROLE {name} CONNECTION LIMIT -1"),
+        ),
+        "read_only": (
+            lambda: change(f"ALTER ROLE {name} SET default_transaction_read_only = on", cut),
+            lambda: change(f"ALTER ROLE {name} RESET default_transaction_read_only", cut),
+        ),
+        "full": (fill, lambda: change("DROP TABLE filler")),
+    }
+    try:
+        yield (store, *troubles[kind])
+    finally:
+        server.sql(cut)
+        server.sql(f"DROP DATABASE {name} WITH (FORCE)")
+        if kind == "full":
+            server.sql(f"DROP TABLESPACE {name}")
+        stack.close()
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("connections", "has no connection left"),
+        ("read_only", "is read-only, as a standby is"),
+        ("full", "no space is left"),
+    ],
+)
+def test_a_run_waits_for_a_database_in_trouble_says_why_and_goes_on(
+    server: PostgresServer, tmp_path: Path, kind: str, words: str
+) -> None:
+    gate = tmp_path / "gate"
+    with (
+        troubled(server, kind) as (store, begin, end),
+        start_held(gate, 50) as system,
+        daemons(store, tmp_path, "one") as (daemon,),
+        BenchClient(daemon.address) as client,
+    ):
+        run_id = client.start(spec_of(client, system))
+        wait_until(lambda: client.get(run_id).progress.completed_rows >= 20)
+        seen = Followed()
+        events = client.watch(run_id)
+        seen.take(next(events))
+        begin()
+        gate.touch()
+        for event in events:
+            seen.take(event)
+            told = event.state_change
+            if told.state == bench_pb2.RUN_STATE_WAITING:
+                assert words in told.reason
+                break
+        end()
+        for event in events:
+            seen.take(event)
+        assert_exact(seen)
+
+
+def test_owners_that_are_killed_ten_times_in_turn_lose_and_repeat_no_row(
+    server: PostgresServer, tmp_path: Path
+) -> None:
+    rows = 2000
+    store = server.new_store()
+    with (
+        start_system("echo", "", "0.3") as system,
+        daemons(store, tmp_path, "a", "b") as running,
+    ):
+        with BenchClient(running[0].address) as client:
+            run_id = client.start(spec_of(client, system, rows))
+        for number in range(10):
+            with BenchClient(running[1].address) as other:
+                before = other.get(run_id).progress.completed_rows
+                # At least so many that the run is not taken for what kills its daemons.
+                wait_until(
+                    lambda other=other, before=before: (
+                        other.get(run_id).progress.completed_rows >= before + 20
+                    )
+                )
+                assert other.get(run_id).state == bench_pb2.RUN_STATE_RUNNING
+            running.pop(0).kill()
+            home = tmp_path / f"again-{number}"
+            running.append(DaemonProcess(home, *FLAGS, env={"CBENCH_STORE": store}))
+        with BenchClient(running[0].address) as client:
+            assert_exact(follow(client.watch(run_id)), rows)
+
+
+def test_an_owner_that_is_killed_is_followed_within_45_seconds_by_default(
+    server: PostgresServer, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    env = {"CBENCH_STORE": server.new_store()}
+    with (
+        start_held(gate, 50) as system,
+        DaemonProcess(tmp_path / "one", env=env) as first,
+        DaemonProcess(tmp_path / "two", env=env) as second,
+        BenchClient(second.address) as other,
+    ):
+        with BenchClient(first.address) as client:
+            run_id = client.start(spec_of(client, system))
+            wait_until(lambda: client.get(run_id).progress.completed_rows >= 20)
+        first.kill()
+        killed = time.monotonic()
+        wait_until(lambda: "resumed unfinished runs" in "".join(second.errors), timeout=60)
+        assert time.monotonic() - killed < 45
+        gate.touch()
+        assert_exact(follow(other.watch(run_id)))

@@ -146,7 +146,7 @@ def test_a_resume_in_another_process_changes_nothing(tmp_path: Path) -> None:
         run_id = client.start(spec_of(client, system, 200))
         wait_until(lambda: client.get(run_id).state == 2)
         assert other.resume(run_id).state == 2
-        with pytest.raises(Refused, match="being worked on"):
+        with pytest.raises(Refused, match="in progress. Cancel it first"):
             other.delete(run_id)
         other.cancel(run_id)
         assert follow(client.watch(run_id)).state == "CANCELLED"

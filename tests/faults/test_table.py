@@ -8,6 +8,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = Path(__file__).with_name("README.md")
 PROMISED = [f"R{number}" for number in range(1, 28)]
+SHARED = [f"D{number}" for number in range(1, 10)]
 MENDED = [f"V{number}" for number in range(1, 17)] + [f"S{number}" for number in range(1, 9)]
 PAGES = (TABLE, ROOT / "docs" / "operations.md")
 
@@ -19,7 +20,8 @@ def shown_by(text: str) -> list[tuple[str, str]]:
 def test_every_fault_is_shown_by_a_test() -> None:
     lines = [line.split(" | ", 2) for line in TABLE.read_text().splitlines() if line[:2] == "| "]
     faults = {name.strip("| "): tests for name, _, tests in lines[1:]}
-    assert [name for name in faults if re.fullmatch(r"[RVS]\d+", name)] == PROMISED + MENDED
+    named = [name for name in faults if re.fullmatch(r"[DRVS]\d+", name)]
+    assert named == PROMISED + SHARED + MENDED
     assert [name for name, tests in faults.items() if not shown_by(tests)] == []
 
 

@@ -14,13 +14,16 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import create_engine
+from sqlalchemy import MetaData, create_engine
 
 from cbench_server.errors import DamagedRun
+from cbench_server.spec import Run, RunState
 from cbench_server.storage import migrate, schema
 from cbench_server.storage.database import connect
 from cbench_server.storage.sqlite import SqliteStore
+from cbench_server.storage.sums import row_sum
 from tests.fixtures import preloaded
+from tests.fixtures.stores import Place
 
 OLD_STORE = Path(__file__).parents[1] / "compatibility" / "store-0001.tar.xz"
 
@@ -42,7 +45,11 @@ def test_a_store_has_the_tables_of_the_schema(
     engine = create_engine(f"sqlite:///{tmp_path / 'made.db'}")
     with engine.connect() as session:
         context = MigrationContext.configure(session)
-        assert compare_metadata(context, schema.metadata) == []
+        whole = MetaData()
+        for part in (schema.metadata, schema.asked_metadata):
+            for table in part.tables.values():
+                table.to_metadata(whole)
+        assert compare_metadata(context, whole) == []
     engine.dispose()
 
 
@@ -179,3 +186,34 @@ async def test_the_file_is_made_for_its_owner_alone_with_the_settings_we_rely_on
     assert settings == ["wal", 2]
     assert stat.S_IMODE(home.stat().st_mode) == 0o700
     assert stat.S_IMODE((home / "cbench.db").stat().st_mode) == 0o600
+
+
+_HEAD = (
+    "id, run_id, request_id, spec_digest, state, create_time, end_time, last_seq, examples, "
+    "spool_complete, {asked}, deleted, pinned, systems, labels, record_sum"
+)
+
+
+async def test_what_was_asked_of_owners_before_there_were_intents_is_asked_still(
+    place: Place, make_run: Callable[..., Run]
+) -> None:
+    store = place.open()
+    for run_id in ("r1", "r2", "r3"):
+        await store.create_run(make_run(run_id, state=RunState.RUNNING))
+    await store.close()
+    # As revision 0003 had it: r2 is to be cancelled, and r3 is damaged.
+    place.sql("ALTER TABLE runs ADD COLUMN cancel_requested BOOLEAN NOT NULL DEFAULT FALSE")
+    place.sql("UPDATE runs SET cancel_requested = TRUE WHERE run_id = 'r2'")
+    for head in place.sql(f"SELECT {_HEAD.format(asked='cancel_requested')} FROM runs"):
+        place.sql(f"UPDATE runs SET sum = {row_sum(head)} WHERE id = {head[0]}")
+    place.sql("UPDATE runs SET labels = 7 WHERE run_id = 'r3'")
+    place.sql("DROP TABLE intents")
+    place.sql("UPDATE alembic_version SET version_num = '0003'")
+    store = place.open()
+    assert place.sql("SELECT version_num FROM alembic_version") == [(schema.HEAD_REVISION,)]
+    assert (await store.get_run("r1")).state is RunState.RUNNING
+    [intent] = await store.intents.unanswered()
+    assert (intent.run_id, intent.kind) == ("r2", "cancel")
+    with pytest.raises(DamagedRun):
+        await store.get_run("r3")
+    await store.close()

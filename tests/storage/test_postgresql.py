@@ -51,8 +51,10 @@ def described(place: Place) -> dict[str, list[Any]]:
     """Return all that a schema has, in words."""
     in_schema = "schemaname = current_schema()"
     columns = (
-        "SELECT table_name, column_name, ordinal_position, data_type, is_nullable, column_default,"
-        " collation_name FROM information_schema.columns WHERE table_schema = current_schema()"
+        # By their order: a column that was dropped leaves its number unused.
+        "SELECT table_name, column_name, row_number() OVER (PARTITION BY table_name ORDER BY "
+        "ordinal_position), data_type, is_nullable, column_default, collation_name FROM "
+        "information_schema.columns WHERE table_schema = current_schema()"
     )
     constraints = (
         "SELECT conrelid::regclass::text, conname::text, pg_get_constraintdef(oid) "

@@ -337,7 +337,7 @@ async def test_a_damaged_run_is_not_exported_but_salvaged(
         export_run(SqliteDatabase(written), "r1") as all_,
     ):
         b"".join(all_)
-    with salvage_run(written, "r1") as (survey, parts):
+    with salvage_run(SqliteDatabase(written), "r1") as (survey, parts):
         (tmp_path / "saved.run").write_bytes(b"".join(parts))
     assert survey.sentence == "13 of 15 events (10 rows) and 6 of 6 examples can be read"
     assert {"event 4", "event 8", "the output of event 6"} <= set(survey.lost)
@@ -367,7 +367,7 @@ async def test_what_the_index_has_lost_is_found_in_the_table(written: Path, tmp_
     data = bytearray(written.read_bytes())
     data[(page - 1) * size : page * size] = bytes(size)
     written.write_bytes(data)
-    with salvage_run(written, "r1") as (survey, parts):
+    with salvage_run(SqliteDatabase(written), "r1") as (survey, parts):
         (tmp_path / "saved.run").write_bytes(b"".join(parts))
     assert survey.sentence == "15 of 15 events (12 rows) and 6 of 6 examples can be read"
 
@@ -376,7 +376,7 @@ async def test_an_example_that_is_lost_is_named_to_who_asks_for_it_and_to_nobody
     written: Path, other: SqlStore, tmp_path: Path
 ) -> None:
     change(written, "UPDATE examples SET body = zeroblob(4) WHERE ordinal = 2")
-    with salvage_run(written, "r1") as (survey, parts):
+    with salvage_run(SqliteDatabase(written), "r1") as (survey, parts):
         (tmp_path / "saved.run").write_bytes(b"".join(parts))
     assert survey.lost == ["example 2"]
     run, _ = await import_run(other, tmp_path / "saved.run")

@@ -8,6 +8,7 @@ import pytest
 from cbench_server.errors import AlreadyExists, InvalidInput, Unencodable, UnknownRun
 from cbench_server.events import RowScored, RunAccepted, RunFinished, StateChanged
 from cbench_server.results import EvalRow, Failure
+from cbench_server.runs.intents import Answer
 from cbench_server.runs.store import SpooledExample
 from cbench_server.spec import (
     DatasetRef,
@@ -107,7 +108,6 @@ async def test_an_unknown_run_is_named(store: SqlStore) -> None:
         store.read_events("nope", 0),
         store.wait_for_events("nope", 0, 1.0),
         store.spooled("nope"),
-        store.request_cancel("nope"),
         store.read_rows("nope"),
     ):
         with pytest.raises(UnknownRun, match="nope"):
@@ -212,12 +212,29 @@ async def test_an_update_that_has_no_stored_form_spoils_nothing_else(
     assert (await store.get_run("r1")).last_seq == 1
 
 
-async def test_a_request_to_cancel_stays_until_the_state_changes(
+async def test_an_intent_stays_until_it_is_answered_and_the_answer_until_it_is_read(
     store: SqlStore, make_run: MakeRun
 ) -> None:
-    await store.create_run(make_run())
-    await store.request_cancel("r1")
-    await store.append("r1", [], update={"waiting_reason": "x"})
-    assert await store.cancel_requested("r1")
-    await store.append("r1", [], update={"state": RunState.CANCELLED})
-    assert not await store.cancel_requested("r1")
+    intents = store.intents
+    first = await intents.ask("r1", "cancel", {})
+    second = await intents.ask("r\u00e92", "resume", {"budget_usd": 1.5})
+    assert [(each.run_id, each.kind, each.arguments) for each in await intents.unanswered()] == [
+        ("r1", "cancel", {}),
+        ("r\u00e92", "resume", {"budget_usd": 1.5}),
+    ]
+    assert await intents.answer_to(first) is None
+    one, two = await intents.unanswered()
+    await intents.answer(one, Answer())
+    await intents.answer(two, Answer("it has succeeded"))
+    assert await intents.unanswered() == []
+    assert await intents.answer_to(second) == Answer("it has succeeded")
+    assert await intents.answer_to(first) == Answer()
+    # Who asks once more has waited too long for what was kept.
+    assert await intents.answer_to(first) == Answer()
+
+
+async def test_an_intent_that_is_damaged_is_not_found(store: SqlStore, place: Place) -> None:
+    await store.intents.ask("r1", "cancel", {})
+    await store.intents.ask("r2", "cancel", {})
+    place.sql("UPDATE intents SET run_id = 'r3' WHERE run_id = 'r1'")
+    assert [each.run_id for each in await store.intents.unanswered()] == ["r2"]

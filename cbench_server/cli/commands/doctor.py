@@ -20,11 +20,10 @@ from typing import TYPE_CHECKING
 from cbench_server.cli import options
 from cbench_server.cli.connect import add_connection_flags, server_of, tls_of, token_of
 from cbench_server.cli.exits import FAILED, OK, UsageError
-from cbench_server.cli.findings import Finding, Status
-from cbench_server.cli.screen import is_coloured, print_json
+from cbench_server.cli.findings import Finding, Status, show_finding, store_findings
+from cbench_server.cli.screen import print_json
 from cbench_server.errors import CbenchError
 from cbench_server.lazy_imports import EXTRAS, command_for
-from cbench_server.texts.grid import printable
 
 if TYPE_CHECKING:
     from cbench_server.daemon.settings import Settings
@@ -36,7 +35,6 @@ _RUNS_CHECKED = 5
 _EVENTS_CHECKED = 500
 _SAMPLE = "Context compression, measured: 1234567 tokens — <|endoftext|>"
 _SAMPLE_TOKENS = {"cl100k_base": 17, "o200k_base": 18}
-_COLOURS = {"ok": "32", "warn": "33", "fail": "31"}
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -62,7 +60,7 @@ def doctor(args: argparse.Namespace) -> int:
     for finding in _chosen(args):
         findings.append(finding)
         if args.output == "table":
-            _print(finding)
+            show_finding(finding)
     if args.output == "json":
         print_json([asdict(finding) for finding in findings])
     return FAILED if any(finding.status == "fail" for finding in findings) else OK
@@ -102,15 +100,6 @@ def _findings(deep: bool) -> Iterator[Finding]:
     setup = Setup(settings, data_home(settings.home), deep)
     for check in _CHECKS:
         yield from check(setup)
-
-
-def _print(finding: Finding) -> None:
-    status = f"{finding.status:<4}"
-    if is_coloured(sys.stdout):
-        status = f"\033[{_COLOURS[finding.status]}m{status}\033[0m"
-    print(f"{status}  {finding.subject}: {printable(finding.message)}")
-    if finding.fix:
-        print(f"      {printable(finding.fix)}")
 
 
 @dataclass(frozen=True)
@@ -194,6 +183,9 @@ def _check_disk(setup: Setup) -> Iterator[Finding]:
 def _check_store(setup: Setup) -> Iterator[Finding]:
     """The store opens, is of a version we know, and holds what was written."""
     if setup.settings.store:
+        if setup.is_deep:
+            yield from store_findings(setup.home, setup.settings.store)
+            return
         yield from _check_sample(
             setup,
             "PostgreSQL",
@@ -212,7 +204,7 @@ def _check_store(setup: Setup) -> Iterator[Finding]:
     if not os.access(path, os.R_OK):
         return
     if setup.is_deep:
-        yield from _check_all(setup.home)
+        yield from store_findings(setup.home)
         return
     from cbench_server.storage.schema import HEAD_REVISION
 
@@ -236,8 +228,10 @@ def _check_sample(setup: Setup, store: str, if_unread: str, if_damaged: str) -> 
     for each in damaged:
         yield Finding("fail", "store", each, if_damaged)
     if not damaged:
-        more = "" if setup.settings.store else " (all of it: cbench doctor --deep)"
-        message = f"{store}; checked {events:,} events of the newest {runs} runs{more}"
+        message = (
+            f"{store}; checked {events:,} events of the newest {runs} runs (all of it: cbench "
+            "doctor --deep)"
+        )
         yield Finding("ok", "store", message)
 
 
@@ -259,25 +253,6 @@ async def _read_sample(setup: Setup) -> tuple[int, int, list[str]]:
         return len(runs), events, damaged
     finally:
         await store.close()
-
-
-def _check_all(home: Path) -> Iterator[Finding]:
-    """Everything that is stored is what was written."""
-    from cbench_server.storage.inspection import Inspection
-
-    inspection = Inspection()
-    is_sound = True
-    for damage in inspection.of_home(home):
-        is_sound = is_sound and not damage.is_certain
-        status: Status = "fail" if damage.is_certain else "warn"
-        yield Finding(status, damage.subject, damage.message, damage.fix)
-    if is_sound:
-        yield Finding(
-            "ok",
-            "store",
-            f"all is what was written: {inspection.runs:,} runs, {inspection.events:,} events, "
-            f"{inspection.examples:,} examples, {inspection.uploads:,} uploads",
-        )
 
 
 def _check_tokenizers(setup: Setup) -> Iterator[Finding]:

@@ -13,7 +13,11 @@ from cbench_server.storage import postgresql_statements
 from cbench_server.storage.connection import Connection, Cursor
 
 _BEGIN_WRITING = "BEGIN; SELECT pg_current_xact_id()::text"
-_BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+# Who reads keeps nobody from writing, and may wait for a slow client between two pages.
+_BEGIN_READING = (
+    "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
+    "SET LOCAL idle_in_transaction_session_timeout = '10min'"
+)
 _EVENT_TYPES = (
     *("int4", "int8", "int4", "float8", "int4", "int8", "int4", "bool"),
     *("int8", "int8", "bytea", "bytea"),

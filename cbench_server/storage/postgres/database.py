@@ -111,7 +111,7 @@ class PostgresDatabase:
         code = (error.sqlstate if isinstance(error, psycopg.Error) else None) or ""
         if not code and "FATAL" in said:
             code = next((code for words, code in _SAID.items() if words in said), "")
-        if code in _DAMAGED:
+        if self.is_damage(error):
             return StoreCorrupt(
                 f"{self.name} has met damage in its files ({said}). Restore a backup of it; "
                 "docs/postgresql.md says how."
@@ -126,6 +126,9 @@ class PostgresDatabase:
         if isinstance(error, psycopg.OperationalError):
             return StoreAway(f"{self.name} cannot be reached. It is waited for ({said}).")
         return StoreError(f"{self.name} could not be used: {said}.")
+
+    def is_damage(self, error: Exception) -> bool:
+        return isinstance(error, psycopg.Error) and error.sqlstate in _DAMAGED
 
     def may_be_of_one(self, error: Exception) -> bool:
         return not isinstance(error, psycopg.OperationalError)

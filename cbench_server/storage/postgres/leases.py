@@ -7,13 +7,12 @@ commit ends. So who takes a run over comes before all of a commit or after it.
 import asyncio
 import logging
 import os
-import socket
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from cbench_server.errors import StoreError, UnknownRun
-from cbench_server.runs.ownership import Claim
+from cbench_server.runs.ownership import Claim, process_name
 from cbench_server.storage import postgresql_statements as sql
 from cbench_server.storage.connection import Connection, explained_by
 from cbench_server.storage.locks import is_run_id, lost
@@ -32,10 +31,12 @@ class Leases:
         self._database = database
         self.seconds = seconds
         self.daemon = os.urandom(8).hex()
-        self.name = f"{socket.gethostname()}, process {os.getpid()}"
+        self.name = process_name()
         self._held: dict[str, Claim] = {}
         self._pool = ThreadPoolExecutor(1, "cbench-claim")
         self._connection: PostgresConnection | None = None
+        self.released: Callable[[], None] = lambda: None
+        """Called when a claim was given back, so that others may have it at once."""
 
     async def acquire(self, run_id: str) -> Claim | None:
         """See Ownership."""
@@ -65,6 +66,7 @@ class Leases:
         keys = {"run_id": claim.run_id, "epoch": claim.epoch}
         try:
             await self._ask(lambda connection: connection.execute(sql.RELEASE_RUN, keys))
+            self.released()
         except StoreError as error:
             log.warning("the lease of run %s is left to lapse: %s", claim.run_id, error)
 

@@ -21,6 +21,9 @@ from cbench_server.storage.uploads import UploadStore
 
 T = TypeVar("T")
 
+# A word that is no id of a run: there may be something to do.
+_LOOK = "?"
+
 
 class PostgresStore(SqlStore):
     """A store in the database at an address."""
@@ -66,6 +69,7 @@ class PostgresStore(SqlStore):
         self._leases = Leases(database, lease_seconds)
         self._pulse = Pulse(database, self._leases, lease_seconds / 3, self._heard)
         super().__init__(database, self._leases, clock, max_bytes)
+        self._leases.released = self.tell_others
 
     def uploads(self, home: Path, max_upload_bytes: int, max_total_bytes: int) -> UploadStore:
         """Return the uploads, which are in the database too."""
@@ -76,8 +80,15 @@ class PostgresStore(SqlStore):
         super().committed(run_ids)
         self._pulse.tell(run_ids)
 
-    def _heard(self, run_ids: Iterable[str]) -> None:
+    def tell_others(self) -> None:
+        """See SqlStore."""
+        self._pulse.tell([_LOOK])
+
+    def _heard(self, words: Iterable[str]) -> None:
+        run_ids = [word for word in words if word != _LOOK]
         super().committed(run_ids)
+        if len(run_ids) < len(list(words)):
+            self.intents.heard()
 
     async def unfinished(self) -> list[str]:
         """Return the ids of runs that are not over and have no owner, oldest first."""
@@ -89,15 +100,9 @@ class PostgresStore(SqlStore):
 
     def shut(self) -> None:
         """Close it, blocking: first what writes, then the leases, then the rest."""
-        self.writer.close()
-        self._readers.close()
+        super().shut()
         self._pulse.close()
         self._leases.close()
-
-    async def close(self) -> None:
-        """Finish what was asked for, give all leases back, then close."""
-        self._is_closed = True
-        await asyncio.to_thread(self.shut)
 
 
 def _free_runs(connection: Connection) -> list[str]:

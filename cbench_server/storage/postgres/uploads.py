@@ -59,6 +59,10 @@ class PostgresUploads(UploadStore):
             if self._change(sql.DELETE_UPLOAD, digest=digest, seconds=STALE_SECONDS)
         ]
 
+    def all(self) -> list[str]:
+        """See UploadStore."""
+        return [digest for (digest,) in self._ask(sql.ALL_UPLOADS)]
+
     def iterate(self, digest: str) -> Iterator[Example]:
         """See UploadStore."""
         self._use(digest)
