@@ -240,9 +240,11 @@ class ComponentAway(EvaluatorBroken):
 class RunFailed(CbenchError):
     """The run as a whole cannot go on; what it has is kept."""
 
-    def __init__(self, failure: "Failure") -> None:
+    def __init__(self, failure: "Failure", *, who: str = "") -> None:
         self.reason = failure.reason
         self.failure = failure
+        self.who = who
+        """What of the run it is about, such as `system "mine"`; empty if nothing in particular."""
         super().__init__(failure.message)
 
 

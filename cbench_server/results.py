@@ -53,6 +53,8 @@ class Failure:
     attempts: int = 0
     retryable: bool = False
     stack_trace: str = ""
+    field: str = ""
+    """Of a run: what of its spec is to blame, such as `spec.datasets[1]`; else empty."""
 
 
 # A Struct is made and encoded in a third of a dataclass's time.

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from cbench_client._gen.cbench.v1 import bench_pb2
-from cbench_server.errors import DamagedRun, InvalidInput, blaming
+from cbench_server.errors import DamagedRun, InvalidInput
 from cbench_server.registry import Registry
 from cbench_server.rpc.runs import run_to_proto
 from cbench_server.rpc.stored_source import StoredSource
@@ -23,6 +23,7 @@ from cbench_server.spec import Run, RunNote
 _PIECE_BYTES = 256 * 1024
 WHOLE = "run"
 """The format of all of a run."""
+_CHOICES = {"group_by": "--group-by", "with_texts": "--with-texts", "system": "--system"}
 
 T = TypeVar("T")
 Parts = Iterable[str | bytes]
@@ -147,18 +148,24 @@ class AnalysisMethods:
         self, request: bench_pb2.ExportRequest, context: Any
     ) -> AsyncIterator[bench_pb2.ExportResponse]:
         source = self._source()
-        if request.format == WHOLE and request.group_by:
-            raise InvalidInput('the format "run" has no groups.', field="group_by")
+        if request.format == WHOLE:
+            _refuse_choices(request)
 
         def opened() -> tuple[str, AbstractContextManager[Parts]]:
+            from cbench_server.reports.exports import reporter_of
             from cbench_server.reports.stored_runs import report_from
 
             if request.format == WHOLE:
                 run_id = source.run(request.run_id, "run_id").run_id
                 return run_id, self._files.export(run_id)
-            with blaming("format"):
-                reporter = self._formats.get("reporter", request.format)
             run = source.run(request.run_id, "run_id")
+            reporter = reporter_of(
+                self._formats,
+                run,
+                request.format,
+                with_texts=request.with_texts,
+                system=request.system,
+            )
             report = report_from(source, run, group_by=tuple(request.group_by))
             return run.run_id, nullcontext(reporter(report))
 
@@ -188,6 +195,17 @@ class AnalysisMethods:
         if is_new:
             audit("import", f"imported run {run.run_id}", run_id=run.run_id)
         return bench_pb2.ImportResponse(run=run_to_proto(run), already_stored=not is_new)
+
+
+def _refuse_choices(request: bench_pb2.ExportRequest) -> None:
+    """Refuse what chooses parts or views of a run where all of it is written."""
+    for field, _ in request.ListFields():
+        if field.name in _CHOICES:
+            raise InvalidInput(
+                f'the format "{WHOLE}" has all of a run; {field.name} is for others.',
+                field=field.name,
+                flags=f"Drop {_CHOICES[field.name]}.",
+            )
 
 
 async def _in_thread(source: StoredSource, work: Callable[[], T]) -> T:

@@ -292,7 +292,7 @@ class AttachedEvaluator:
         if attachment is None:
             raise ComponentAway(f'evaluator "{self.name}" is not attached.', was_asked=False)
         if changed := _changed(self._attachments, "evaluators", self.name, self.version):
-            raise RunFailed(changed)
+            raise RunFailed(changed, who=f'evaluator "{self.name}"')
         self._calls += 1
         call = gateway_pb2.Call(call_id=f"score-{id(self):x}-{self._calls}")
         call.score.CopyFrom(score_request(self.name, original, processed, self._options))

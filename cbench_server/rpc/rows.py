@@ -135,6 +135,7 @@ def failure_to_proto(failure: Failure, message: failure_pb2.Failure) -> None:
     message.retryable = failure.retryable
     message.stack_trace = failure.stack_trace
     message.attempts = failure.attempts
+    message.field = failure.field
 
 
 def failure_from_proto(message: failure_pb2.Failure) -> Failure:
@@ -147,6 +148,7 @@ def failure_from_proto(message: failure_pb2.Failure) -> Failure:
         attempts=failure.attempts,
         retryable=failure.retryable,
         stack_trace=failure.stack_trace,
+        field=message.field,
     )
 
 

@@ -84,6 +84,8 @@ class Connections:
     """What systems are there for which are not under test."""
     refs: dict[str, SystemRef] = field(default_factory=dict)
     """What each system was asked for by."""
+    places: dict[str, int] = field(default_factory=dict)
+    """Where that stands among the systems of the spec."""
     tokenizer: Tokenizer | None = None
     """Counts tokens where no name of a spec says how."""
     notes: tuple[RunNote, ...] = ()
@@ -149,6 +151,7 @@ async def _reach_systems(spec: RunSpec, opened: Connections, uploads: Uploads) -
             identity = system_identity(caller.description, ref.options, spec)
             opened.identities[caller.description.name] = identity
             opened.refs[caller.description.name] = ref
+            opened.places[caller.description.name] = place
             if ref.role:
                 opened.roles[caller.description.name] = ref.role
             if told := _told(ref, caller, spec):
@@ -230,6 +233,7 @@ async def check_systems(
                 "SYSTEM_CHANGED",
                 f"the run was made with {', '.join(systems)}, but now there are "
                 f"{', '.join(opened.names)}. Start a new run.",
+                field="spec.systems",
             )
         )
     _check_versions(run, opened)
@@ -247,11 +251,12 @@ def _check_versions(run: Run, opened: Connections) -> None:
     for caller in opened.callers if run.completed_rows else ():
         name, version = caller.description.name, caller.description.version
         if began.get(name, version) != version:
+            who = f'system "{name}"'
             message = (
-                f'system "{name}" has version "{version}", and the rows there are were made with '
+                f'{who} has version "{version}", and the rows there are were made with '
                 f'version "{began[name]}". Start a new run, or serve that version again.'
             )
-            raise RunFailed(Failure("system", "SYSTEM_CHANGED", message))
+            raise RunFailed(Failure("system", "SYSTEM_CHANGED", message), who=who)
 
 
 def _check_prompts(run: Run, opened: Connections) -> None:
@@ -288,5 +293,6 @@ async def wait_for(store: RunStore, run: Run, reach: Callable[[], Awaitable[T]])
                     f"{str(error).rstrip('.')}. It stayed away for {run.spec.wait_timeout:g}s; "
                     "start it, then resume the run."
                 )
-                raise RunFailed(Failure("transport", "SYSTEM_GONE", message)) from error
+                gone = Failure("transport", "SYSTEM_GONE", message, field=error.field)
+                raise RunFailed(gone) from error
             await asyncio.sleep(_ASK_AGAIN_S)

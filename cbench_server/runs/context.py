@@ -86,6 +86,7 @@ class RunContext:
                     "FAILURE_BUDGET_SPENT",
                     f"{self._failed} of {self._completed} rows failed, more than the run allows; "
                     f"the last because: {failure.message}",
+                    field="spec.max_failures",
                 )
             )
 

@@ -87,7 +87,7 @@ async def check_judges(
                 record = await check_judge(judge, examples, seed, checks)
             except CbenchError as error:
                 failure = Failure("evaluator", "JUDGE_BROKEN", f'judge "{judge.name}": {error}')
-                raise RunFailed(failure) from error
+                raise RunFailed(failure, who=f'evaluator "{judge.name}"') from error
             scores = [score.name for score in info_of(judge).scores]
             records.append({"evaluator": judge.name, "dataset": label, "scores": scores, **record})
     return records
@@ -112,7 +112,8 @@ def admit(
                 "JUDGE_UNQUALIFIED",
                 f"no judge passed its controls ({complaints}). Choose another model or --pack, "
                 "or go on with marked figures: --judge-unqualified",
-            )
+            ),
+            who=f'evaluator "{records[0]["evaluator"]}"',
         )
     marked = [{**record, "self_graded": is_self_graded(record, spec)} for record in records]
     for record in marked:

@@ -261,7 +261,8 @@ class Lane:
         failure = error.failure
         is_hopeless = not self._has_answered and failure.reason in _HOPELESS
         if is_hopeless or failure.reason == "SYSTEM_CHANGED":
-            raise RunFailed(replace(failure, message=f'system "{self.name}": {error}')) from error
+            who = f'system "{self.name}"'
+            raise RunFailed(replace(failure, message=f"{who}: {error}"), who=who) from error
 
     # Reading: a model answers for a system that left answering to others.
 

@@ -260,6 +260,16 @@ class LiveRun:
             money=self._money.money,
         )
 
+    def field_of(self, who: str) -> str:
+        """Return the path of what the spec says of a system, an evaluator or the reader."""
+        spec = self._run.spec
+        fields = {"the reader": "spec.reader"}
+        for place, ref in enumerate(spec.evaluators):
+            fields[f'evaluator "{ref.label or ref.name}"'] = f"spec.evaluators[{place}]"
+        for name, place in self._opened.places.items() if self._connections else ():
+            fields[f'system "{name}"'] = f"spec.systems[{place}]"
+        return fields.get(who, "")
+
     def _spool(self) -> Spool:
         run, spec, opened = self._run, self._run.spec, self._opened
         tokenizer = get_tokenizer(spec.tokenizer or None)

@@ -97,7 +97,8 @@ class Patience:
                     "EVALUATOR_GONE",
                     f"{who} stayed away for {self._limit:g}s: {str(error).rstrip('.')}. Start it, "
                     "then resume the run.",
-                )
+                ),
+                who=who,
             ) from error
         if away > _UNANNOUNCED_S and not gate.is_announced:
             gate.is_announced = True

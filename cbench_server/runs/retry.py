@@ -172,7 +172,8 @@ class Retry:
                         "SYSTEM_GONE",
                         f'system "{self._name}" stayed away for {self._plan.wait_timeout:g}s: '
                         f"{reason.rstrip('.')}. Start it, then resume the run.",
-                    )
+                    ),
+                    who=f'system "{self._name}"',
                 )
             # A caller that answers at once must not turn this into a busy loop.
             await asyncio.sleep(0.05)

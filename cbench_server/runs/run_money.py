@@ -123,6 +123,7 @@ class RunMoney:
             "BUDGET_SPENT",
             f"stopped: budget. {usd(ledger.spent)} of {usd(ledger.limit)} is spent"
             f"{next_one if most else ''}",
+            field="spec.budget_usd",
         )
 
     async def described(self, run: Run, state: RunState) -> tuple[dict[str, Any], list[RunNote]]:

@@ -157,9 +157,10 @@ class RunOwner:
 
     def _failure(self, error: BaseException) -> Failure:
         if isinstance(error, RunFailed):
-            return self._live.waiting.failure(error.failure)
+            failure = self._live.waiting.failure(error.failure)
+            return replace(failure, field=failure.field or self._live.field_of(error.who))
         if isinstance(error, CbenchError):
-            return Failure("daemon", error.reason, str(error))
+            return Failure("daemon", error.reason, str(error), field=error.field)
         log.error("run %s broke", self._run_id, exc_info=error)
         return Failure("daemon", "INTERNAL", f"{type(error).__name__}: {error}")
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from cbench_server.datasets.once import once
 from cbench_server.datasets.validate import IdLedger, check_example
-from cbench_server.errors import BadDataset, NothingMatches
+from cbench_server.errors import BadDataset, NothingMatches, blaming
 from cbench_server.limits import text_size
 from cbench_server.runs.digests import canonical_digest
 from cbench_server.runs.store import RunStore, SpooledExample
@@ -109,6 +109,10 @@ class _Chunk:
     is_stored: bool = False
 
 
+def _field(place: int) -> str:
+    return f"spec.datasets[{place}]"
+
+
 class Spool:
     """The examples of one run in the store, readable while they are still being loaded.
 
@@ -155,14 +159,15 @@ class Spool:
         ordinal = loaded = 0
         async with asyncio.TaskGroup() as group:
             writing: asyncio.Task[None] | None = None
-            for source in self._sources:
+            for place, source in enumerate(self._sources):
                 examples = source(ordinal)
                 most = FIRST_ROWS
-                while chunk := await asyncio.to_thread(self._load, examples, most):
+                while chunk := await asyncio.to_thread(self._load, place, examples, most):
                     most = _CHUNK_ROWS
                     ordinal = chunk[-1].ordinal + 1
                     if chunk[0].ordinal < stored:
-                        chunk = await self._not_yet_stored(chunk, stored)
+                        with blaming(_field(place)):
+                            chunk = await self._not_yet_stored(chunk, stored)
                     if chunk:
                         if writing is not None:
                             await writing
@@ -172,7 +177,10 @@ class Spool:
                     if ordinal >= CHOSEN_AMONG or loaded >= CHOSEN_AMONG_BYTES:
                         await self._go_on()
         if ordinal == 0:
-            raise BadDataset("the datasets hold no examples; check -n, --where and the file")
+            raise BadDataset(
+                "the datasets hold no examples; check -n, --where and the file",
+                field="spec.datasets",
+            )
         await self._store.add_examples(self._run_id, [], complete=True)
         await self._advance(ordinal, True)
 
@@ -188,8 +196,11 @@ class Spool:
                     task.cancel()
             self._is_awaited.clear()
 
-    def _load(self, examples: Iterator[SpooledExample], most: int) -> list[SpooledExample]:
-        chunk = take_chunk(examples, most)
+    def _load(
+        self, place: int, examples: Iterator[SpooledExample], most: int
+    ) -> list[SpooledExample]:
+        with blaming(_field(place)):
+            chunk = take_chunk(examples, most)
         self._store.pack_examples(chunk)
         return chunk
 

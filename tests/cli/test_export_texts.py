@@ -92,11 +92,15 @@ def test_jsonl_has_the_whole_example_and_the_whole_answer(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("flags", "told"),
     [
-        (("--format", "junit", "--with-texts"), "--with-texts goes with csv, jsonl, parquet"),
-        (("--format", "csv", "--system", "guess"), "--system goes with --format inspect"),
+        (
+            ("--format", "junit", "--with-texts"),
+            "only csv, jsonl, parquet are written with texts, not junit. Drop --with-texts",
+        ),
+        (("--format", "csv", "--system", "guess"), "Drop --system, or pass --format inspect"),
         (("--format", "inspect", "--system", "nobody"), 'no system "nobody" in this run'),
+        (("--format", "run", "--with-texts"), "Drop --with-texts"),
     ],
-    ids=["format", "system", "unknown"],
+    ids=["format", "system", "unknown", "whole"],
 )
 def test_flags_that_do_not_go_together_are_refused(
     flags: tuple[str, ...], told: str, folder: Path

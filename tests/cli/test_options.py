@@ -63,6 +63,18 @@ def test_launched_systems_are_known_by_the_names_they_announce(
     ]
 
 
+def test_what_a_program_serves_is_listed_with_its_options(cbench: Cbench, program: Path) -> None:
+    launch = f"{sys.executable} {program}"
+    listed = strict(cbench("systems", "--launch", launch, "--json").stdout)
+    taken = {
+        each["name"]: [option["name"] for option in each["declared"]["options"]] for each in listed
+    }
+    assert taken == {"one": ["ratio"], "two": ["ratio"], "remembering": ["k"]}
+    assert [each["location"] for each in listed] == [launch, launch, f"{launch}, memory"]
+    refused = cbench("systems", "--launch", launch, "--system", "127.0.0.1:1")
+    assert "name two processes" in complaint(refused)
+
+
 def test_one_of_several_launched_systems_is_chosen(cbench: Cbench, launch: tuple[str, ...]) -> None:
     done = cbench(*launch, "--only-system", "two", "--name", "mine", "--output", "json")
     assert list(strict(done.stdout)["summary"]) == ["mine"]
@@ -106,6 +118,6 @@ def test_options_are_listed(cbench: Cbench, start: Start, program: Path) -> None
     assert (
         "ratio: number from 0 up to 1, default 0.5" in cbench("systems", "--system", target).stdout
     )
-    (one, _) = strict(cbench("systems", "--system", target, "--output", "json").stdout)
+    one, *_ = strict(cbench("systems", "--system", target, "--output", "json").stdout)
     assert one["declared"]["options"][0]["description"] == "share of the words to keep"
     assert "seed: whole number, default 0" in cbench("systems").stdout

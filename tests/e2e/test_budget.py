@@ -93,6 +93,7 @@ def test_the_spent_money_is_what_the_servers_charged_and_figures_are_of_finished
         ended = follow(client.evaluate({**spec, "budget_usd": 0.05}))
         spent = float(model.bill + judge.bill)
     assert (ended.state, ended.finished.failure.reason) == ("FAILED", "BUDGET_SPENT")
+    assert ended.finished.failure.field == "spec.budget_usd"
     assert budget_of(ended)["spent_usd"] == pytest.approx(spent)
     assert spent <= 0.05
     count = assert_paired(client, ended)

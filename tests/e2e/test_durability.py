@@ -138,7 +138,7 @@ def test_a_system_that_stays_away_fails_the_run_which_can_be_resumed(
         run_id = client.start(spec)
         wait_until(lambda: client.get(run_id).progress.completed_rows >= 50)
     failed = wait_until(lambda: (run := client.get(run_id)).state == 4 and run)
-    assert failed.failure.reason == "SYSTEM_GONE"
+    assert (failed.failure.reason, failed.failure.field) == ("SYSTEM_GONE", "spec.systems[0]")
     assert failed.progress.completed_rows >= 50
     with start_system("echo", port=port):
         client.resume(run_id)
@@ -169,7 +169,7 @@ def test_a_system_that_stays_away_while_no_row_is_in_flight_fails_the_run_with_w
     assert 'system "poison" is away: ' in waiting.waiting_reason
     assert [(note.code, note.text) for note in waiting.notes] == [("SYSTEM_ENDED", told)]
     failed = wait_until(lambda: (run := client.get(run_id)).state == 4 and run)
-    assert failed.failure.reason == "SYSTEM_GONE"
+    assert (failed.failure.reason, failed.failure.field) == ("SYSTEM_GONE", "spec.systems[0]")
     assert failed.failure.message.endswith(told)
     assert told in [note.text for note in failed.notes]
     # Nothing is resumed by it, and what is over is left as it is.

@@ -103,6 +103,7 @@ def test_a_bad_example_fails_the_run_by_its_position(
     seen = run(client, {"systems": [{"builtin": "identity"}]}, given)
     assert seen.state == "FAILED"
     assert said in seen.finished.failure.message
+    assert seen.finished.failure.field == "spec.datasets[0]"
 
 
 def test_a_failure_budget_ends_the_run_and_keeps_its_rows(client: BenchClient) -> None:
@@ -115,7 +116,8 @@ def test_a_failure_budget_ends_the_run_and_keeps_its_rows(client: BenchClient) -
         }
         seen = run(client, spec, examples(200))
     assert seen.state == "FAILED"
-    assert seen.finished.failure.reason == "FAILURE_BUDGET_SPENT"
+    failure = seen.finished.failure
+    assert (failure.reason, failure.field) == ("FAILURE_BUDGET_SPENT", "spec.max_failures")
     assert 0 < len(seen.rows) < 200
     assert len(list(client.rows(seen.finished.run_id))) == len(seen.rows)
 

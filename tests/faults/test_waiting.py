@@ -101,7 +101,7 @@ def test_an_evaluator_that_stays_away_fails_the_run_which_can_be_resumed(
         run_id = client.start({**spec, "wait_timeout": 1.5})
         wait_until(lambda: client.get(run_id).progress.completed_rows >= 10)
     run = wait_until(lambda: (run := client.get(run_id)).state == FAILED and run)
-    assert run.failure.reason == "EVALUATOR_GONE"
+    assert (run.failure.reason, run.failure.field) == ("EVALUATOR_GONE", "spec.evaluators[0]")
     with start_peer("counts", port):
         client.resume(run_id)
         seen = follow(client.watch(run_id))

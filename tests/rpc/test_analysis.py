@@ -1,5 +1,6 @@
 """Compare, Gate, Report, Export and Import of a real daemon, as a client meets them."""
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,11 @@ def test_a_run_is_compared_gated_reported_and_moved(
     rows = b"".join(daemon.export(run.run_id, "jsonl")).splitlines()
     assert len(rows) == 24
 
+    texts = b"".join(daemon.export(run.run_id, "jsonl", with_texts=True)).splitlines()
+    assert all(json.loads(row)["original"]["question"] for row in texts)
+    log = json.loads(b"".join(daemon.export(run.run_id, "inspect", system="identity")))
+    assert (log["eval"]["model"], len(log["samples"])) == ("cbench/identity", 12)
+
     whole = list(daemon.export(run.run_id, "run"))
     with BenchClient(
         start(CBENCH_SERVER, "--address", "127.0.0.1:0", CBENCH_HOME=str(tmp_path / "elsewhere"))
@@ -87,6 +93,12 @@ def test_refusals_name_the_field(daemon: BenchClient) -> None:
         (lambda: daemon.gate(run.run_id, ["f1 at lest 1"]), "INVALID_ARGUMENT", "policies[0]"),
         (lambda: daemon.gate(run.run_id, ["score at least 1"]), "INVALID_ARGUMENT", "system"),
         (lambda: list(daemon.export(run.run_id, "pdf")), "UNKNOWN_REPORTER", "format"),
+        (
+            lambda: list(daemon.export(run.run_id, "html", with_texts=True)),
+            "INVALID_ARGUMENT",
+            "with_texts",
+        ),
+        (lambda: list(daemon.export(run.run_id, "inspect")), "INVALID_ARGUMENT", "system"),
         (
             lambda: list(daemon.report(run.run_id, compare_run_ids=["x"])),
             "UNKNOWN_RUN",

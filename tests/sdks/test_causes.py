@@ -1,7 +1,6 @@
 """Errors of the SDKs, driven: the same cause at the same daemon has the same name and reason.
 
-docs/errors.md has the table; tests/sdks/test_errors.py holds it against the sources. Rust's are in
-clients/rust/tests.
+docs/errors.md has the table; tests/sdks/test_errors.py holds it against the sources.
 """
 
 import re
@@ -18,7 +17,7 @@ import pytest
 from tests.e2e.processes import DaemonProcess
 from tests.fixtures.certificates import make_certificates
 from tests.fixtures.ports import held_port
-from tests.fixtures.sdks import GO, NODE, PYTHON_SDK, ROOT, Sdk, built, run
+from tests.fixtures.sdks import GO, NODE, ROOT, RUST, SDKS, Sdk, built, run
 
 PROGRAMS = Path(__file__).with_name("causes")
 LONG, SHORT = "60000", "300"
@@ -40,25 +39,12 @@ WANTED = {
 }
 
 
-def _certified(folder: Path) -> tuple[str, str, str]:
-    """Make an authority and a certificate by it, since rustls takes no authority for a server."""
-    ca, key, asked, made = (folder / name for name in ("ca.crt", "ca.key", "asked", "made.crt"))
-    own, names = folder / "made.key", folder / "names"
-    names.write_text("subjectAltName=DNS:localhost,IP:127.0.0.1\nbasicConstraints=CA:FALSE\n")
-    new = ("openssl", "req", "-newkey", "rsa:2048", "-nodes")
-    run(*new, "-x509", "-days", "30", "-subj", "/CN=authority", "-keyout", key, "-out", ca)
-    run(*new, "-subj", "/CN=localhost", "-keyout", own, "-out", asked)
-    by = ("-CA", ca, "-CAkey", key, "-CAcreateserial", "-days", "30", "-extfile", names)
-    run("openssl", "x509", "-req", "-in", asked, *by, "-out", made)
-    return str(ca), str(made), str(own)
-
-
 @pytest.fixture(scope="module")
 def causes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Cause]]:
     """What to ask, by what is wrong with it."""
     folder = tmp_path_factory.mktemp("causes")
-    other = str(make_certificates(folder, "other") / "other.crt")
-    ca, certificate, key = _certified(folder)
+    make_certificates(folder, "own", "other")
+    ca, key, other = (str(folder / name) for name in ("own.crt", "own.key", "other.crt"))
     (folder / "tokens").write_text("secret\n")
     silent = socket.create_server(("127.0.0.1", 0))
     foreign = grpc.server(ThreadPoolExecutor(1))
@@ -66,7 +52,7 @@ def causes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Cause
     foreign.start()
     with ExitStack() as stack:
         plain = stack.enter_context(DaemonProcess(folder / "plain")).address
-        flags = (f"--tls-cert={certificate}", f"--tls-key={key}")
+        flags = (f"--tls-cert={ca}", f"--tls-key={key}")
         strict = stack.enter_context(
             DaemonProcess(folder / "strict", *flags, f"--token-file={folder / 'tokens'}")
         ).address
@@ -87,7 +73,7 @@ def causes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Cause
     foreign.stop(None)
 
 
-@pytest.fixture(scope="module", params=(NODE, GO, PYTHON_SDK), ids=lambda sdk: sdk.name)
+@pytest.fixture(scope="module", params=SDKS, ids=lambda sdk: sdk.name)
 def program(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[str, ...]:
@@ -97,14 +83,11 @@ def program(
     if sdk is GO:
         run("go", "build", "-o", folder, "./internal/causes", cwd=sdk.folder, **sdk.environment)
         return (str(folder / "causes"),)
-    return (
-        ("node", str(PROGRAMS / "causes.js"))
-        if sdk is NODE
-        else (
-            sys.executable,
-            str(PROGRAMS / "causes.py"),
-        )
-    )
+    if sdk is RUST:
+        return tuple(sdk.command("causes"))
+    if sdk is NODE:
+        return ("node", str(PROGRAMS / "causes.js"))
+    return (sys.executable, str(PROGRAMS / "causes.py"))
 
 
 def _told(printed: str) -> str:

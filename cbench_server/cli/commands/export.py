@@ -12,7 +12,7 @@ from cbench_server.cli.outcome import inform
 from cbench_server.cli.stored_runs import find_run, report_from
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from cbench_client import BenchClient
     from cbench_server.reports.report import Reporter
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 _RUN_SUFFIXES = (".run", ".run.gz")
 _WHOLE = "run"
-_INSPECT = "inspect"
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -117,34 +116,16 @@ def _parts(
 ) -> "Iterable[str | bytes]":
     """Have the daemon write the run, unless only this process knows the format."""
     from cbench_server.registry import registry
-    from cbench_server.reports.formats import REPORTERS, WITH_TEXTS
+    from cbench_server.reports.formats import REPORTERS
 
-    group_by: Sequence[str] = args.group_by
-    if args.with_texts and name not in WITH_TEXTS:
-        raise UsageError(f"--with-texts goes with {', '.join(sorted(WITH_TEXTS))}, not {name}.")
-    if args.system and name != _INSPECT:
-        raise UsageError(f"--system goes with --format {_INSPECT}, not {name}.")
-    if args.with_texts:
-        return WITH_TEXTS[name](report_from(client, run, group_by=group_by))
-    if name == _INSPECT:
-        return _inspect_log(client, run, args.system)
-    if name == _WHOLE or registry.get("reporter", name) is REPORTERS.get(name):
-        return client.export(run.run_id, name, group_by=group_by)
-    reporter: Reporter = registry.get("reporter", name)
-    return reporter(report_from(client, run, group_by=group_by))
-
-
-def _inspect_log(client: "BenchClient", run: "Run", system: str) -> "Iterable[str]":
-    """Write the log of one system: Inspect AI knows one model per log."""
-    from cbench_server.reports.inspect_log import to_inspect
-
-    if not system and len(run.systems) == 1:
-        system = run.systems[0]
-    if system not in run.systems:
-        known = ", ".join(run.systems)
-        what = f'no system "{system}" in this run' if system else "this run has several systems"
-        raise UsageError(f"{what}; name one with --system. There are: {known}.")
-    return to_inspect(report_from(client, run), system)
+    known = registry.list("reporter")
+    is_own = name in known and registry.get("reporter", name) is not REPORTERS.get(name)
+    if is_own and not args.with_texts and not args.system:
+        reporter: Reporter = registry.get("reporter", name)
+        return reporter(report_from(client, run, group_by=args.group_by))
+    return client.export(
+        run.run_id, name, group_by=args.group_by, with_texts=args.with_texts, system=args.system
+    )
 
 
 def _compressed(parts: "Iterable[str | bytes]") -> "Iterable[bytes]":

@@ -13,12 +13,14 @@ from cbench_server.cli.components import (
     print_components,
 )
 from cbench_server.cli.connect import pem
-from cbench_server.cli.exits import OK
+from cbench_server.cli.exits import OK, CommandFailed, UsageError
+from cbench_server.cli.launches import launching
 from cbench_server.cli.screen import draw, print_json
 from cbench_server.cli.served import describe
 from cbench_server.texts.grid import Grid
 
 if TYPE_CHECKING:
+    from cbench_client import Tls
     from cbench_client.messages.options import DeclaredOptions
     from cbench_client.remote.description import SystemDescription
 
@@ -31,6 +33,10 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--system", metavar="TARGET", help="list what the process at HOST:PORT serves"
     )
+    parser.add_argument(
+        "--launch", metavar="COMMAND", help="list what this program serves; it is ended afterwards"
+    )
+    options.add_launch_timeout(parser)
     options.add_system_tls(parser, "connect to the --system")
     add_listing(parser, systems)
 
@@ -39,7 +45,7 @@ def systems(args: argparse.Namespace) -> int:
     """List systems of the daemon, or of one process."""
     from cbench_client.messages.options import declared_options
 
-    if args.system:
+    if args.system or args.launch:
         return _served_systems(args)
     found = components(args)
     rows = [
@@ -62,22 +68,58 @@ def _rows(
 
 
 def _served_systems(args: argparse.Namespace) -> int:
-    import asyncio
-
     from cbench_client import Tls
     from cbench_client.remote.peer import split_target
 
+    if args.system and args.launch:
+        raise UsageError("--system and --launch name two processes; list them one after the other.")
+    if args.launch:
+        with launching(quiet=True, patience=args.launch_timeout) as launches:
+            launches.start(args.launch)
+            return _list(args, launches.wait()[0].target, args.launch)
     target, served = split_target(args.system)
     secured = args.system_tls or args.system_ca
     tls = Tls(ca_pem=pem(args.system_ca)) if secured else None
-    described = asyncio.run(describe(target, "process", tls))
-    shown = [each for each in described if served in (None, each.name)]
+    return _list(args, target, target, tls, served)
+
+
+def _list(
+    args: argparse.Namespace,
+    target: str,
+    where: str,
+    tls: "Tls | None" = None,
+    served: str | None = None,
+) -> int:
+    """List the systems and memory systems of a process, or the one that is asked for."""
+    import asyncio  # Here, so that --help does not wait for it.
+
+    shown = [
+        (each, note)
+        for each, note in asyncio.run(_described(target, tls))
+        if served in (None, each.name)
+    ]
     if args.output == "json":
-        print_json([{**_plain(each), "location": target} for each in shown])
+        print_json([{**_plain(each), "location": where + note} for each, note in shown])
     else:
-        rows = tuple(row for each in shown for row in _rows(each, target, each.declared))
+        rows = tuple(
+            row for each, note in shown for row in _rows(each, where + note, each.declared)
+        )
         print(draw(Grid(_HEADER, rows, frozenset(_LEFT))))
     return OK
+
+
+async def _described(target: str, tls: "Tls | None") -> "list[tuple[SystemDescription, str]]":
+    """Ask a process for both kinds; it serves one of them at least."""
+    found: list[tuple[SystemDescription, str]] = []
+    refusals: list[CommandFailed] = []
+    for kind, note in (("process", ""), ("memory", ", memory")):
+        try:
+            found += [(each, note) for each in await describe(target, kind, tls)]
+        except CommandFailed as error:
+            refusals.append(error)
+    if not found and refusals:
+        raise refusals[0]
+    return found
 
 
 def _plain(each: "SystemDescription") -> dict[str, Any]:

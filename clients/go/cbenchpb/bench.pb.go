@@ -4483,11 +4483,19 @@ type ExportRequest struct {
 	// The run.
 	RunId string `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	// `markdown`, `json`, `jsonl`, `csv`, `parquet`, `junit`, `html`, `swebench`,
-	// a reporter registered with the daemon, or `run`: all of the run, without
+	// `alpaca-eval`, `mt-bench`, `inspect`: a log of one system for Inspect AI, a
+	// reporter registered with the daemon, or `run`: all of the run, without
 	// loss, for `Import`.
 	Format string `protobuf:"bytes,2,opt,name=format,proto3" json:"format,omitempty"`
 	// Fields of examples; the score of each group is written, too. Not for `run`.
-	GroupBy       []string `protobuf:"bytes,3,rep,name=group_by,json=groupBy,proto3" json:"group_by,omitempty"`
+	GroupBy []string `protobuf:"bytes,3,rep,name=group_by,json=groupBy,proto3" json:"group_by,omitempty"`
+	// Whether question, context and answer of each example, what the system left of
+	// the context, and the response are written, too. For `csv`, `jsonl` and
+	// `parquet` only.
+	WithTexts bool `protobuf:"varint,4,opt,name=with_texts,json=withTexts,proto3" json:"with_texts,omitempty"`
+	// The system whose log is written; may be left out if there is one. For `inspect`
+	// only.
+	System        string `protobuf:"bytes,5,opt,name=system,proto3" json:"system,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4541,6 +4549,20 @@ func (x *ExportRequest) GetGroupBy() []string {
 		return x.GroupBy
 	}
 	return nil
+}
+
+func (x *ExportRequest) GetWithTexts() bool {
+	if x != nil {
+		return x.WithTexts
+	}
+	return false
+}
+
+func (x *ExportRequest) GetSystem() string {
+	if x != nil {
+		return x.System
+	}
+	return ""
 }
 
 // A piece of the file.
@@ -5844,11 +5866,14 @@ const file_cbench_v1_bench_proto_rawDesc = "" +
 	"\bgroup_by\x18\x03 \x03(\tR\agroupBy\"A\n" +
 	"\x0eReportResponse\x12\x18\n" +
 	"\acontent\x18\x01 \x01(\fR\acontent\x12\x15\n" +
-	"\x06run_id\x18\x02 \x01(\tR\x05runId\"Y\n" +
+	"\x06run_id\x18\x02 \x01(\tR\x05runId\"\x90\x01\n" +
 	"\rExportRequest\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x16\n" +
 	"\x06format\x18\x02 \x01(\tR\x06format\x12\x19\n" +
-	"\bgroup_by\x18\x03 \x03(\tR\agroupBy\"A\n" +
+	"\bgroup_by\x18\x03 \x03(\tR\agroupBy\x12\x1d\n" +
+	"\n" +
+	"with_texts\x18\x04 \x01(\bR\twithTexts\x12\x16\n" +
+	"\x06system\x18\x05 \x01(\tR\x06system\"A\n" +
 	"\x0eExportResponse\x12\x18\n" +
 	"\acontent\x18\x01 \x01(\fR\acontent\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\"@\n" +

@@ -111,7 +111,10 @@ type Failure struct {
 	StackTrace string `protobuf:"bytes,6,opt,name=stack_trace,json=stackTrace,proto3" json:"stack_trace,omitempty"`
 	// Calls made before giving up. Zero where no call was made, or where the
 	// sender does not know.
-	Attempts      int32 `protobuf:"varint,7,opt,name=attempts,proto3" json:"attempts,omitempty"`
+	Attempts int32 `protobuf:"varint,7,opt,name=attempts,proto3" json:"attempts,omitempty"`
+	// Of a run that failed: the field of its spec that is to blame, as a path such
+	// as `spec.datasets[1]`. Empty where none is.
+	Field         string `protobuf:"bytes,8,opt,name=field,proto3" json:"field,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -195,11 +198,18 @@ func (x *Failure) GetAttempts() int32 {
 	return 0
 }
 
+func (x *Failure) GetField() string {
+	if x != nil {
+		return x.Field
+	}
+	return ""
+}
+
 var File_cbench_v1_failure_proto protoreflect.FileDescriptor
 
 const file_cbench_v1_failure_proto_rawDesc = "" +
 	"\n" +
-	"\x17cbench/v1/failure.proto\x12\tcbench.v1\x1a\x1egoogle/protobuf/duration.proto\"\x84\x02\n" +
+	"\x17cbench/v1/failure.proto\x12\tcbench.v1\x1a\x1egoogle/protobuf/duration.proto\"\x9a\x02\n" +
 	"\aFailure\x120\n" +
 	"\x06origin\x18\x01 \x01(\x0e2\x18.cbench.v1.FailureOriginR\x06origin\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x18\n" +
@@ -209,7 +219,8 @@ const file_cbench_v1_failure_proto_rawDesc = "" +
 	"retryDelay\x12\x1f\n" +
 	"\vstack_trace\x18\x06 \x01(\tR\n" +
 	"stackTrace\x12\x1a\n" +
-	"\battempts\x18\a \x01(\x05R\battempts*\xd8\x01\n" +
+	"\battempts\x18\a \x01(\x05R\battempts\x12\x14\n" +
+	"\x05field\x18\b \x01(\tR\x05field*\xd8\x01\n" +
 	"\rFailureOrigin\x12\x1e\n" +
 	"\x1aFAILURE_ORIGIN_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15FAILURE_ORIGIN_SYSTEM\x10\x01\x12\x1c\n" +

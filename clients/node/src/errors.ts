@@ -104,6 +104,8 @@ export interface FailureDetails {
   stackTrace?: string;
   /** Calls made before giving up. */
   attempts?: number;
+  /** Of a run that failed: what of its spec is to blame, such as `spec.datasets[1]`. */
+  field?: string;
 }
 
 /** One call got no result. Throw it in user code to say more than an `Error` can. */
@@ -113,6 +115,7 @@ export class RemoteFailure extends ClientError {
   readonly retryDelayMs: number | undefined;
   readonly stackTrace: string;
   readonly attempts: number;
+  readonly field: string;
 
   constructor(message: string, details: FailureDetails = {}) {
     super(message, details.reason);
@@ -121,5 +124,6 @@ export class RemoteFailure extends ClientError {
     this.retryDelayMs = details.retryDelayMs;
     this.stackTrace = details.stackTrace ?? "";
     this.attempts = details.attempts ?? 0;
+    this.field = details.field ?? "";
   }
 }

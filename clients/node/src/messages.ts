@@ -180,6 +180,7 @@ export function encodeFailure(failure: RemoteFailure): Failure {
     retryDelay: failure.retryDelayMs === undefined ? undefined : durationOf(failure.retryDelayMs),
     stackTrace: failure.stackTrace.toWellFormed(),
     attempts: failure.attempts,
+    field: failure.field.toWellFormed(),
   };
 }
 
@@ -193,5 +194,6 @@ export function decodeFailure(message: Failure): RemoteFailure {
     retryDelayMs: message.retryDelay && millisecondsOf(message.retryDelay),
     stackTrace: message.stackTrace,
     attempts: message.attempts,
+    field: message.field,
   });
 }

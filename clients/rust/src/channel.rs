@@ -1,7 +1,6 @@
 //! Connections to a daemon: sizes, keepalive, TLS and the bearer token in one place.
 
 use std::error::Error as StdError;
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +9,7 @@ use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status};
 
 use crate::address::{Address, addresses_of};
+use crate::diagnosis;
 use crate::error::{Error, Result};
 use crate::several::first_answering;
 use crate::status::REASON;
@@ -75,10 +75,10 @@ impl Dial {
             .tcp_nodelay(true);
         match &self.tls {
             None => Ok(endpoint),
-            Some(tls) => endpoint.tls_config(tls.client_config()).map_err(|error| {
+            Some(tls) => tls.secure(endpoint).map_err(|error| {
                 Error::unreachable(format!(
                     "the certificates for {address} cannot be used: {}.",
-                    causes(&error)
+                    causes(&*error)
                 ))
             }),
         }
@@ -110,13 +110,8 @@ impl Dial {
             Code::DeadlineExceeded => unreachable(format!(
                 "{target} did not answer in time. Is the process busy or stopped?"
             )),
-            Code::Unavailable | Code::Unknown if is_lost(status) => {
-                unreachable(match io_kind(status) {
-                    Some(io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound) => format!(
-                        "nothing listens at {target}. Is it running? Start it, or check the address."
-                    ),
-                    _ => format!("{target} cannot be reached: {details}. Check the address."),
-                })
+            _ if is_lost(status) => {
+                unreachable(diagnosis::unreachable(target, status, self.tls.is_some()))
             }
             _ => refused(details),
         }
@@ -164,11 +159,7 @@ fn upper_snake(code: Code) -> String {
     text
 }
 
-fn io_kind(status: &Status) -> Option<io::ErrorKind> {
-    chain(status).find_map(|cause| cause.downcast_ref::<io::Error>().map(io::Error::kind))
-}
-
-fn causes(error: &(dyn StdError + 'static)) -> String {
+pub(crate) fn causes(error: &(dyn StdError + 'static)) -> String {
     let mut texts: Vec<String> = Vec::new();
     let mut cause = Some(error);
     while let Some(inner) = cause {
@@ -181,7 +172,7 @@ fn causes(error: &(dyn StdError + 'static)) -> String {
     texts.join(": ")
 }
 
-fn chain(status: &Status) -> impl Iterator<Item = &(dyn StdError + 'static)> {
+pub(crate) fn chain(status: &Status) -> impl Iterator<Item = &(dyn StdError + 'static)> {
     std::iter::successors(status.source(), |&cause| cause.source())
 }
 

@@ -5,11 +5,14 @@ use std::path::Path;
 
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::service::Interceptor;
-use tonic::transport::{Certificate, ClientTlsConfig, Identity, ServerTlsConfig};
+use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity, ServerTlsConfig};
 use tonic::{Request, Status};
 
 use crate::address::Address;
 use crate::error::{Error, Result};
+use crate::trust;
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// How to secure a connection to a daemon.
 ///
@@ -45,18 +48,19 @@ impl Tls {
         self
     }
 
-    pub(crate) fn client_config(&self) -> ClientTlsConfig {
-        let mut config = match &self.ca_pem {
-            Some(pem) => ClientTlsConfig::new().ca_certificate(Certificate::from_pem(pem)),
-            None => ClientTlsConfig::new().with_native_roots(),
-        };
+    /// Has an endpoint dial with it.
+    pub(crate) fn secure(&self, endpoint: Endpoint) -> Result<Endpoint, BoxError> {
+        let mut config = ClientTlsConfig::new();
         if let Some((cert, key)) = &self.identity {
             config = config.identity(Identity::from_pem(cert, key));
         }
         if let Some(name) = &self.server_name {
             config = config.domain_name(name);
         }
-        config
+        Ok(match &self.ca_pem {
+            Some(pem) => endpoint.tls_config_with_verifier(config, trust::in_these(pem)?)?,
+            None => endpoint.tls_config(config.with_native_roots())?,
+        })
     }
 }
 

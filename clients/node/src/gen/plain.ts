@@ -659,12 +659,24 @@ export interface ExportRequest {
   readonly runId: string;
   /**
    * `markdown`, `json`, `jsonl`, `csv`, `parquet`, `junit`, `html`, `swebench`,
-   * a reporter registered with the daemon, or `run`: all of the run, without
+   * `alpaca-eval`, `mt-bench`, `inspect`: a log of one system for Inspect AI, a
+   * reporter registered with the daemon, or `run`: all of the run, without
    * loss, for `Import`.
    */
   readonly format: string;
   /** Fields of examples; the score of each group is written, too. Not for `run`. */
   readonly groupBy?: readonly string[] | undefined;
+  /**
+   * Whether question, context and answer of each example, what the system left of
+   * the context, and the response are written, too. For `csv`, `jsonl` and
+   * `parquet` only.
+   */
+  readonly withTexts?: boolean | undefined;
+  /**
+   * The system whose log is written; may be left out if there is one. For `inspect`
+   * only.
+   */
+  readonly system?: string | undefined;
 }
 
 /** How a ExportRequest is read and written. */
@@ -674,6 +686,8 @@ export const exportRequestShape: Shape = {
     runId: { kind: "text" },
     format: { kind: "text" },
     groupBy: { kind: "text", many: true },
+    withTexts: { kind: "flag" },
+    system: { kind: "text" },
   },
 };
 

@@ -73,9 +73,23 @@ class AnalysisClient(Requests):
         )
         return self._content("Report", request, bench_pb2.ReportResponse)
 
-    def export(self, run_id: str, format: str, *, group_by: Sequence[str] = ()) -> Iterator[bytes]:
-        """Write a run as a file, piece by piece; the format `run` is for `import_run`."""
-        request = bench_pb2.ExportRequest(run_id=run_id, format=format, group_by=group_by)
+    def export(
+        self,
+        run_id: str,
+        format: str,
+        *,
+        group_by: Sequence[str] = (),
+        with_texts: bool = False,
+        system: str = "",
+    ) -> Iterator[bytes]:
+        """Write a run as a file, piece by piece; the format `run` is for `import_run`.
+
+        `with_texts` adds the texts of examples and answers to csv, jsonl and parquet; `system` says
+        whose log to write in the format `inspect`.
+        """
+        request = bench_pb2.ExportRequest(
+            run_id=run_id, format=format, group_by=group_by, with_texts=with_texts, system=system
+        )
         return self._content("Export", request, bench_pb2.ExportResponse)
 
     def import_run(

@@ -154,6 +154,10 @@ pub struct Failure {
     /// sender does not know.
     #[prost(int32, tag = "7")]
     pub attempts: i32,
+    /// Of a run that failed: the field of its spec that is to blame, as a path such
+    /// as `spec.datasets\[1\]`. Empty where none is.
+    #[prost(string, tag = "8")]
+    pub field: ::prost::alloc::string::String,
 }
 /// The party in which a failure arose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -3182,13 +3186,23 @@ pub struct ExportRequest {
     #[prost(string, tag = "1")]
     pub run_id: ::prost::alloc::string::String,
     /// `markdown`, `json`, `jsonl`, `csv`, `parquet`, `junit`, `html`, `swebench`,
-    /// a reporter registered with the daemon, or `run`: all of the run, without
+    /// `alpaca-eval`, `mt-bench`, `inspect`: a log of one system for Inspect AI, a
+    /// reporter registered with the daemon, or `run`: all of the run, without
     /// loss, for `Import`.
     #[prost(string, tag = "2")]
     pub format: ::prost::alloc::string::String,
     /// Fields of examples; the score of each group is written, too. Not for `run`.
     #[prost(string, repeated, tag = "3")]
     pub group_by: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Whether question, context and answer of each example, what the system left of
+    /// the context, and the response are written, too. For `csv`, `jsonl` and
+    /// `parquet` only.
+    #[prost(bool, tag = "4")]
+    pub with_texts: bool,
+    /// The system whose log is written; may be left out if there is one. For `inspect`
+    /// only.
+    #[prost(string, tag = "5")]
+    pub system: ::prost::alloc::string::String,
 }
 /// A piece of the file.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

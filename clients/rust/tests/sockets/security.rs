@@ -65,7 +65,7 @@ async fn tls_and_token_let_in_who_has_both() {
     assert!(error.to_string().contains("wants a token"), "{error}");
     let stranger = Tls::new().ca_pem(Authority::new().pem());
     let error = score(server.address(), stranger, Some("secret")).await.unwrap_err();
-    assert!(error.to_string().contains("cannot be reached"), "{error}");
+    assert!(error.to_string().contains("is not accepted"), "{error}");
 }
 
 #[tokio::test]

@@ -1159,12 +1159,24 @@ export interface ExportRequest {
   runId: string;
   /**
    * `markdown`, `json`, `jsonl`, `csv`, `parquet`, `junit`, `html`, `swebench`,
-   * a reporter registered with the daemon, or `run`: all of the run, without
+   * `alpaca-eval`, `mt-bench`, `inspect`: a log of one system for Inspect AI, a
+   * reporter registered with the daemon, or `run`: all of the run, without
    * loss, for `Import`.
    */
   format: string;
   /** Fields of examples; the score of each group is written, too. Not for `run`. */
   groupBy: string[];
+  /**
+   * Whether question, context and answer of each example, what the system left of
+   * the context, and the response are written, too. For `csv`, `jsonl` and
+   * `parquet` only.
+   */
+  withTexts: boolean;
+  /**
+   * The system whose log is written; may be left out if there is one. For `inspect`
+   * only.
+   */
+  system: string;
 }
 
 /** A piece of the file. */
@@ -7113,7 +7125,7 @@ export const ReportResponse: MessageFns<ReportResponse> = {
 };
 
 function createBaseExportRequest(): ExportRequest {
-  return { runId: "", format: "", groupBy: [] };
+  return { runId: "", format: "", groupBy: [], withTexts: false, system: "" };
 }
 
 export const ExportRequest: MessageFns<ExportRequest> = {
@@ -7126,6 +7138,12 @@ export const ExportRequest: MessageFns<ExportRequest> = {
     }
     for (const v of message.groupBy) {
       writer.uint32(26).string(v!);
+    }
+    if (message.withTexts !== false) {
+      writer.uint32(32).bool(message.withTexts);
+    }
+    if (message.system !== "") {
+      writer.uint32(42).string(message.system);
     }
     return writer;
   },
@@ -7165,6 +7183,22 @@ export const ExportRequest: MessageFns<ExportRequest> = {
             }
 
             message.groupBy.push(reader.string());
+            continue;
+          }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.withTexts = reader.bool();
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.system = reader.string();
             continue;
           }
         }

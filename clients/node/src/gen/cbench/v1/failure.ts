@@ -57,10 +57,24 @@ export interface Failure {
    * sender does not know.
    */
   attempts: number;
+  /**
+   * Of a run that failed: the field of its spec that is to blame, as a path such
+   * as `spec.datasets[1]`. Empty where none is.
+   */
+  field: string;
 }
 
 function createBaseFailure(): Failure {
-  return { origin: 0, reason: "", message: "", retryable: false, retryDelay: undefined, stackTrace: "", attempts: 0 };
+  return {
+    origin: 0,
+    reason: "",
+    message: "",
+    retryable: false,
+    retryDelay: undefined,
+    stackTrace: "",
+    attempts: 0,
+    field: "",
+  };
 }
 
 export const Failure: MessageFns<Failure> = {
@@ -85,6 +99,9 @@ export const Failure: MessageFns<Failure> = {
     }
     if (message.attempts !== 0) {
       writer.uint32(56).int32(message.attempts);
+    }
+    if (message.field !== "") {
+      writer.uint32(66).string(message.field);
     }
     return writer;
   },
@@ -156,6 +173,14 @@ export const Failure: MessageFns<Failure> = {
             }
 
             message.attempts = reader.int32();
+            continue;
+          }
+          case 8: {
+            if (tag !== 66) {
+              break;
+            }
+
+            message.field = reader.string();
             continue;
           }
         }

@@ -876,14 +876,18 @@ class ReportResponse(_message.Message):
     def __init__(self, content: _Optional[bytes] = ..., run_id: _Optional[str] = ...) -> None: ...
 
 class ExportRequest(_message.Message):
-    __slots__ = ("run_id", "format", "group_by")
+    __slots__ = ("run_id", "format", "group_by", "with_texts", "system")
     RUN_ID_FIELD_NUMBER: _ClassVar[int]
     FORMAT_FIELD_NUMBER: _ClassVar[int]
     GROUP_BY_FIELD_NUMBER: _ClassVar[int]
+    WITH_TEXTS_FIELD_NUMBER: _ClassVar[int]
+    SYSTEM_FIELD_NUMBER: _ClassVar[int]
     run_id: str
     format: str
     group_by: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, run_id: _Optional[str] = ..., format: _Optional[str] = ..., group_by: _Optional[_Iterable[str]] = ...) -> None: ...
+    with_texts: bool
+    system: str
+    def __init__(self, run_id: _Optional[str] = ..., format: _Optional[str] = ..., group_by: _Optional[_Iterable[str]] = ..., with_texts: bool = ..., system: _Optional[str] = ...) -> None: ...
 
 class ExportResponse(_message.Message):
     __slots__ = ("content", "run_id")

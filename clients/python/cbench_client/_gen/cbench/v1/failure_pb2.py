@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17\x63\x62\x65nch/v1/failure.proto\x12\tcbench.v1\x1a\x1egoogle/protobuf/duration.proto\"\xbe\x01\n\x07\x46\x61ilure\x12(\n\x06origin\x18\x01 \x01(\x0e\x32\x18.cbench.v1.FailureOrigin\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x0f\n\x07message\x18\x03 \x01(\t\x12\x11\n\tretryable\x18\x04 \x01(\x08\x12.\n\x0bretry_delay\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x13\n\x0bstack_trace\x18\x06 \x01(\t\x12\x10\n\x08\x61ttempts\x18\x07 \x01(\x05*\xd8\x01\n\rFailureOrigin\x12\x1e\n\x1a\x46\x41ILURE_ORIGIN_UNSPECIFIED\x10\x00\x12\x19\n\x15\x46\x41ILURE_ORIGIN_SYSTEM\x10\x01\x12\x1c\n\x18\x46\x41ILURE_ORIGIN_EVALUATOR\x10\x02\x12\x1c\n\x18\x46\x41ILURE_ORIGIN_TRANSPORT\x10\x03\x12\x19\n\x15\x46\x41ILURE_ORIGIN_DAEMON\x10\x04\x12\x1a\n\x16\x46\x41ILURE_ORIGIN_DATASET\x10\x05\x12\x19\n\x15\x46\x41ILURE_ORIGIN_READER\x10\x06\x42\x63\n\x13io.github.cbench.v1B\x0c\x46\x61ilureProtoP\x01Z<github.com/cbench/cbench-server/clients/go/cbenchpb;cbenchpbb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17\x63\x62\x65nch/v1/failure.proto\x12\tcbench.v1\x1a\x1egoogle/protobuf/duration.proto\"\xcd\x01\n\x07\x46\x61ilure\x12(\n\x06origin\x18\x01 \x01(\x0e\x32\x18.cbench.v1.FailureOrigin\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x0f\n\x07message\x18\x03 \x01(\t\x12\x11\n\tretryable\x18\x04 \x01(\x08\x12.\n\x0bretry_delay\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x13\n\x0bstack_trace\x18\x06 \x01(\t\x12\x10\n\x08\x61ttempts\x18\x07 \x01(\x05\x12\r\n\x05\x66ield\x18\x08 \x01(\t*\xd8\x01\n\rFailureOrigin\x12\x1e\n\x1a\x46\x41ILURE_ORIGIN_UNSPECIFIED\x10\x00\x12\x19\n\x15\x46\x41ILURE_ORIGIN_SYSTEM\x10\x01\x12\x1c\n\x18\x46\x41ILURE_ORIGIN_EVALUATOR\x10\x02\x12\x1c\n\x18\x46\x41ILURE_ORIGIN_TRANSPORT\x10\x03\x12\x19\n\x15\x46\x41ILURE_ORIGIN_DAEMON\x10\x04\x12\x1a\n\x16\x46\x41ILURE_ORIGIN_DATASET\x10\x05\x12\x19\n\x15\x46\x41ILURE_ORIGIN_READER\x10\x06\x42\x63\n\x13io.github.cbench.v1B\x0c\x46\x61ilureProtoP\x01Z<github.com/cbench/cbench-server/clients/go/cbenchpb;cbenchpbb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,8 +33,8 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'cbench.v1.failure_pb2', _gl
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'\n\023io.github.cbench.v1B\014FailureProtoP\001Z<github.com/cbench/cbench-server/clients/go/cbenchpb;cbenchpb'
-  _globals['_FAILUREORIGIN']._serialized_start=264
-  _globals['_FAILUREORIGIN']._serialized_end=480
+  _globals['_FAILUREORIGIN']._serialized_start=279
+  _globals['_FAILUREORIGIN']._serialized_end=495
   _globals['_FAILURE']._serialized_start=71
-  _globals['_FAILURE']._serialized_end=261
+  _globals['_FAILURE']._serialized_end=276
 # @@protoc_insertion_point(module_scope)

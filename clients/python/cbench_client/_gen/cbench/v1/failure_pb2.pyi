@@ -27,7 +27,7 @@ FAILURE_ORIGIN_DATASET: FailureOrigin
 FAILURE_ORIGIN_READER: FailureOrigin
 
 class Failure(_message.Message):
-    __slots__ = ("origin", "reason", "message", "retryable", "retry_delay", "stack_trace", "attempts")
+    __slots__ = ("origin", "reason", "message", "retryable", "retry_delay", "stack_trace", "attempts", "field")
     ORIGIN_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
@@ -35,6 +35,7 @@ class Failure(_message.Message):
     RETRY_DELAY_FIELD_NUMBER: _ClassVar[int]
     STACK_TRACE_FIELD_NUMBER: _ClassVar[int]
     ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
+    FIELD_FIELD_NUMBER: _ClassVar[int]
     origin: FailureOrigin
     reason: str
     message: str
@@ -42,4 +43,5 @@ class Failure(_message.Message):
     retry_delay: _duration_pb2.Duration
     stack_trace: str
     attempts: int
-    def __init__(self, origin: _Optional[_Union[FailureOrigin, str]] = ..., reason: _Optional[str] = ..., message: _Optional[str] = ..., retryable: bool = ..., retry_delay: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., stack_trace: _Optional[str] = ..., attempts: _Optional[int] = ...) -> None: ...
+    field: str
+    def __init__(self, origin: _Optional[_Union[FailureOrigin, str]] = ..., reason: _Optional[str] = ..., message: _Optional[str] = ..., retryable: bool = ..., retry_delay: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., stack_trace: _Optional[str] = ..., attempts: _Optional[int] = ..., field: _Optional[str] = ...) -> None: ...
