@@ -5,6 +5,7 @@ by the prompt itself, before it is sent.
 """
 
 from decimal import Decimal
+from typing import Any
 
 from cbench_server.contract import optional_method
 from cbench_server.datasets.catalog.memory import transcript
@@ -83,8 +84,9 @@ class WorstCosts:
         if plan.kind == "memory":
             asked = reading(plan, spooled.dataset, example, {"context": ""})
             return asked.prompt, asked.tokens + self._remembered(example)
-        known = {name: example[name] for name in ("context", "question") if name in example}
-        asked = reading(plan, spooled.dataset, example, {"context": "", **known})
+        known: dict[str, Any] = {"context": ""}
+        known |= {name: example[name] for name in ("context", "question") if name in example}
+        asked = reading(plan, spooled.dataset, example, known)
         return asked.prompt, asked.tokens
 
     def _remembered(self, example: Example) -> int:

@@ -63,7 +63,8 @@ class Frame:
 
         Predictions and controls are not called, and have none.
         """
-        return (self.has_answer & (self.latency > 0)) | self.timed_out
+        is_timed: Flags = (self.has_answer & (self.latency > 0)) | self.timed_out
+        return is_timed
 
     @property
     def has_handler_time(self) -> Flags:
