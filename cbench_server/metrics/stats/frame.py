@@ -63,7 +63,8 @@ class Frame:
 
         Predictions and controls are not called, and have none.
         """
-        return (self.has_answer & (self.latency > 0)) | self.timed_out
+        flags: Flags = (self.has_answer & (self.latency > 0)) | self.timed_out
+        return flags
 
     @property
     def has_handler_time(self) -> Flags:
