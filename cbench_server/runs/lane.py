@@ -64,7 +64,7 @@ class Lane:
             context.budget,
             context.clock,
             context.traffic,
-            is_fixed=context.plan.is_width_fixed,
+            is_fixed=context.plan.is_width_fixed or not caller.description.has_times,
             scored_apart=context.scoring.at_once,
             level=None if group is None else SharedLevel(group),
         )
@@ -167,9 +167,7 @@ class Lane:
         """Have the first rows timed, then wait until every system has been."""
         turns = self._context.turns
         try:
-            if not self._caller.description.has_times:
-                self._slots.begin_wide()
-            elif self._plan.timed_rows:
+            if self._plan.timed_rows and self._caller.description.has_times:
                 await turns.take(self.name)
                 self._is_calling_alone = True
                 await self._call_alone(Allowance(self._plan.timed_rows, self._processes))
