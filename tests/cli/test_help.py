@@ -66,6 +66,8 @@ def test_every_command_leads_somewhere(words: list[str]) -> None:
         "completion": ["bash"],
         "init": ["python"],
         "model": ["list"],
+        "store": ["check"],
+        "copy": ["x", "y"],
     }
     alone = {
         "runs",

@@ -26,6 +26,7 @@ LEFT_OUT = {
     "cbench memory",
     "cbench completion",
     "cbench model",
+    "cbench store",
     "cbench model serve",
     "cbench config",
     "cbench config schema",
