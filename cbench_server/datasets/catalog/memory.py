@@ -209,10 +209,10 @@ def longmemeval_conversation(row: Row, index: int) -> Example | None:
         "qa_pairs": [
             {
                 **about,
-                "question_id": row["question_id"],
                 "type": row["question_type"],
                 "is_abstention": is_abstention,
                 "evidence": evidence,
+                "question_id": row["question_id"],
             }
         ],
     }
