@@ -106,7 +106,8 @@ impl Failure {
             retryable: self.retryable,
             retry_delay: self.retry_delay.map(convert::duration_to_proto),
             stack_trace: self.stack_trace.clone(),
-            ..Default::default()
+            attempts: 0,
+            field: String::new(),
         }
     }
 }
