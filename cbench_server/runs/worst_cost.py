@@ -83,8 +83,9 @@ class WorstCosts:
         if plan.kind == "memory":
             asked = reading(plan, spooled.dataset, example, {"context": ""})
             return asked.prompt, asked.tokens + self._remembered(example)
-        known = {name: example[name] for name in ("context", "question") if name in example}
-        asked = reading(plan, spooled.dataset, example, {"context": "", **known})
+        texts = ("context", "question")
+        known = {"context": ""} | {name: example[name] for name in texts if name in example}
+        asked = reading(plan, spooled.dataset, example, known)
         return asked.prompt, asked.tokens
 
     def _remembered(self, example: Example) -> int:
