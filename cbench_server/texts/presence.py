@@ -49,6 +49,7 @@ _CAPITALS = re.compile(r"(?<!\w)[A-Z]{2}(?!\w)")
 _INNER = re.compile(r"(?<=\w)[^\w\s,'\u2019](?=\w)")
 _DIGITS = re.compile(r"[0-9]+")
 _GAPS = re.compile("  +")
+_SPELLED_OUT = 10_000
 _ARTICLES = ("a", "an", "the")
 
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|([nrtbf])|([^\w\s]))")
@@ -190,10 +191,19 @@ def _is_in(tokens: Sequence[str], canonical: str) -> bool:
     return False
 
 
+def _compatible(text: str) -> str:
+    """Spell characters out, such as ½; a long text of nothing else stays as it is.
+
+    One of them may stand for eighteen, and a long text that grows so held up all others.
+    """
+    spelled = unicodedata.normalize("NFKC", text)
+    return text if len(spelled) > max(2 * len(text), _SPELLED_OUT) else spelled
+
+
 def _canonical(text: str, reading: Reading) -> str:
     """Return the tokens of a text with marks between them."""
     joints, has_acronym, has_number = reading
-    text = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
+    text = _INVISIBLE.sub("", _compatible(text))
     if has_acronym:
         text = _CAPITALS.sub(lambda found: _ACRONYM + found[0], text)
     if "." in text:

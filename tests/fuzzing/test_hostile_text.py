@@ -52,6 +52,7 @@ def test_a_part_of_the_whole_corpus_can_be_driven_by_hand() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"{len(EVERY)} steps" in done.stdout
     assert "worst step:" in done.stdout
+    assert "million passes of an empty loop" in done.stdout
 
 
 def test_a_step_that_wanders_is_found() -> None:
