@@ -259,9 +259,8 @@ class Orchestrator:
                     )
                 return self.as_it_is(run)
             claim = await self.store.owners.acquire(run_id)
-            reply = reply_to(
-                "resume", run.state, Owner.ELSEWHERE if claim is None else Owner.NOBODY
-            )
+            owner = Owner.ELSEWHERE if claim is None else Owner.NOBODY
+            reply = reply_to("resume", run.state, owner)
             if reply is Reply.UNCHANGED:
                 return run
             if claim is None:
@@ -356,12 +355,10 @@ class Orchestrator:
 
     async def _let_go(self, run_id: str) -> None:
         """Wait for a run that is over and about to be let go."""
-        live = self._live.get(run_id)
-        if live is None or live.task is None:
-            return
+        task = live.task if (live := self._live.get(run_id)) else None
         with suppress(DamagedRun):  # Whether it is over cannot be told; it is still worked on.
-            if (await self.store.get_run(run_id)).state.is_final:
-                await asyncio.wait([live.task])
+            if task is not None and (await self.store.get_run(run_id)).state.is_final:
+                await asyncio.wait([task])
 
     async def drain(self, grace: float) -> None:
         """Stop taking work; finish calls in flight within `grace` seconds; hand runs back."""
