@@ -95,10 +95,10 @@ class Suites(FrameMetric):
         *estimate_keys("suite:<label>"),
         *estimate_keys("suite:<label>/<category>"),
         *estimate_keys("suite:<label>/<field>=<value>"),
+        "suite_unscored:<label>",
         *estimate_keys("suite_part:<label>"),
         *estimate_keys("suite_part:<label>/<category>"),
         *estimate_keys("suite_part:<label>/<field>=<value>"),
-        "suite_unscored:<label>",
     )
 
     def __init__(self, suites: Sequence[Mapping[str, Any]] = ()) -> None:

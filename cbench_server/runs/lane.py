@@ -199,8 +199,7 @@ class Lane:
 
     def _defer(self, answer: Answer) -> None:
         """Keep an answer until no system is timed: scoring and storing would disturb the next."""
-        if answer.usage:
-            self._slots.charges = True
+        self._slots.charges |= bool(answer.usage)
         self._deferred.append(answer)
         self._slots.note_size(own_size(answer.processed, answer.carried))
 

@@ -259,12 +259,12 @@ class Orchestrator(RunKeeper):
     async def _delete(self, run_id: str, pass_on: PassOn) -> None:
         async with self._desks.at(run_id):
             await self._let_go(run_id)
-            claim = None
-            if run_id not in self._live:
-                try:
-                    claim = await self.store.owners.acquire(run_id)
-                except UnknownRun:
-                    return
+            if run_id in self._live:
+                raise _in_progress(run_id)
+            try:
+                claim = await self.store.owners.acquire(run_id)
+            except UnknownRun:
+                return
             if claim is not None:
                 try:
                     await self.store.delete_run(run_id, claim=claim)
@@ -272,9 +272,7 @@ class Orchestrator(RunKeeper):
                     await self.store.owners.release(claim)
             else:
                 if not (await self.store.get_run(run_id)).state.is_final:
-                    raise WrongState(
-                        f'run "{run_id}" is in progress. Cancel it first: cbench cancel {run_id}'
-                    )
+                    raise _in_progress(run_id)
                 await pass_on(self.store.intents, run_id, "delete")
 
     async def perform(self, intent: Intent) -> None:
@@ -290,3 +288,7 @@ class Orchestrator(RunKeeper):
             await self._live[run_id].explain_wait(str(intent.arguments["reason"]))
         elif not self.store.owners.is_mine(run_id):
             await refer(self.store.intents, run_id, intent.kind)
+
+
+def _in_progress(run_id: str) -> WrongState:
+    return WrongState(f'run "{run_id}" is in progress. Cancel it first: cbench cancel {run_id}')

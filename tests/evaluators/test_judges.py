@@ -109,7 +109,7 @@ def test_with_neither_question_nor_context_there_is_nothing_to_judge(server: Mod
 
 
 async def test_details_tell_verdict_reply_model_pack_and_usage(server: ModelServer) -> None:
-    server.say("Rating: 2", prompt_tokens=90, completion_tokens=3)
+    server.say("Rating: 2", prompt_tokens=240, completion_tokens=3)
     judge = judge_for(server, model="m")
     assessment = await judge.assess(SUM, {"response": "5"})
     await judge.close_connections()
@@ -126,7 +126,7 @@ async def test_details_tell_verdict_reply_model_pack_and_usage(server: ModelServ
         "pack": "correctness",
         "request": {"temperature": 0, "max_tokens": 16},
         "requests": 1,
-        "usage": {"prompt_tokens": 90, "completion_tokens": 3},
+        "usage": {"prompt_tokens": 240, "completion_tokens": 3},
     }
     assert judge.version == f"2+correctness.{digest}"
 

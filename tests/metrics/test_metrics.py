@@ -400,12 +400,9 @@ _PLACEHOLDERS = {
     "<label>": "all",
     "<category>": "both",
 }
+_WHOLE = {"label": "all", "kind": "categories", "parts": {"b": "both"}, "bucket": "dataset"}
 _SETTINGS: dict[str, dict[str, Any]] = {
-    "suites": {
-        "suites": [
-            {"label": "all", "kind": "categories", "parts": {"b": "both"}, "bucket": "dataset"}
-        ]
-    }
+    "suites": {"suites": [_WHOLE, {**_WHOLE, "withheld": "a part lacks examples"}]}
 }
 
 

@@ -14,7 +14,6 @@ from cbench_server.cli.components import (
 )
 from cbench_server.cli.connect import pem
 from cbench_server.cli.exits import OK, CommandFailed, UsageError
-from cbench_server.cli.launches import launching
 from cbench_server.cli.screen import draw, print_json
 from cbench_server.cli.served import describe
 from cbench_server.texts.grid import Grid
@@ -74,6 +73,8 @@ def _served_systems(args: argparse.Namespace) -> int:
     if args.system and args.launch:
         raise UsageError("--system and --launch name two processes; list them one after the other.")
     if args.launch:
+        from cbench_server.cli.launches import launching
+
         with launching(quiet=True, patience=args.launch_timeout) as launches:
             launches.start(args.launch)
             return _list(args, launches.wait()[0].target, args.launch)
