@@ -89,8 +89,6 @@ def connect(args: argparse.Namespace, *, evaluates: bool = False) -> Iterator["B
                 data_dir=args.data_dir,
                 sandbox=args.sandbox,
                 evaluates=evaluates,
-                engine=vars(args).get("engine"),
-                ray_address=vars(args).get("ray_address"),
             )
             client = stack.enter_context(BenchClient(stack.enter_context(inside)))
         yield client

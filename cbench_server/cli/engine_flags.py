@@ -12,8 +12,8 @@ def add_engine_flags(group: Any) -> None:
     group.add_argument(
         "--engine",
         choices=("local", "ray"),
-        help="where each --launch runs, and without --server evaluators that run apart as well: "
-        "here, or on a Ray cluster (default: local)",
+        help="where each --launch runs: here, or on a Ray cluster (default: local); where it is "
+        "scored is a setting of the daemon",
     )
     group.add_argument(
         "--ray-address",
@@ -54,5 +54,8 @@ def check_engine(args: argparse.Namespace) -> None:
     for flag, value in (("--ray-address", args.ray_address), ("--resources", args.resources)):
         if value and args.engine != "ray":
             raise UsageError(f"{flag} needs --engine ray.")
-    if args.resources and not any(kind == "launch" for kind, _ in args.systems):
-        raise UsageError("--resources is for --launch, and nothing is launched.")
+    if args.engine == "ray" and not any(kind == "launch" for kind, _ in args.systems):
+        raise UsageError(
+            "--engine ray says where --launch runs, and nothing is launched. To score on a Ray "
+            "cluster, set CBENCH_ENGINE=ray, or start the daemon with --engine ray."
+        )

@@ -20,8 +20,6 @@ def embedded(
     data_dir: str | None = None,
     sandbox: str | None = None,
     evaluates: bool = False,
-    engine: str | None = None,
-    ray_address: str | None = None,
 ) -> Iterator[str]:
     """Run a daemon in a thread of this process, on the same store; yield its target.
 
@@ -51,7 +49,6 @@ def embedded(
     with tempfile.TemporaryDirectory(prefix="cbench-") as folder:
         target = f"unix:{Path(folder) / 'cbench.sock'}"
         flags = {"imports": list(imports) or None, "data_dir": data_dir, "sandbox": sandbox}
-        flags |= {"engine": engine, "ray_address": ray_address}
         settings = replace(load_settings(flags), address=target)
         settings = replace(
             settings, home=home or settings.home, token="", token_file="", tls_cert=""
