@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from cbench_server.cli.exits import CommandFailed
+from cbench_server.cluster import relay
 
-_READY = b"ready\n"
 _LAST_WORDS = 400
 _STOP_S = 15.0
 
@@ -95,7 +95,7 @@ class ClusterPlace:
                 start_new_session=True,
             )
         stdout: Any = launcher.stdout
-        if stdout.readline() != _READY:
+        if stdout.readline() != relay.READY:
             launcher.wait()
             said = log.read_text("utf-8", "replace").strip().splitlines()
             why = said[-1][-_LAST_WORDS:] if said else "it ended without a word"

@@ -1,10 +1,12 @@
-"""Findings of `cbench doctor`: what was checked, what was found, and how to fix it."""
+"""Findings of doctor and `store check`: what was checked, what was found, and how to fix it."""
 
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
+
+from cbench_server.cli.exits import FAILED, OK
 
 Status = Literal["ok", "warn", "fail"]
 
@@ -21,8 +23,21 @@ class Finding:
     fix: str = ""
 
 
-def show_finding(finding: Finding) -> None:
-    """Print one, with how to fix it."""
+def tell_findings(findings: Iterable[Finding], output: str) -> int:
+    """Print each as it is found, or all as JSON; one that failed makes the exit code 1."""
+    from cbench_server.cli.screen import print_json
+
+    found = []
+    for finding in findings:
+        found.append(finding)
+        if output == "table":
+            _show(finding)
+    if output == "json":
+        print_json([asdict(finding) for finding in found])
+    return FAILED if any(finding.status == "fail" for finding in found) else OK
+
+
+def _show(finding: Finding) -> None:
     from cbench_server.cli.screen import is_coloured
     from cbench_server.texts.grid import printable
 

@@ -14,11 +14,11 @@ import msgspec
 import ray
 from ray.exceptions import RayError
 
+from cbench_server.cluster import relay
 from cbench_server.cluster.holder import Holder
 from cbench_server.cluster.joining import join, leave
 from cbench_server.cluster.messages import Ended, Said, Wanted
 
-READY = b"ready\n"
 _MAX_LINE = 1 << 22
 _STOP_S = 10.0
 # What Ray knows by names of its own.
@@ -112,7 +112,7 @@ def _tell(writer: asyncio.StreamWriter, said: Said) -> None:
 
 async def _serve(path: str) -> None:
     server = await asyncio.start_unix_server(_attend, path, limit=_MAX_LINE)
-    os.write(1, READY)
+    os.write(1, relay.READY)
     loop = asyncio.get_running_loop()
     stdin = asyncio.StreamReader()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(stdin), sys.stdin)

@@ -17,8 +17,6 @@ from cbench_server.reports.parquet import COMPRESSION, Rows
 from cbench_server.reports.report import FullRow
 from cbench_server.results import EvalRow
 
-PARTITIONS = ("system", "dataset")
-"""Columns by which rows can be divided."""
 _FILE = "rows.parquet"
 # What Hive calls a value that is missing or empty.
 _NOTHING = "__HIVE_DEFAULT_PARTITION__"

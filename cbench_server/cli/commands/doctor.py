@@ -11,7 +11,7 @@ import socket
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING
 
 from cbench_server.cli import options
 from cbench_server.cli.connect import add_connection_flags, server_of, tls_of, token_of
-from cbench_server.cli.exits import FAILED, OK, UsageError
-from cbench_server.cli.findings import Finding, Status, show_finding, store_findings
-from cbench_server.cli.screen import print_json
+from cbench_server.cli.exits import UsageError
+from cbench_server.cli.findings import Finding, Status, store_findings, tell_findings
 from cbench_server.errors import CbenchError
 from cbench_server.lazy_imports import EXTRAS, command_for
 
@@ -56,14 +55,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 def doctor(args: argparse.Namespace) -> int:
     """Run every check; one that fails makes the exit code 1."""
-    findings = []
-    for finding in _chosen(args):
-        findings.append(finding)
-        if args.output == "table":
-            show_finding(finding)
-    if args.output == "json":
-        print_json([asdict(finding) for finding in findings])
-    return FAILED if any(finding.status == "fail" for finding in findings) else OK
+    return tell_findings(_chosen(args), args.output)
 
 
 def _chosen(args: argparse.Namespace) -> Iterator[Finding]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from cbench_server.cli import options
 from cbench_server.cli.exits import FAILED, OK, UsageError, complain
-from cbench_server.cli.findings import show_finding, store_findings
+from cbench_server.cli.findings import store_findings, tell_findings
 from cbench_server.cli.local_store import settings_of
 from cbench_server.cli.outcome import add_json, inform
 from cbench_server.cli.screen import print_json
@@ -57,14 +57,7 @@ def check_store(args: argparse.Namespace) -> int:
     home, address = _place(args.store) if args.store else _own_place()
     if not address and not (home / "cbench.db").is_file():
         raise UsageError(f"there is no store in {home}.")
-    findings = []
-    for finding in store_findings(home, address):
-        findings.append(finding)
-        if args.output == "table":
-            show_finding(finding)
-    if args.output == "json":
-        print_json([asdict(finding) for finding in findings])
-    return FAILED if any(finding.status == "fail" for finding in findings) else OK
+    return tell_findings(store_findings(home, address), args.output)
 
 
 def copy_runs(args: argparse.Namespace) -> int:
