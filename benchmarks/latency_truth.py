@@ -5,9 +5,16 @@
 Systems that sleep and systems that compute, served from Python and from Node and
 called in process, at default settings, alone and four at once. The bare loop is
 run before and after, in a process of the same language, since a busy machine
-changes what is true. Aims: within 15 %, at 1 ms within 1 ms. The last table is the
-throughput of a system that sleeps 10 ms, once the calls in flight have found their
-level (sleeping_system.py).
+changes what is true. Aims: within 15 %, at 1 ms within 1 ms.
+
+Beside them stands a bare gRPC call: the same server, called one at a time over gRPC's
+own stub (unary; the daemon uses a standing stream) by a process that does nothing
+else, before the run and after it. What it takes beyond the loop is the cost of
+transport, SDK and machine ("gRPC adds"); what the table shows beyond it is ours
+("We add"). The rule stays what it is, against the loop.
+
+The last table is the throughput of a system that sleeps 10 ms, once the calls in
+flight have found their level (sleeping_system.py).
 
 A line that cannot be measured says why, and the others are measured. The whole
 takes about five minutes; each line is shown when it is known.
@@ -21,19 +28,38 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import grpc
 from parts import Program, make_examples, programs, scratch, start_daemon, table
 from sleeping_system import TITLES as THROUGHPUT
 from sleeping_system import lines as throughput
 
 from cbench_client import BenchClient
+from cbench_client._gen.cbench.v1 import system_pb2, system_pb2_grpc
+from cbench_client.messages import convert
 from cbench_server import evaluate
 from cbench_server.evaluators import AnswerQuality
 from cbench_server.metrics import Latency
 
 CALLS = 31
+BARE_CALL = "bare call"
+TITLES = [
+    "System",
+    "Systems",
+    "Bare loop",
+    "Bare gRPC call",
+    "p50 alone",
+    "n",
+    "Off by",
+    "Holds",
+    "gRPC adds",
+    "We add",
+    "Under load",
+]
+HOLDS = TITLES.index("Holds")
 NODE = Path(__file__).with_name("latency_truth.mjs")
 NODE_SDK = Path(__file__).parents[1] / "clients" / "node" / "dist" / "index.js"
 
@@ -89,21 +115,45 @@ def _command(language: str, mode: str, kind: str, amount: float, name: str = "")
 def loop(kind: str, amount: float) -> None:
     """Print the median of the function in a bare loop, without the first call."""
     system = Worker(kind, amount)
+    print(median_of(lambda: system.process({"question": "q"})))
+
+
+def median_of(call: Callable[[], object]) -> float:
+    """Return the median of so many calls in seconds, without the first."""
     taken = []
     for _ in range(CALLS):
         started = time.perf_counter()
-        system.process({"question": "q"})
+        call()
         taken.append(time.perf_counter() - started)
-    print(statistics.median(taken[1:]))
+    return statistics.median(taken[1:])
+
+
+def bare_call(address: str, name: str) -> float:
+    """Time calls of a server by nothing but gRPC's stub, in another process."""
+    return float(subprocess.check_output([sys.executable, __file__, "call", address, name]))
+
+
+def call_alone(address: str, name: str) -> None:
+    """Print the median of a unary call, whose message is made beforehand."""
+    (example,) = make_examples(1, 400)
+    request = system_pb2.ProcessRequest(system=name)
+    convert.example_to_proto(example, request.example)
+    with grpc.insecure_channel(address) as channel:
+        stub = system_pb2_grpc.SystemStub(channel)
+        print(median_of(lambda: stub.Process(request, timeout=60)))
 
 
 def served(
     client: BenchClient, language: str, kind: str, amount: float, systems: int, rows: int
 ) -> dict[str, Any]:
-    """Return the first system's part of the summary of a run at default settings."""
+    """Return the first system's part of the summary of a run at default settings.
+
+    With it, what a bare call of that system takes.
+    """
     names = [f"{language}-{number}" for number in range(systems)]
     started = [Program(*_command(language, "serve", kind, amount, name)) for name in names]
     with programs(*started):
+        before = bare_call(started[0].address, names[0])
         digest, _ = client.upload(make_examples(rows, 400))
         run_id = client.start(
             {
@@ -113,10 +163,12 @@ def served(
         )
         for _ in client.watch(run_id):
             pass
+        called = (before + bare_call(started[0].address, names[0])) / 2
     run = client.get(run_id)
     if run.progress.failed_rows:
         raise SystemExit(f"{run.progress.failed_rows} rows failed. {run.failure.message}")
-    return {value.system: dict(value.metrics) for value in run.summaries}[names[0]]
+    values = {value.system: dict(value.metrics) for value in run.summaries}[names[0]]
+    return {**values, BARE_CALL: called}
 
 
 def in_process(kind: str, amount: float, systems: int, rows: int) -> dict[str, Any]:
@@ -144,9 +196,8 @@ def main() -> None:
                     measured = tried(language, kind, milliseconds, systems, args.rows)
                     lines.append(measured)
                     print(*measured, sep="  ", file=sys.stderr, flush=True)
-    titles = ["System", "Systems", "Bare loop", "p50 alone", "n", "Off by", "Holds", "Under load"]
-    print(table(titles, lines))
-    holding = sum(each[6] == "yes" for each in lines)
+    print(table(TITLES, lines))
+    holding = sum(each[HOLDS] == "yes" for each in lines)
     print(f"\n{holding} of {len(lines)} lines hold. Load of the machine: {os.getloadavg()[0]:.1f}")
     in_flight = [int(number) for number in args.in_flight.split(",") if number]
     if in_flight:
@@ -170,7 +221,19 @@ def tried(language: str, kind: str, milliseconds: float, systems: int, rows: int
                 return line(client, language, kind, milliseconds, systems, rows)
         except (Exception, SystemExit) as error:
             why = f"not measured: {error}"
-    return [f"{language}, {kind} {milliseconds:g} ms", str(systems), "", "", "", why, "", ""]
+    return [
+        f"{language}, {kind} {milliseconds:g} ms",
+        str(systems),
+        "",
+        "",
+        "",
+        "",
+        why,
+        "",
+        "",
+        "",
+        "",
+    ]
 
 
 def line(
@@ -190,14 +253,18 @@ def line(
     off = shown - truth
     holds = abs(off) <= (0.001 if milliseconds <= 1 else 0.15 * truth)
     crowded = values.get("latency_under_load_median")
+    called = values.get(BARE_CALL)
     return [
         f"{language}, {kind} {milliseconds:g} ms",
         str(systems),
         f"{truth * 1e3:.2f} ms",
+        "" if called is None else f"{called * 1e3:.2f} ms",
         f"{shown * 1e3:.2f} ms",
         f"{values['num_timed_alone']:.0f}",
         f"{off * 1e3:+.2f} ms ({off / truth:+.0%})",
         "yes" if holds else "NO",
+        "" if called is None else f"{(called - truth) * 1e3:+.2f} ms",
+        "" if called is None else f"{(shown - called) * 1e3:+.2f} ms",
         "" if crowded is None else f"{crowded * 1e3:.2f} ms",
     ]
 
@@ -205,6 +272,8 @@ def line(
 if __name__ == "__main__":
     if sys.argv[1:2] == ["loop"]:
         loop(sys.argv[2], float(sys.argv[3]))
+    elif sys.argv[1:2] == ["call"]:
+        call_alone(sys.argv[2], sys.argv[3])
     elif sys.argv[1:2] == ["count"]:
         print(counted_per_second())
     elif sys.argv[1:2] == ["serve"]:

@@ -6,6 +6,7 @@ CbenchError
 │   └── UnknownRun       no such run
 ├── InvalidInput         the request cannot be carried out as it stands
 │   ├── InvalidSpec      a run's spec
+│   ├── UnknownField     a field of a newer contract
 │   ├── BadDataset       an example or file
 │   │   └── NothingMatches   it has none of what was asked for
 │   └── Unencodable      a value that cannot be stored or sent
@@ -38,6 +39,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from cbench_server.results import Failure
+
+
+_MOST_LISTED = 30
+"""More names than these are not put into a sentence."""
 
 
 class CbenchError(Exception):
@@ -77,10 +82,14 @@ class UnknownName(NotFound):
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         self.reason = f"UNKNOWN_{kind.upper().replace(' ', '_')}"
         names = sorted(known)
-        near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-        hint = f'; did you mean "{near[0]}"?' if near else f". Known: {', '.join(names) or 'none'}."
+        near = difflib.get_close_matches(name, names, n=1)
         listing = {"dataset", "evaluator", "metric", "system"}
         how = f" List them with: cbench {kind}s" if kind in listing else ""
+        if near:
+            hint = f'; did you mean "{near[0]}"?'
+        else:
+            is_long = how and len(names) > _MOST_LISTED
+            hint = "." if is_long else f". Known: {', '.join(names) or 'none'}."
         super().__init__(f'no {kind} "{name}"{hint}{how}')
 
 
@@ -108,6 +117,12 @@ class InvalidSpec(InvalidInput):
     """A run's spec asks for something that cannot be run."""
 
     reason = "INVALID_SPEC"
+
+
+class UnknownField(InvalidInput):
+    """The request has a field of a newer contract, which this daemon would ignore."""
+
+    reason = "UNKNOWN_FIELD"
 
 
 class BadDataset(InvalidInput):

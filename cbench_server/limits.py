@@ -72,6 +72,18 @@ MAX_DESCRIBED = limit(
     f"{_MET}a_process_describes_only_so_many_systems",
 )
 
+# Of requests, which the event loop parses and looks through.
+MAX_REQUEST_BYTES = limit(
+    "a request of `Bench` that is no upload or import",
+    2**20,
+    "bytes",
+    "refused",
+    f"{_MET}a_request_is_only_so_large",
+)
+MAX_REQUEST_PARTS = limit(
+    "fields of all depths in it", 20_000, "", "refused", f"{_MET}a_request_is_only_so_large"
+)
+
 # Of memory: a text is held once as itself, and as often again while it is decoded and stored.
 MAX_HELD_BYTES = limit(
     "examples and answers that a run holds in memory",

@@ -19,6 +19,7 @@ from cbench_server.bridges import TOKEN_VARIABLE
 from cbench_server.cli.connect import server_of
 from cbench_server.cli.exits import UsageError
 from cbench_server.cli.launch import command_words, label_of
+from cbench_server.limits import MAX_NAME
 
 _BRIDGE = ("-m", "cbench_server.bridges")
 _MAX_DIGESTED = 64 * 1024 * 1024
@@ -29,7 +30,8 @@ def bridge_command(args: argparse.Namespace, kind: str, value: str, name: str) -
     server = server_of(args)
     words = [sys.executable, *_BRIDGE, "--kind", "memory" if args.kind == "memory" else "system"]
     # Another process may have attached something of that name.
-    words += ["--name", f"{name}-{secrets.token_hex(4)}" if server else name]
+    tail = f"-{secrets.token_hex(4)}" if server else ""
+    words += ["--name", f"{name[: MAX_NAME - len(tail)]}{tail}"]
     if server:
         words += ["--attach", server]
         words += ["--tls"] if args.tls else []

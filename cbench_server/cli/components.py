@@ -35,7 +35,11 @@ def option_lines(declared: "DeclaredOptions | None") -> list[str]:
     """Return the options that a component takes, one per line; at least one line."""
     if declared is None:
         return ["not declared"]
-    lines = [each.summary for each in declared.options]
+    lines: list[str] = []
+    for each in declared.options:
+        lines.append(each.summary)
+        if each.description:
+            lines += [f"  {line}" for line in textwrap.wrap(each.description, _WIDTH)]
     return lines + ["any"] * declared.accepts_others or [""]
 
 

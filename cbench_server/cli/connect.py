@@ -91,6 +91,7 @@ def connect(args: argparse.Namespace, *, evaluates: bool = False) -> Iterator["B
                 evaluates=evaluates,
             )
             client = stack.enter_context(BenchClient(stack.enter_context(inside)))
+            client.is_of_this_version = True
         yield client
 
 

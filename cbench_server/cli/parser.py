@@ -17,7 +17,7 @@ COMMANDS = {
     "memory": "Evaluate memory systems on conversations",
     "init": "Write a system to begin with, its test and its run file, in one of six languages",
     "try": "Send one example through a system and see what it does; nothing is stored",
-    "runs": "List stored runs, delete, prune, pin or salvage some",
+    "runs": "List stored runs, delete, prune, archive, pin or salvage some",
     "show": "Show a run, its rows or one example of it",
     "watch": "Follow a run to its end",
     "logs": "Show the events of a run, and what the systems printed that it launched",

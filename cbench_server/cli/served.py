@@ -38,7 +38,9 @@ def announced_names(args: argparse.Namespace, launched: Mapping[int, str]) -> di
     }
 
 
-async def describe(target: str, kind: str, tls: Any = None) -> "list[SystemDescription]":
+async def describe(
+    target: str, kind: str, tls: Any = None, token: str | None = None
+) -> "list[SystemDescription]":
     """Ask a process for the systems, or memory systems, that it serves."""
     from cbench_client import ClientError
     from cbench_client.remote.connection import SystemConnection
@@ -47,10 +49,10 @@ async def describe(target: str, kind: str, tls: Any = None) -> "list[SystemDescr
 
     if kind == "memory":
         try:
-            return await served_memories(target, tls, None, target)
+            return await served_memories(target, tls, token, target)
         except SystemUnreachable as error:
             raise CommandFailed(str(error)) from error
-    connection = SystemConnection(target, tls=tls)
+    connection = SystemConnection(target, tls=tls, token=token)
     try:
         return await connection.describe()
     except ClientError as error:

@@ -87,6 +87,12 @@ def check_systems(args: argparse.Namespace) -> None:
             f"there are {len(args.name)} names for {len(args.systems)} systems; "
             f'"{args.name[len(args.systems)]}" is one too many.'
         )
+    if any(args.name):
+        # Here, so that what is launched without a name starts before this is loaded.
+        from cbench_server.runs.spec_limits import check_name
+
+        for name in args.name:
+            check_name(name)
 
 
 def build_systems(

@@ -79,7 +79,7 @@ class Settings:
     )
     dial_allow: list[str] = setting(
         [],
-        "the only addresses that runs may have dialled: networks, names and *.NAME, "
+        "the only addresses that runs may have dialled: networks, names, *.NAME and unix:, "
         "with commas; by default all but link-local and metadata addresses",
     )
     dial_deny: list[str] = setting(

@@ -107,6 +107,8 @@ def transcripts(conversations: Iterator[Example], *, label: str) -> Iterator[Exa
         found = questions_of(conversation, position, label)
         context = transcript(_typed(conversation["turns"]))
         for question in found:
+            # The count belongs to questions whose context is an excerpt.
+            del question["turn_count"]
             yield {**question, "context": context}
 
 

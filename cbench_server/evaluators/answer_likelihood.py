@@ -118,7 +118,7 @@ class AnswerLikelihood:
             floor = await self._likelihood(asking.messages(shown, {changed: ""}), answer)
             found = await self._likelihood(asking.messages(shown, {changed: left}), answer)
         except ModelAway as error:
-            raise ComponentAway(str(error), was_asked=False) from error
+            raise ComponentAway(str(error), was_asked=error.was_asked) from error
         except ChatFailed as error:
             is_overflow = error.failure.reason == OVERFLOW
             message = f"the model did not tell how likely the answer is: {error}"

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from cbench_server.evaluators.inputs import ScoreInfo
 from cbench_server.texts.presence import Phrase, SearchedText, passage_of
+from cbench_server.texts.verbatim import verbatim_share
 from cbench_server.types import Assessment, Example, Placement, Scores
 
 _RANKS = (1, 5, 10)
@@ -15,12 +16,13 @@ class EvidenceRecall:
 
     The evidence is the original's: sentences, paragraphs, turns or needles. It
     is found word for word or not at all, so a system that rewrites its text
-    scores low whatever it kept of the meaning. Where a system returns the
-    passages it `retrieved`, the best first, recall at 1, 5 and 10 is given as well.
+    scores low whatever it kept of the meaning: `context_verbatim` tells those
+    systems apart. Where a system returns the passages it `retrieved`, the best
+    first, recall at 1, 5 and 10 is given as well.
     """
 
     name = "evidence-recall"
-    version = "1"
+    version = "2"
     description = "Share of the evidence that is in the returned context; verbatim only."
     placement: Placement = "inline"
     # Words of numbers and letters, none of them twice, take most: 30 ms up to here.
@@ -35,6 +37,9 @@ class EvidenceRecall:
                 f"evidence_recall_at_{rank}", f"Share in the first {rank} passages retrieved."
             )
             for rank in _RANKS
+        ),
+        ScoreInfo(
+            "context_verbatim", "Share of the context that is the original's, word for word."
         ),
     )
 
@@ -64,6 +69,8 @@ class EvidenceRecall:
             for rank in _RANKS:
                 among = _found("\n\n".join(ranked[:rank]), wanted)
                 scores[f"evidence_recall_at_{rank}"] = sum(among) / len(among)
+        if (source := _source(original)) and (share := verbatim_share(source, left)) is not None:
+            scores["context_verbatim"] = share
         missing = [text for (text, _), is_there in zip(wanted, found, strict=True) if not is_there]
         return Assessment(scores, {"missing": missing[:_SHOWN]} if missing else {})
 
@@ -72,6 +79,12 @@ def _evidence(original: Example) -> list[tuple[str, Phrase]]:
     """Return each piece once, with what is looked for."""
     pairs = [(text, passage_of(text)) for text in _texts(original.get("evidence"))]
     return [(text[:200], phrase) for text, phrase in dict(pairs).items() if phrase is not None]
+
+
+def _source(original: Example) -> str:
+    """Return the text that a context is made from; questions of a memory run have an excerpt."""
+    context = original.get("context")
+    return context if isinstance(context, str) and "turn_count" not in original else ""
 
 
 def _texts(value: object) -> list[str]:

@@ -8,15 +8,15 @@ import asyncio
 import copy
 import functools
 import json
+import math
 import random
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
-from cbench_server.errors import CallFailed, InvalidInput
+from cbench_server.errors import CallFailed
 from cbench_server.limits import MAX_ANSWER_BYTES
 from cbench_server.models.chat_answer import (
     MAX_WAIT_S,
@@ -29,7 +29,9 @@ from cbench_server.models.chat_answer import (
     refusal,
 )
 from cbench_server.models.dialling import NotDialled, dialling
+from cbench_server.models.endpoint import checked_host, checked_key, endpoint_of
 from cbench_server.models.messages import Message
+from cbench_server.models.silence import is_silent
 from cbench_server.models.tracing import UNTRACED, called
 from cbench_server.results import Failure
 
@@ -43,6 +45,8 @@ PROBE_SECONDS = 5.0
 _NOT_HERE = frozenset({301, 302, 303, 307, 308, 404, 405, 410})
 _MAX_MESSAGE = 400
 _SHORT_KEY = 8
+_STILL_SILENT_S = 1.0
+_AWAY = {"retryable": True, "is_away": True}
 
 
 class ChatFailed(CallFailed, RuntimeError):
@@ -57,7 +61,9 @@ class ChatFailed(CallFailed, RuntimeError):
 
 
 class ModelAway(ChatFailed):
-    """Nobody is there to ask, and nothing was asked."""
+    """Nobody is there to ask. `was_asked` is whether the question may have reached it before."""
+
+    was_asked = False
 
 
 class ChatClient:
@@ -82,25 +88,29 @@ class ChatClient:
         jitter: Callable[[], float] = random.random,
     ) -> None:
         load_http()
-        self.host = _checked_host(base_url)
+        self.host = checked_host(base_url)
         self.endpoint = endpoint_of(base_url)
         self.model = model
         self.extra_body = dict(extra_body or {})
-        self._key = _checked_key(api_key)
+        self._key = checked_key(api_key)
         self._timeout = timeout
         self._max_retries = max_retries
         self._retry_base_delay = retry_base_delay
         self._jitter = jitter
         self._dialling = dialling()
+        self._silent_at: float | None = None
         self._clients: dict[asyncio.AbstractEventLoop, httpx.AsyncClient] = {}
 
     async def complete(
-        self, messages: Sequence[Message], settings: Mapping[str, Any] | None = None
+        self,
+        messages: Sequence[Message],
+        settings: Mapping[str, Any] | None = None,
+        timeout: float = math.inf,
     ) -> ChatReply:
         """Return the model's answer; raise ChatFailed once nothing is left to try.
 
         `settings` are keys of this request alone; those of `extra_body` override them, and
-        with None leave them out.
+        with None leave them out. `timeout` may shorten an attempt.
         """
         body = self._encode(messages, settings or {})
         attempt = 0
@@ -108,7 +118,7 @@ class ChatClient:
             attempt += 1
             try:
                 with called("chat", **{"cbench.model": self.model}) as trace:
-                    answer = await self._post(body, trace)
+                    answer = await self._post(body, trace, timeout=timeout)
                 reply = parse_reply(answer)
             except Trouble as trouble:
                 wait = self._wait(trouble, attempt)
@@ -127,7 +137,7 @@ class ChatClient:
         which none answers with a completion: so nothing is paid for. One that is too busy to
         say is there all the same.
         """
-        url = self.endpoint.removesuffix("/chat/completions") + "/models"
+        url = self._models_url
         try:
             status, answer = await self._ask_once("GET", url)
             if status in _NOT_HERE or (status == 200 and not is_document(answer)):
@@ -139,6 +149,10 @@ class ChatClient:
             raise self._failed(refusal(status, None, answer, now=time.time()), 1, url)
         if status == 200 and not is_document(answer):
             raise self._failed(not_json(answer), 1, url)
+
+    @property
+    def _models_url(self) -> str:
+        return self.endpoint.removesuffix("/chat/completions") + "/models"
 
     @property
     def _nothing(self) -> bytes:
@@ -207,21 +221,33 @@ class ChatClient:
             )
             raise self._failed(trouble, 0) from None
 
-    async def _post(self, body: bytes, trace: Mapping[str, str] = UNTRACED, url: str = "") -> bytes:
+    async def _post(
+        self,
+        body: bytes,
+        trace: Mapping[str, str] = UNTRACED,
+        url: str = "",
+        timeout: float = math.inf,
+    ) -> bytes:
         import httpx
 
+        seconds = min(timeout, self._timeout)
+        if self._silent_at is not None and await self._is_silent():
+            raise Trouble("UNAVAILABLE", "answers nothing", **_AWAY, is_free=True)
         try:
             async with (
-                asyncio.timeout(self._timeout),
+                asyncio.timeout(seconds),
                 self._client().stream(
                     "POST", url or self.endpoint, content=body, headers=trace
                 ) as response,
             ):
                 answer = await _read(response)
         except TimeoutError:
-            raise Trouble(
-                "DEADLINE_EXCEEDED", f"did not answer within {self._timeout:g}s", retryable=True
-            ) from None
+            late = f"did not answer within {seconds:g}s"
+            if await self._is_silent():
+                trouble = Trouble("UNAVAILABLE", f"{late}, nor anything else", **_AWAY)
+                trouble.was_asked = True
+                raise trouble from None
+            raise Trouble("DEADLINE_EXCEEDED", late, retryable=True) from None
         except (httpx.LocalProtocolError, httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
             raise Trouble(
                 "BAD_REQUEST", f"cannot be asked: {_named(error)}", is_free=True
@@ -230,11 +256,7 @@ class ChatClient:
             raise Trouble("BAD_REQUEST", f"is not asked: {error}", is_free=True) from None
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             raise Trouble(
-                "UNAVAILABLE",
-                f"cannot be reached: {cause_of(error)}",
-                retryable=True,
-                is_free=True,
-                is_away=True,
+                "UNAVAILABLE", f"cannot be reached: {cause_of(error)}", **_AWAY, is_free=True
             ) from None
         except httpx.TransportError as error:
             raise Trouble(
@@ -249,6 +271,14 @@ class ChatClient:
             wait = response.headers.get("retry-after")
             raise refusal(response.status_code, wait, answer, now=time.time())
         return answer
+
+    async def _is_silent(self) -> bool:
+        """Tell whether the server is; many may ask at once, or one after the other."""
+        known = self._silent_at
+        if known is None or time.monotonic() > known + _STILL_SILENT_S:
+            is_so = await is_silent(self._client(), self._models_url)
+            self._silent_at = time.monotonic() if is_so else None
+        return self._silent_at is not None
 
     def _client(self) -> "httpx.AsyncClient":
         import httpx
@@ -314,6 +344,8 @@ class ChatClient:
         kind = ModelAway if trouble.is_away else ChatFailed
         failed = kind(failure, trouble.retry_after)
         failed.usage, failed.is_free = trouble.usage, trouble.is_free
+        if isinstance(failed, ModelAway):
+            failed.was_asked = trouble.was_asked
         return failed
 
 
@@ -328,14 +360,6 @@ def _trusted() -> "ssl.SSLContext":
     import httpx
 
     return httpx.create_ssl_context()
-
-
-def endpoint_of(base_url: str) -> str:
-    """Return where chats are asked for, whether or not the URL goes as far as `/v1` or beyond."""
-    root = base_url.rstrip("/")
-    if root.endswith("/chat/completions"):
-        return root
-    return f"{root.removesuffix('/v1')}/v1/chat/completions"
 
 
 def pause(attempt: int, base: float, jitter: float, asked: float | None) -> float | None:
@@ -361,28 +385,3 @@ async def _read(response: "httpx.Response") -> bytes:
 
 def _named(error: Exception) -> str:
     return f"{type(error).__name__}: {error}".removesuffix(": ")
-
-
-def _checked_host(base_url: str) -> str:
-    # The URL is not quoted where it may hold a password or a key.
-    parts = urlsplit(base_url)
-    # An empty query or fragment is one all the same, and would swallow the path that is added.
-    if "@" in parts.netloc or "?" in base_url or "#" in base_url:
-        raise InvalidInput(
-            "a base URL has no user, password, query or fragment, since URLs are shown and "
-            "stored; pass the key as api_key"
-        )
-    try:
-        is_complete = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:
-        is_complete = False
-    if not is_complete:
-        raise InvalidInput(f'"{base_url}" is not a base URL; write it like https://api.openai.com')
-    return parts.netloc
-
-
-def _checked_key(api_key: str | None) -> str:
-    key = (api_key or "").strip()
-    if not all("!" <= character <= "~" for character in key):
-        raise InvalidInput("the API key holds characters that cannot stand in an HTTP header")
-    return key

@@ -58,7 +58,9 @@ class Trouble(Exception):
     ) -> None:
         super().__init__(message)
         self.is_away = is_away
-        """Whether nobody was there, so that nothing was asked."""
+        """Whether nobody was there."""
+        self.was_asked = False
+        """Whether the question may have reached it all the same, before it went."""
         self.reason = reason
         self.retryable = retryable
         self.retry_after = retry_after

@@ -9,7 +9,7 @@ import functools
 import ipaddress
 import re
 import socket
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from cbench_server.errors import InvalidInput, InvalidSpec, SystemUnreachable
@@ -32,6 +32,7 @@ _TRY_S = 1.0
 _NAME = re.compile(r"(?=.{1,253}$)(?!-)[A-Za-z0-9_-]{1,63}(?:\.[A-Za-z0-9_-]{1,63})*\.?")
 _TARGET = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^\[\]:/%,]+)):([0-9]{1,5})")
 _SOCKETS = ("unix:", "unix-abstract:")
+_ANY_SOCKET = "unix:"
 
 
 class NotDialled(InvalidSpec):
@@ -40,15 +41,17 @@ class NotDialled(InvalidSpec):
 
 @dataclass(frozen=True)
 class Rule:
-    """One entry of `dial_allow` or `dial_deny`: a network, an address, or a name."""
+    """One entry of `dial_allow` or `dial_deny`: a network, an address, a name, or all sockets."""
 
     text: str
     network: IPNetwork | None = None
 
     @classmethod
     def read(cls, text: str) -> "Rule":
-        """Read `10.0.0.0/8`, `10.1.2.3`, `[::1]`, `models.example` or `*.example`."""
+        """Read `10.0.0.0/8`, `10.1.2.3`, `[::1]`, `models.example`, `*.example` or `unix:`."""
         text = text.strip().lower()
+        if text == _ANY_SOCKET:
+            return cls(text)
         try:
             return cls(text, ipaddress.ip_network(text.strip("[]"), strict=False))
         except ValueError:
@@ -56,7 +59,7 @@ class Rule:
         if not _NAME.fullmatch(text.removeprefix("*.")):
             raise InvalidInput(
                 f'"{text}" is not a valid address to allow or deny; write a network such as '
-                "10.0.0.0/8, an address, a name, or *.NAME"
+                "10.0.0.0/8, an address, a name, *.NAME, or unix: for sockets of this machine"
             )
         return cls(text.rstrip("."))
 
@@ -103,9 +106,12 @@ class Dialling:
                     f"{shown} is where a cloud hands out credentials, which the daemon does not "
                     "dial. Use the system's ordinary address."
                 )
-        if any(rule.covers(host, address) for rule in self.deny):
+        self._judge_rules(shown, lambda rule: rule.covers(host, address))
+
+    def _judge_rules(self, shown: str, covers: Callable[[Rule], bool]) -> None:
+        if any(map(covers, self.deny)):
             raise NotDialled(f"{shown} is among what this daemon does not dial (dial_deny).")
-        if self.allow and not any(rule.covers(host, address) for rule in self.allow):
+        if self.allow and not any(map(covers, self.allow)):
             raise NotDialled(
                 f"{shown} is not among what this daemon dials. Its operator can add it to "
                 "dial_allow."
@@ -140,6 +146,7 @@ class Dialling:
                     f'"{target}" is a socket of this machine; a daemon that others can reach '
                     "dials none. Serve the system at host:port."
                 )
+            self._judge_rules(target, lambda rule: rule.text == _ANY_SOCKET)
             return target
         places: list[tuple[str, int]] = []
         for host, port in _hosts(target):

@@ -1,6 +1,5 @@
 """A model as readers and proxies ask it: its settings, its window, and its answers' marks."""
 
-import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -102,21 +101,23 @@ class Model:
         payment = await (account or Account()).open(self.origin, self.price, whole, limit)
         started = time.perf_counter()
         try:
-            async with asyncio.timeout(timeout):
-                reply = await self.client.complete(whole, settings)
+            reply = await self.client.complete(whole, settings, timeout)
             seconds = time.perf_counter() - started
             payment.answered(reply.usage)
-        except TimeoutError:
-            message = f"the {self._word} did not answer within {timeout:g}s"
-            raise CallFailed(Failure(self.origin, "DEADLINE_EXCEEDED", message)) from None
         except ChatFailed as error:
+            if error.failure.reason == "DEADLINE_EXCEEDED" and timeout <= self.client.timeout:
+                message = f"the {self._word} did not answer within {timeout:g}s"
+                raise CallFailed(Failure(self.origin, "DEADLINE_EXCEEDED", message)) from None
             if error.is_free:
                 payment.refused()
             elif error.usage is not None:
                 payment.answered(error.usage)
             failure = replace(error.failure, origin=self.origin)
-            kind = ModelAway if isinstance(error, ModelAway) else CallFailed
-            raise kind(_explained(failure, settings), error.retry_delay) from None
+            if isinstance(error, ModelAway):
+                away = ModelAway(failure, error.retry_delay)
+                away.was_asked = error.was_asked
+                raise away from None
+            raise CallFailed(_explained(failure, settings), error.retry_delay) from None
         finally:
             payment.lost()
         return reply, seconds

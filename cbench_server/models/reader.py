@@ -65,7 +65,7 @@ class Reader:
             try:
                 return await self._read(messages, settings, timeout, sent_tokens, account)
             except ModelAway as error:
-                raise ComponentAway(str(error), was_asked=False) from error
+                raise ComponentAway(str(error), was_asked=error.was_asked) from error
 
         try:
             return await self.through("the reader", ask)
@@ -115,7 +115,8 @@ class Reader:
             usage["abandoned_requests"] = abandoned
         marks = [*self.model.marks_before(sent_tokens, settings)]
         reported = (reply.usage or {}).get("prompt_tokens")
-        if sent_tokens is not None and self._counts.is_cut(sent_tokens, reported):
+        text = "\n".join(message["content"] for message in messages)
+        if sent_tokens is not None and self._counts.is_cut(text, sent_tokens, reported):
             marks.append(PROMPT_CUT)
         if is_cut(reply):
             marks.append(ANSWER_CUT)

@@ -6,8 +6,10 @@ from typing import Any
 from cbench_server import __version__
 from cbench_server.comparison import Comparison
 from cbench_server.metrics.stats.estimate import base_key
+from cbench_server.metrics.verbatim_only import rewriting
 from cbench_server.reports.columns import TIME_TITLES, Column, Values
 from cbench_server.reports.distributions import score_distributions, stage_times
+from cbench_server.reports.evidence import VERBATIM
 from cbench_server.reports.json_report import iso_time
 from cbench_server.reports.judges import sensitivity_notes
 from cbench_server.reports.page_comparison import page_comparison
@@ -165,6 +167,8 @@ def _scores(run: Run) -> dict[str, Any] | None:
             count = values.get(f"{COUNT}{name}")
             if count is not None and progress is not None and count < progress.completed:
                 cell["text"] += f" ({numbers.count(count)} rows)"
+            if count and name.startswith("evidence_") and system in rewriting(run.notes):
+                cell["text"] += f" ({VERBATIM})"
             line.append(cell)
         rows.append(line)
     return {"titles": ["System", *names], "rows": rows}

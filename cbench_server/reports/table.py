@@ -15,6 +15,7 @@ from cbench_server.reports.columns import (
     type_keys,
     type_prefix,
 )
+from cbench_server.reports.evidence import evidence_grid
 from cbench_server.reports.failure_groups import FailureGroup
 from cbench_server.reports.groups import by_part, few_note, group_tables
 from cbench_server.reports.judges import MARK, marked_figures, marked_scores
@@ -170,10 +171,11 @@ def to_table(run: Run, facts: RowFacts, draw: Callable[[Grid], str] = to_text) -
     parts = []
     if run.completed_rows:
         parts.append(draw(_without(headline(run, facts), _type_keys(run))))
-        others = added_scores(run)
+        others, evidence = added_scores(run), evidence_grid(run)
         tables = [
             suite_table(run),
             others,
+            evidence,
             dataset_table(run),
             by_type(run),
             sweep_grid(run),
@@ -182,8 +184,8 @@ def to_table(run: Run, facts: RowFacts, draw: Callable[[Grid], str] = to_text) -
         ]
         mark = MARK if _used_scores(run, facts) & marked_scores(run) else ""
         for grid in filter(None, tables):
-            # Other scores are marked one by one.
-            title = grid.title if grid is others else grid.title + mark
+            # Other scores are marked one by one, and no judge is asked about evidence.
+            title = grid.title if grid in (others, evidence) else grid.title + mark
             parts.append(f"{title}\n{draw(grid)}")
     parts.append("\n".join(map(printable, notes(run, facts))))
     return "\n\n".join(parts) + "\n"

@@ -11,6 +11,7 @@ from cbench_server.registry import Registry, is_factory
 from cbench_server.spec import Options, RunNote, SystemRef
 
 NOT_TAKEN = "OPTION_NOT_TAKEN"
+NOT_CHECKED = "OPTION_NOT_CHECKED"
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,9 @@ def spread(
 ) -> tuple[list[tuple[int, SystemRef]], tuple[RunNote, ...]]:
     """Give each system those of the run's options that it takes.
 
-    Returns the references with their places, and a note for each option that
-    a system lacks. One that no system takes raises InvalidSpec.
+    Returns the references with their places, and a note for each system that
+    lacks options or does not say which it takes. One that no system takes
+    raises InvalidSpec.
     """
     for name in shared:
         if not any(each.takes(name) for each in takers):
@@ -61,7 +63,12 @@ def spread(
     refs, notes = [], []
     for each in takers:
         own = {name: value for name, value in shared.items() if each.takes(name)}
-        refs.append((each.place, _with(each.ref, own)))
+        ref = _with(each.ref, own)
+        refs.append((each.place, ref))
+        if each.declared is None and ref.options:
+            what = ", ".join(f'"{name}"' for name in ref.options)
+            text = f"{each.name} does not declare its options; {what} went to it unchecked."
+            notes.append(RunNote(NOT_CHECKED, text, each.name))
         if lacking := [name for name in shared if name not in own]:
             what = ", ".join(f'"{name}"{_near(name, each)}' for name in lacking)
             text = f"{each.name} has no option {what} and ran without."

@@ -18,13 +18,16 @@ from cbench_server.errors import Forbidden, InvalidInput, LimitReached, Unauthen
 from cbench_server.rpc.call_shares import CallShares
 from cbench_server.rpc.grants import Grant
 from cbench_server.rpc.keyring import Keyring
+from cbench_server.rpc.request_sizes import TooLarge, bounded
 from cbench_server.rpc.roles import EVERYONE, METHODS, is_open_to, with_included
 from cbench_server.rpc.status import abort, code_of
 from cbench_server.rpc.strangers import Strangers
+from cbench_server.rpc.unknown_fields import refuse_unknown_fields
 from cbench_server.runs.callers import ADMIN, Caller, set_caller
 
 log = logging.getLogger(__name__)
 
+_BENCH = "/cbench.v1.Bench/"
 _TELL_REFUSALS_EVERY_S = 10.0
 
 Served = Callable[[str, str, float], None]
@@ -67,8 +70,11 @@ class Door(grpc.aio.ServerInterceptor):
                     seconds = time.perf_counter() - begun
                     self._served(handler_call_details.method, code.name, seconds)
 
+        read = handler.request_deserializer
+        if _is_looked_through(handler_call_details.method, handler):
+            read = bounded(read)
         built: Any = grpc.stream_stream_rpc_method_handler(
-            serve, handler.request_deserializer, _or_bytes(handler.response_serializer)
+            serve, read, _or_bytes(handler.response_serializer)
         )
         return built
 
@@ -100,7 +106,12 @@ class Door(grpc.aio.ServerInterceptor):
             if grant is not None:
                 held.enter_context(self._keyring.living(grant))
             set_caller(caller)
-            await _answer(handler, await _question(handler, requests), context)
+            question = await _question(handler, requests)
+            if isinstance(question, TooLarge):
+                raise InvalidInput(question.why)
+            if _is_looked_through(details.method, handler):
+                refuse_unknown_fields(question)
+            await _answer(handler, question, context)
 
     async def _answer_blindly(self, handler: Any, context: Any) -> None:
         """Answer what is open to all as if the question were empty, without reading it."""
@@ -115,6 +126,10 @@ class Door(grpc.aio.ServerInterceptor):
             extra = {"calls": self._refused, "peer": peer}
             log.warning("refused calls without a valid token", extra=extra)
             self._refused, self._told_at = 0, now
+
+
+def _is_looked_through(method: str, handler: Any) -> bool:
+    return method.startswith(_BENCH) and not handler.request_streaming
 
 
 def _caller(method: str, grant: Grant | None, peer: str) -> Caller:

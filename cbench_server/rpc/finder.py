@@ -64,16 +64,15 @@ class Finder:
         """Return the systems a reference means, under the name it gives."""
         callers = await (self._memory(ref) if kind == "memory" else self._process(ref))
         if ref.name and len(callers) > 1:
-            names = ", ".join(caller.description.name for caller in callers)
             for caller in callers:
                 await caller.close()
-            first = callers[0].description.name
+            names = [each.name for each in await self._described(ref, is_memory=kind == "memory")]
             raise InvalidSpec(
-                f'{ref.target} serves {names}; to name one of them "{ref.name}", say which one by '
-                "its served_name.",
+                f'{ref.target} serves {", ".join(names)}; to name one of them "{ref.name}", say '
+                "which one by its served_name.",
                 field="served_name",
-                flags=f"Name it with {ref.target}/{first}, or for --launch with "
-                f"--only-system {first}",
+                flags=f"Name it with {ref.target}/{names[0]}, or for --launch with "
+                f"--only-system {names[0]}",
             )
         return callers
 
@@ -83,9 +82,11 @@ class Finder:
         """Return the spec's systems with the options of the run that each of them takes."""
         takers: list[Taker] = []
         for place, ref in enumerate(spec.systems):
-            with blaming(f"spec.systems[{place}]"):
-                takers += await self._takers(place, ref, spec.kind)
-        return spread(takers, spec.options)
+            if spec.options or ref.options:
+                with blaming(f"spec.systems[{place}]"):
+                    takers += await self._takers(place, ref, spec.kind)
+        placed, notes = spread(takers, spec.options)
+        return placed if spec.options else list(enumerate(spec.systems)), notes
 
     async def _takers(self, place: int, ref: SystemRef, kind: str) -> list[Taker]:
         """Ask each system that a reference means for the options it takes."""

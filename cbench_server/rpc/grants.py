@@ -87,9 +87,15 @@ def check(grant: Grant) -> Grant:
         said = f'there is no role "{unknown[0]}"' if unknown else f'"{grant.name}" has no role'
         raise BadGrant(f"{said}. Roles are {', '.join(ROLES)}.")
     if "attach" in grant.roles and not grant.names:
-        raise BadGrant(f'"{grant.name}" has the role attach and no names that it may attach.')
+        raise BadGrant(
+            f'"{grant.name}" has the role attach and no names that it may attach. List them: '
+            "--attach NAME, or names=NAME,NAME in the token file."
+        )
     if grant.names and "attach" not in grant.roles:
-        raise BadGrant(f'"{grant.name}" lists names to attach, and lacks the role attach.')
+        raise BadGrant(
+            f'"{grant.name}" lists names to attach, and lacks the role attach. Add it, or leave '
+            "the names out."
+        )
     if not (_DIGEST.fullmatch(grant.secret) or grant.certificate):
         raise BadGrant(
             f'"{grant.name}" has neither sha256: and a digest nor cert: and a name. '

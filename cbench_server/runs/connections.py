@@ -140,7 +140,7 @@ async def connect(
 async def _reach_systems(spec: RunSpec, opened: Connections, uploads: Uploads) -> None:
     placed: list[Placed] = list(enumerate(spec.systems))
     named_by: list[tuple[str, int]] = []
-    if spec.options:
+    if spec.options or any(ref.options for ref in spec.systems):
         placed, opened.notes = await opened.finder.spread(spec)
     for place, ref in placed:
         with blaming(f"spec.systems[{place}]"):

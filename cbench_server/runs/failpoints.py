@@ -38,6 +38,9 @@ NAMES = (
     "import.begun",
     "import.batch",
     "import.finished",
+    "archive.writing",
+    "archive.written",
+    "archive.verified",
 )
 
 

@@ -144,6 +144,8 @@ def _resolved(
     if is_read:
         # Nothing is read yet, but what cannot be read is refused.
         dataset.examples()
+        if spec.kind != "memory" and not ref.as_transcript and dataset.holds_conversations:
+            raise _nobody_asked(ref)
     return dataset
 
 
@@ -156,13 +158,18 @@ def _check_form(ref: DatasetRef, record: DatasetRecord | None, kind: str) -> Non
             )
         return
     if record is not None and "qa_pairs" in record.reference_fields and not ref.as_transcript:
-        raise InvalidSpec(
-            f'dataset "{ref.label}" holds conversations and questions about them. Evaluate memory '
-            "systems on it, or set as_transcript, which gives each question with the whole "
-            "conversation as context.",
-            field="as_transcript",
-            flags=f"As commands: cbench memory run --dataset {ref.label}, or add --as-transcript.",
-        )
+        raise _nobody_asked(ref)
+
+
+def _nobody_asked(ref: DatasetRef) -> InvalidSpec:
+    named = "FILE" if ref.upload else ref.label
+    return InvalidSpec(
+        f'dataset "{ref.label}" holds conversations and questions about them. Evaluate memory '
+        "systems on it, or set as_transcript, which gives each question with the whole "
+        "conversation as context.",
+        field="as_transcript",
+        flags=f"As commands: cbench memory run --dataset {named}, or add --as-transcript.",
+    )
 
 
 async def resolve_evaluators(

@@ -2,17 +2,18 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from typing import Any, Protocol
 
 from cbench_server.datasets.conversations import questions, transcripts
 from cbench_server.datasets.mapping import mapped
 from cbench_server.datasets.protocol import DatasetProtocol
-from cbench_server.datasets.published import as_examples
+from cbench_server.datasets.published import as_examples, protocol_of_file
 from cbench_server.datasets.record import DatasetRecord
 from cbench_server.datasets.shuffle import shuffled
 from cbench_server.datasets.withheld import OF_ANY_FILE, Withheld
-from cbench_server.errors import InvalidSpec
+from cbench_server.errors import InvalidSpec, NotFound
 from cbench_server.runs.spool import FIRST_ROWS, choose, prepare
 from cbench_server.runs.store import SpooledExample
 from cbench_server.runs.wiring import UNKNOWN_PROTOCOL
@@ -124,10 +125,29 @@ class ResolvedDataset:
                 )
         return mirror
 
-    @property
+    @cached_property
     def protocol(self) -> DatasetProtocol:
-        """What its config measures."""
-        return self.record.protocol_of(self.ref.config) if self.record else UNKNOWN_PROTOCOL
+        """What its config measures, or the benchmark whose file was uploaded as it is."""
+        if self.record is not None:
+            return self.record.protocol_of(self.ref.config)
+        known = None if self.ref.mapping else protocol_of_file(self._first)
+        return known or UNKNOWN_PROTOCOL
+
+    @cached_property
+    def _first(self) -> Example:
+        """The first row of an upload; a run can be rescored after its upload was deleted."""
+        try:
+            return next(self.uploads.iterate(self.ref.upload), {})
+        except NotFound:
+            return {}
+
+    @property
+    def holds_conversations(self) -> bool:
+        """Whether it is an upload of conversations, with questions about each."""
+        if self.record is not None or self.ref.mapping:
+            return False
+        first = next(as_examples(iter([self._first])), {})
+        return "turns" in first and "qa_pairs" in first
 
     def describe(self) -> dict[str, Any]:
         """Record what is needed to read the same examples again; asks the hub where it is read."""

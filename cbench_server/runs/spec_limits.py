@@ -35,7 +35,7 @@ def check_limits(spec: RunSpec) -> None:
             )
     for place, ref in enumerate(spec.systems):
         with blaming(f"spec.systems[{place}].name"):
-            _check_name(ref.name)
+            check_name(ref.name)
     size = sum(len(key) + len(value) for key, value in spec.labels.items())
     if size > MAX_LABELS:
         raise InvalidSpec(
@@ -67,12 +67,15 @@ def check_kind(spec: RunSpec) -> None:
             )
 
 
-def _check_name(name: str) -> None:
+def check_name(name: str) -> None:
+    """Refuse a name that no table could show, or that would mean a place."""
     if len(name) > MAX_NAME:
         raise InvalidSpec(
             f'a system\'s name has at most {MAX_NAME} characters; "{name[:20]}..." has '
             f"{len(name):,}."
         )
+    if name and not name.strip():
+        raise InvalidSpec(f"a system's name has something to read; it is {name!r}.")
     if "/" in name or not name.isprintable():
         raise InvalidSpec(
             f"a system's name has no slash and nothing that cannot be printed; it is {name!r}."

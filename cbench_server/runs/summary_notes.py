@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from cbench_server.metrics.summary import Summarized
+from cbench_server.metrics.verbatim_only import verbatim_notes
 from cbench_server.runs.likelihood_notes import likelihood_notes
 from cbench_server.runs.padding import padding_note
 from cbench_server.runs.stuffing import stuffing_note
@@ -25,7 +26,7 @@ def summary_notes(found: Summarized, rows: Mapping[str, int]) -> list[RunNote]:
         RunNote(METRIC_FAILED, f'Metric "{name}" lacks values: {why.rstrip(".")}.')
         for name, why in found.failures.items()
     ]
-    told = likelihood_notes(found.summary)
+    told = [*likelihood_notes(found.summary), *verbatim_notes(found.summary)]
     return [note for note in notes if note is not None] + told + failed
 
 

@@ -41,6 +41,7 @@ class Lost(Exception):
 class ProgramPool:
     """Up to `size` programs, started when they are needed and kept.
 
+    While one caller holds all of them, up to `spare` more serve those who hold none.
     One that dies, or takes longer than `timeout` seconds once it has started, costs its own
     request only. With `is_apart` a program is killed with all that it started; without,
     it is in the group of this process, and is killed with that. Belongs to one
@@ -53,10 +54,11 @@ class ProgramPool:
         size: int | None = None,
         *,
         timeout: float,
+        spare: int = 0,
         is_apart: bool = True,
     ) -> None:
         self._command = command
-        self._permits = FairPermits(size or min(os.cpu_count() or 1, 8))
+        self._permits = FairPermits(size or min(os.cpu_count() or 1, 8), spare)
         self._timeout = timeout
         self._is_apart = is_apart
         self._programs: set[_Program] = set()

@@ -13,11 +13,14 @@ SHARE: ContextVar[str] = ContextVar("whose share is used", default="")
 class FairPermits:
     """So many permits; a free one goes to who holds fewest, and among those to who waits longest.
 
-    Belongs to one event loop.
+    The spare ones are for those who hold none, so that nobody can hold all. Belongs to one
+    event loop.
     """
 
-    def __init__(self, size: int) -> None:
-        self._free = size
+    def __init__(self, size: int, spare: int = 0) -> None:
+        self._size = size
+        self._spare = spare
+        self._used = 0
         self._held: Counter[str] = Counter()
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
 
@@ -32,9 +35,8 @@ class FairPermits:
             self._give_back(who)
 
     async def _take(self, who: str) -> None:
-        if self._free and not self._waiting:
-            self._free -= 1
-            self._held[who] += 1
+        if self._has_room(who, len(self._waiting)):
+            self._give(who)
             return
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(who, deque()).append(turn)
@@ -51,18 +53,29 @@ class FairPermits:
         self._held[who] -= 1
         if not self._held[who]:
             del self._held[who]
-        self._free += 1
-        while self._free and self._waiting:
+        self._used -= 1
+        while self._waiting:
             # The first of equals: those who wait are kept in the order in which they came.
             least = min(self._waiting, key=lambda each: self._held[each])
+            if not self._has_room(least):
+                return
             turn = self._waiting[least].popleft()
             queue = self._waiting.pop(least)
             if queue:
                 self._waiting[least] = queue
             if not turn.done():
-                self._free -= 1
-                self._held[least] += 1
+                self._give(least)
                 turn.set_result(None)
+
+    def _has_room(self, who: str, before: int = 0) -> bool:
+        """Whether there is a permit for one before whom so many others wait."""
+        if self._used < self._size and not before:
+            return True
+        return not self._held[who] and self._size <= self._used < self._size + self._spare
+
+    def _give(self, who: str) -> None:
+        self._used += 1
+        self._held[who] += 1
 
     def _forget(self, who: str, turn: "asyncio.Future[None]") -> None:
         queue = self._waiting.get(who)

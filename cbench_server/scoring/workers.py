@@ -50,7 +50,7 @@ class Workers(Protocol):
 
 
 class WorkerPool:
-    """Up to `size` workers, each given `call_timeout` seconds per pair.
+    """Up to `size` workers, each given `call_timeout` seconds per pair, and one for who has none.
 
     A pair that a worker was lost to is tried once more. Belongs to one event loop.
     """
@@ -65,7 +65,7 @@ class WorkerPool:
         python: str = sys.executable,
     ) -> None:
         command = (python, "-P", "-m", "cbench_server.scoring.worker")
-        self._programs = ProgramPool(command, size, timeout=call_timeout)
+        self._programs = ProgramPool(command, size, timeout=call_timeout, spare=1)
         self._call_timeout = call_timeout
 
     async def start(self) -> None:

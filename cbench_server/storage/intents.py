@@ -1,7 +1,7 @@
 """Intents as a table holds them; one that is damaged is as if it had never been asked."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -9,7 +9,7 @@ import msgspec
 from cbench_server.runs.intents import Answer, Intent, Intents
 from cbench_server.storage import sums
 from cbench_server.storage.connection import Connection
-from cbench_server.storage.damage import SIGNS, is_sum
+from cbench_server.storage.damage import is_sum
 
 if TYPE_CHECKING:
     from cbench_server.storage.sql_store import SqlStore
@@ -40,8 +40,11 @@ class StoredIntents:
         def insert(connection: Connection) -> int:
             connection.execute(connection.sql.FORGET_INTENTS, {"before": now - _FORGOTTEN_AFTER_S})
             names = ("run_id", "kind", "arguments", "time")
-            columns = dict(zip(names, asked, strict=True)) | {"sum": sums.row_sum(asked)}
-            return int(connection.execute(connection.sql.INSERT_INTENT, columns).fetchone()[0])
+            columns = dict(zip(names, asked, strict=True)) | {"sum": sums.UNKNOWN}
+            number = int(connection.execute(connection.sql.INSERT_INTENT, columns).fetchone()[0])
+            # Its checksum covers the id, which the database has chosen.
+            _set_answer(connection, (number, *asked), None)
+            return number
 
         number = await self._store.writer.write(lambda write: insert(write.connection))
         self.tell()
@@ -53,29 +56,28 @@ class StoredIntents:
 
     async def answer(self, intent: Intent, answer: Answer) -> None:
         """See Intents."""
-        given = {"intent": intent.id, "new_answer": msgspec.msgpack.encode(answer)}
-        await self._store.writer.write(
-            lambda write: write.connection.execute(write.connection.sql.SET_ANSWER, given).rowcount
-        )
+        encoded = msgspec.msgpack.encode(answer)
+
+        def note(connection: Connection) -> None:
+            asked = _read(connection, intent.id)
+            if asked is not None:
+                _set_answer(connection, asked[:-1], encoded)
+
+        await self._store.writer.write(lambda write: note(write.connection))
 
     async def answer_to(self, number: int) -> Answer | None:
         """See Intents."""
-        asked = {"intent": number}
-        found = await self._store.read(
-            lambda connection: connection.execute(connection.sql.READ_ANSWER, asked).fetchone()
-        )
-        if found is not None and found[0] is None:
+        found = await self._store.read(lambda connection: _read(connection, number))
+        if found is not None and found[-1] is None:
             return None
         await self._store.writer.write(
             lambda write: (
-                write.connection.execute(write.connection.sql.DELETE_INTENT, asked) and None
+                write.connection.execute(write.connection.sql.DELETE_INTENT, {"intent": number})
+                and None
             )
         )
         # One that is gone, or damaged, was dealt with as far as can be told.
-        try:
-            return msgspec.msgpack.decode(found[0], type=Answer) if found else Answer()
-        except SIGNS:
-            return Answer()
+        return msgspec.msgpack.decode(found[-1], type=Answer) if found else Answer()
 
     async def wait(self, timeout: float) -> None:
         """See Intents."""
@@ -97,12 +99,27 @@ class StoredIntents:
 
 
 def _unanswered(connection: Connection) -> list[Intent]:
-    intents = []
-    for number, *asked, total in connection.execute(connection.sql.OPEN_INTENTS).fetchall():
-        run_id, kind, arguments, _ = asked
-        if is_sum(total, lambda asked=asked: sums.row_sum(asked)):
-            intents.append(Intent(number, run_id, kind, msgspec.msgpack.decode(arguments)))
-    return intents
+    found = connection.execute(connection.sql.OPEN_INTENTS).fetchall()
+    return [
+        Intent(number, run_id, kind, msgspec.msgpack.decode(arguments))
+        for number, run_id, kind, arguments, *_ in filter(_is_sound, found)
+    ]
+
+
+def _read(connection: Connection, number: int) -> tuple[Any, ...] | None:
+    """Return the columns of an intent, the answer last; None for one that is gone or damaged."""
+    found = connection.execute(connection.sql.READ_INTENT, {"intent": number}).fetchone()
+    return tuple(found[:-1]) if found is not None and _is_sound(found) else None
+
+
+def _is_sound(columns: Sequence[Any]) -> bool:
+    return is_sum(columns[-1], lambda: sums.row_sum(columns[:-1]))
+
+
+def _set_answer(connection: Connection, asked: Sequence[Any], answer: bytes | None) -> None:
+    total = sums.row_sum((*asked, answer))
+    columns = {"intent": asked[0], "new_answer": answer, "new_sum": total}
+    connection.execute(connection.sql.SET_ANSWER, columns)
 
 
 if TYPE_CHECKING:

@@ -65,9 +65,9 @@ DELETE_RUN = (
     "DELETE FROM runs WHERE runs.id = %(run)s::INTEGER",
 )
 INSERT_INTENT = 'INSERT INTO intents (run_id, kind, arguments, time, sum) VALUES (%(run_id)s::VARCHAR COLLATE "C", %(kind)s::VARCHAR, %(arguments)s, %(time)s, %(sum)s::BIGINT) RETURNING intents.id'
-OPEN_INTENTS = "SELECT intents.id, intents.run_id, intents.kind, intents.arguments, intents.time, intents.sum FROM intents WHERE intents.answer IS NULL ORDER BY intents.id"
-READ_ANSWER = "SELECT intents.answer FROM intents WHERE intents.id = %(intent)s::INTEGER"
-SET_ANSWER = "UPDATE intents SET answer=%(new_answer)s WHERE intents.id = %(intent)s::INTEGER"
+OPEN_INTENTS = "SELECT intents.id, intents.run_id, intents.kind, intents.arguments, intents.time, intents.answer, intents.sum FROM intents WHERE intents.answer IS NULL ORDER BY intents.id"
+READ_INTENT = "SELECT intents.id, intents.run_id, intents.kind, intents.arguments, intents.time, intents.answer, intents.sum FROM intents WHERE intents.id = %(intent)s::INTEGER"
+SET_ANSWER = "UPDATE intents SET answer=%(new_answer)s, sum=%(new_sum)s::BIGINT WHERE intents.id = %(intent)s::INTEGER"
 DELETE_INTENT = "DELETE FROM intents WHERE intents.id = %(intent)s::INTEGER"
 FORGET_INTENTS = "DELETE FROM intents WHERE intents.time < %(before)s"
 CREATE = (

@@ -116,6 +116,24 @@ def _frame(kind: int, value: Frame | EndFrame) -> bytes:
     return b"".join((header, _HEADER_SUM.pack(zlib.crc32(header)), payload))
 
 
+def content_digest(frames: Iterable[Frame]) -> bytes:
+    """Digest what of a run does not depend on where it is.
+
+    A request id may belong to another run there, and pins are changed by those who use a store.
+    """
+
+    def everywhere() -> Iterator[Frame]:
+        for frame in frames:
+            if isinstance(frame, RunFrame):
+                frame = msgspec.structs.replace(frame, request_id="", pinned=False)
+            yield frame
+
+    digest = hashlib.sha256()
+    for part in encode_frames(everywhere()):
+        digest.update(part)
+    return digest.digest()
+
+
 def compressed(parts: Iterable[bytes]) -> Iterator[bytes]:
     """Compress a file as gzip does, part by part."""
     packer = zlib.compressobj(wbits=31)

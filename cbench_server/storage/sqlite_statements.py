@@ -65,9 +65,9 @@ DELETE_RUN = (
     "DELETE FROM runs WHERE runs.id = :run",
 )
 INSERT_INTENT = "INSERT INTO intents (run_id, kind, arguments, time, sum) VALUES (:run_id, :kind, :arguments, :time, :sum) RETURNING id"
-OPEN_INTENTS = "SELECT intents.id, intents.run_id, intents.kind, intents.arguments, intents.time, intents.sum FROM intents WHERE intents.answer IS NULL ORDER BY intents.id"
-READ_ANSWER = "SELECT intents.answer FROM intents WHERE intents.id = :intent"
-SET_ANSWER = "UPDATE intents SET answer=:new_answer WHERE intents.id = :intent"
+OPEN_INTENTS = "SELECT intents.id, intents.run_id, intents.kind, intents.arguments, intents.time, intents.answer, intents.sum FROM intents WHERE intents.answer IS NULL ORDER BY intents.id"
+READ_INTENT = "SELECT intents.id, intents.run_id, intents.kind, intents.arguments, intents.time, intents.answer, intents.sum FROM intents WHERE intents.id = :intent"
+SET_ANSWER = "UPDATE intents SET answer=:new_answer, sum=:new_sum WHERE intents.id = :intent"
 DELETE_INTENT = "DELETE FROM intents WHERE intents.id = :intent"
 FORGET_INTENTS = "DELETE FROM intents WHERE intents.time < :before"
 CREATE = (

@@ -272,18 +272,11 @@ OF_INTENTS: Mapping[str, Source] = {
     "INSERT_INTENT": insert(intents)
     .values({name: bindparam(name) for name in ("run_id", "kind", "arguments", "time", "sum")})
     .returning(intents.c.id),
-    "OPEN_INTENTS": select(
-        intents.c.id,
-        intents.c.run_id,
-        intents.c.kind,
-        intents.c.arguments,
-        intents.c.time,
-        intents.c.sum,
-    )
-    .where(intents.c.answer.is_(None))
-    .order_by(intents.c.id),
-    "READ_ANSWER": select(intents.c.answer).where(_this_intent),
-    "SET_ANSWER": update(intents).where(_this_intent).values(answer=bindparam("new_answer")),
+    "OPEN_INTENTS": select(intents).where(intents.c.answer.is_(None)).order_by(intents.c.id),
+    "READ_INTENT": select(intents).where(_this_intent),
+    "SET_ANSWER": update(intents)
+    .where(_this_intent)
+    .values(answer=bindparam("new_answer"), sum=bindparam("new_sum")),
     "DELETE_INTENT": delete(intents).where(_this_intent),
     "FORGET_INTENTS": delete(intents).where(intents.c.time < bindparam("before")),
 }

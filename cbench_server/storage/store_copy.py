@@ -5,14 +5,11 @@ killed meanwhile leaves nothing that the next copy would not begin again.
 """
 
 import asyncio
-import hashlib
 import time
 from collections.abc import AsyncIterator, Collection, Iterator
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 from typing import Literal
-
-import msgspec
 
 from cbench_server.errors import AlreadyExists, CbenchError, StoreAway, StoreError, WrongState
 from cbench_server.runs.ownership import Claim
@@ -20,7 +17,7 @@ from cbench_server.storage.connection import Connection, explained_by
 from cbench_server.storage.opening import LEASE_SECONDS
 from cbench_server.storage.run_export import export_frames
 from cbench_server.storage.run_files import import_file
-from cbench_server.storage.run_format import Frame, RunFrame, encode_frames
+from cbench_server.storage.run_format import content_digest
 from cbench_server.storage.run_import import RunFile
 from cbench_server.storage.run_list import run_ids
 from cbench_server.storage.run_rows import get_run
@@ -65,7 +62,7 @@ async def _copy_run(source: SqlStore, target: SqlStore, run_id: str) -> Copied:
             f'run "{run_id}" is not over ({run.state}): in two stores it would be worked on '
             f"twice. Wait for its end, or cancel it (cbench cancel {run_id}), and copy again."
         )
-    async with _claimed(source, run_id), _claimed(target, run_id) as claim:
+    async with claimed(source, run_id), claimed(target, run_id) as claim:
         with (
             explained_by(source.database),
             closing(source.database.connect(read_only=True)) as connection,
@@ -94,10 +91,10 @@ async def _copy_run(source: SqlStore, target: SqlStore, run_id: str) -> Copied:
 
 
 @asynccontextmanager
-async def _claimed(store: SqlStore, run_id: str) -> AsyncIterator[Claim | None]:
+async def claimed(store: SqlStore, run_id: str) -> AsyncIterator[Claim | None]:
     """Own a run for the context; a store that can only be read has no owners.
 
-    A copy that was killed owns its run until its lease has lapsed, which is waited for.
+    One that was killed owns its run until its lease has lapsed, which is waited for.
     """
     claim = None
     ends_at = time.monotonic() + LEASE_SECONDS + _MORE_S
@@ -113,21 +110,8 @@ async def _claimed(store: SqlStore, run_id: str) -> AsyncIterator[Claim | None]:
 
 
 def _digest(connection: Connection, run_id: str) -> bytes:
-    """Read all of a run, whose checksums are verified, and digest what does not depend on a store.
-
-    A request id may belong to another run there, and pins are changed by those who use a store.
-    """
-
-    def frames() -> Iterator[Frame]:
-        for frame in export_frames(connection, run_id):
-            if isinstance(frame, RunFrame):
-                frame = msgspec.structs.replace(frame, request_id="", pinned=False)
-            yield frame
-
-    digest = hashlib.sha256()
-    for part in encode_frames(frames()):
-        digest.update(part)
-    return digest.digest()
+    """Read all of a run, whose checksums are verified."""
+    return content_digest(export_frames(connection, run_id))
 
 
 def copy_uploads(source: UploadStore, target: UploadStore) -> Iterator[Copied]:

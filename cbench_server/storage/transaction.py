@@ -241,6 +241,12 @@ class Transaction:
     def begin_import(self, file: "RunFile") -> None:
         """Insert a run that is hidden until `finish_import`."""
         head = file.head()
+        if self._execute(self._sql.FIND_RUN, run_id=head.run_id).fetchone():
+            raise AlreadyExists(
+                f'examples of run "{head.run_id}", which was deleted, are kept for a run that was '
+                "rescored from it. Import this one under a new id (cbench import FILE --new-id), "
+                "or delete that run."
+            )
         self.insert_run(head, file.record, file.run.spec.labels)
         for name in dict.fromkeys(file.frame.systems):
             if name:

@@ -153,7 +153,7 @@ class ProxyCaller:
         text = "\n".join(str(message.get("content")) for message in self._model.whole(messages))
         said.sent_tokens = await asyncio.to_thread(count_tokens, text)
         reported = (reply.usage or {}).get("prompt_tokens")
-        said.is_prompt_cut |= self._counts.is_cut(said.sent_tokens, reported)
+        said.is_prompt_cut |= self._counts.is_cut(text, said.sent_tokens, reported)
 
     def widen(self, calls: int) -> None:
         """Do nothing: it queues no calls by itself."""

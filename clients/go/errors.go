@@ -100,6 +100,9 @@ type UnreachableError struct {
 }
 
 func (e *UnreachableError) Error() string {
+	if status.Code(e.cause) == codes.Unimplemented {
+		return fmt.Sprintf("a gRPC server answers at %s, but it has no such method: it is not a cbench daemon, or an older one. Check the address, or update the daemon", e.Target)
+	}
 	return fmt.Sprintf("no daemon answers at %s: %s. Is it running, and does it use TLS? Start one with: cbench-server",
 		e.Target, status.Convert(e.cause).Message())
 }

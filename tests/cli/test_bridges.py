@@ -214,3 +214,21 @@ def test_a_launched_system_that_died_is_named_and_not_its_address(
     assert "dying ended with exit code 3" in complaint(done)
     assert "oh no" in complaint(done)
     assert "check the address" not in done.stderr
+
+
+@pytest.mark.parametrize("name", ["a/b", "  ", "a\nb", "n" * 201])
+def test_a_name_that_cannot_be_shown_is_refused_before_a_program_starts(
+    cbench: Cbench, tmp_path: Path, name: str
+) -> None:
+    started = tmp_path / "started"
+    done = cbench(*_RUN, "--exec", f"touch {started}", "--name", name)
+    assert done.returncode != 0
+    assert "a system's name has" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not started.exists()
+
+
+def test_the_longest_name_is_attached_too(cbench: Cbench, daemon_address: str) -> None:
+    name = "n" * 200
+    rows = rows_of(cbench, "--exec", program("plain"), "--name", name, "--server", daemon_address)
+    assert {row["system"] for row in rows} == {name}

@@ -68,6 +68,7 @@ def test_every_command_leads_somewhere(words: list[str]) -> None:
         "model": ["list"],
         "store": ["check"],
         "copy": ["x", "y"],
+        "archive": ["x", "--to", "y"],
     }
     alone = {
         "runs",

@@ -36,6 +36,29 @@ class Weighing:
 
 serve([Cutting("one"), Cutting("two"), Remembering(), Weighing()])
 """
+# As a server from bare protos, whose description has no word on options.
+SILENT = """
+import asyncio
+import grpc
+from cbench_client._gen.cbench.v1 import system_pb2, system_pb2_grpc
+
+class Silent(system_pb2_grpc.SystemServicer):
+    async def Describe(self, request, context):
+        return system_pb2.SystemDescribeResponse(systems=[system_pb2.SystemInfo(name="silent")])
+
+    async def Process(self, request, context):
+        return system_pb2.ProcessResponse(example=request.example)
+
+async def main():
+    server = grpc.aio.server()
+    system_pb2_grpc.add_SystemServicer_to_server(Silent(), server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    print(f"cbench|1|tcp|127.0.0.1:{port}", flush=True)
+    await server.wait_for_termination()
+
+asyncio.run(main())
+"""
 ONE_EXAMPLE = ("--dataset", "mini-qa", "-n", "1", "--ask-again", "0", "--timed-rows", "0")
 
 
@@ -71,6 +94,9 @@ def test_what_a_program_serves_is_listed_with_its_options(cbench: Cbench, progra
     }
     assert taken == {"one": ["ratio"], "two": ["ratio"], "remembering": ["k"]}
     assert [each["location"] for each in listed] == [launch, launch, f"{launch}, memory"]
+    shown = cbench("systems", "--launch", launch).stdout
+    assert "ratio: number from 0 up to 1, default 0.5" in shown
+    assert "share of the words to keep" in shown
     refused = cbench("systems", "--launch", launch, "--system", "127.0.0.1:1")
     assert "name two processes" in complaint(refused)
 
@@ -89,6 +115,7 @@ def test_one_of_several_launched_systems_is_chosen(cbench: Cbench, launch: tuple
         (("--option", "oen.ratio=1"), 'no system "oen" on this command line. Did you mean "one"?'),
         (("--only-system", "tow"), 'nothing launched serves "tow". Did you mean "two"?'),
         (("--name", "x", "--option", "two.ratio=1"), "Choose one with --only-system one"),
+        (("--name", "x"), 'serves one, two; to name one of them "x", say which'),
     ],
 )
 def test_mistakes_end_before_the_run(
@@ -97,6 +124,22 @@ def test_mistakes_end_before_the_run(
     done = cbench(*launch, *flags)
     assert done.returncode == 2
     assert words in complaint(done)
+
+
+def test_an_option_that_nobody_checks_is_told(cbench: Cbench, tmp_path: Path) -> None:
+    program = tmp_path / "silent.py"
+    program.write_text(SILENT)
+    launch = ("run", "--launch", f"{sys.executable} {program}", *ONE_EXAMPLE, "--output", "json")
+    run = strict(cbench(*launch, "--option", "raito=0.1", "--option", "silent.k=2").stdout)
+    assert [note["text"] for note in run["notes"] if note["code"] == "OPTION_NOT_CHECKED"] == [
+        'silent does not declare its options; "raito", "k" went to it unchecked.'
+    ]
+    run = strict(cbench(*launch, "--option", "silent.k=2").stdout)
+    assert [note["text"] for note in run["notes"] if note["code"] == "OPTION_NOT_CHECKED"] == [
+        'silent does not declare its options; "k" went to it unchecked.'
+    ]
+    run = strict(cbench(*launch).stdout)
+    assert [note for note in run["notes"] if note["code"] == "OPTION_NOT_CHECKED"] == []
 
 
 def test_memories_and_evaluators_are_checked_too(

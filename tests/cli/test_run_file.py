@@ -157,6 +157,94 @@ def test_a_check_tells_every_mistake_and_missing_files(cbench: Cbench, tmp_path:
     assert "datasets[0].file: there is no none.jsonl" in done.stderr
 
 
+_WRONG = """\
+options = { seed = "s", depth = 2 }
+[[systems]]
+builtin = "truncate-tail"
+options = { ratio = "x" }
+[[systems]]
+builtin = "truncate-head"
+options = { ratio = 7 }
+[[systems]]
+builtin = "random-drop"
+[[systems]]
+builtin = "truncate-tial"
+[[datasets]]
+name = "mini-qaa"
+[[evaluators]]
+name = "rouge"
+options = { use_stemer = true }
+[[metrics]]
+name = "pass-rate"
+options = { threshold = "high" }
+"""
+_WRONG_SWEEP = """\
+[[systems]]
+name = "cut"
+builtin = "truncate-tail"
+[[datasets]]
+name = "mini-qa"
+[system_options.cut]
+ratoi = 0.3
+[sweep]
+option = "rate"
+values = [0.1, 0.2]
+"""
+_ELSEWHERE = """\
+[[systems]]
+launch = "python mine.py"
+options = { k = "any" }
+[[systems]]
+builtin = "my-own"
+[[datasets]]
+name = "hf:someone/something"
+[[evaluators]]
+name = "mine"
+target = "localhost:1"
+options = { strict = true }
+[daemon]
+imports = ["my_components"]
+"""
+
+
+def test_a_check_knows_the_names_and_options_of_components(cbench: Cbench, tmp_path: Path) -> None:
+    (tmp_path / "run.toml").write_text(_WRONG)
+    done = cbench("config", "check")
+    assert done.returncode == 2
+    found = dict(line.split(": ", 1) for line in done.stderr.splitlines())
+    assert [*found] == [f"run.toml:{line}" for line in (1, 4, 7, 11, 13, 16, 19)]
+    assert 'options.seed is wrong: system "random-drop"' in found["run.toml:1"]
+    assert 'option "ratio": "x" is not a number.' in found["run.toml:4"]
+    assert "systems[1].options.ratio is wrong: ratio" in found["run.toml:7"]
+    assert 'did you mean "truncate-tail"?' in found["run.toml:11"]
+    assert 'did you mean "mini-qa"?' in found["run.toml:13"]
+    assert 'did you mean "use_stemmer"?' in found["run.toml:16"]
+    assert '"high" is not a number' in found["run.toml:19"]
+    (tmp_path / "run.toml").write_text(_WRONG_SWEEP)
+    lines = cbench("config", "check").stderr.splitlines()
+    assert [line.partition(": ")[0] for line in lines] == ["run.toml:7", "run.toml:9"]
+
+
+def test_a_check_says_what_it_cannot_know(cbench: Cbench, tmp_path: Path) -> None:
+    (tmp_path / "run.toml").write_text(_ELSEWHERE)
+    done = cbench("config", "check")
+    assert done.returncode == 0
+    assert done.stdout.splitlines() == [
+        "run.toml: good",
+        "run.toml: not checked: options of systems[0]: python mine.py says which it takes when "
+        "the run begins.",
+        'run.toml: not checked: systems[1].builtin: "my-own" is not known here; whether '
+        "daemon.imports has it, the run will tell.",
+        "run.toml: not checked: options of evaluators[0]: localhost:1 says which it takes when "
+        "the run begins.",
+        "run.toml: not checked: datasets[0]: hf:someone/something is looked up when the run "
+        "begins.",
+    ]
+    (said,) = json.loads(cbench("config", "check", "--json").stdout)
+    assert said["mistakes"] == []
+    assert len(said["unchecked"]) == 4
+
+
 def test_a_run_by_rpc_is_given_back_as_a_file(
     cbench: Cbench, daemon_address: str, tmp_path: Path
 ) -> None:

@@ -2,11 +2,13 @@
 
 import json
 import platform
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import Cbench, Serve, complaint, strict
+from tests.conftest import Start
 
 _ORIGINAL = {"id": 1, "context": "Paris is big.", "question": "Which?", "answer": "Paris"}
 
@@ -81,6 +83,26 @@ def test_a_process_is_asked_what_it_serves(cbench: Cbench, serve: Serve) -> None
     assert "Answers for tests." in table
     [entry] = strict(cbench("systems", "--system", f"{target}/failing", "--output", "json").stdout)
     assert (entry["name"], entry["version"], entry["location"]) == ("failing", "1", target)
+
+
+def test_a_process_with_a_token_is_asked_with_a_credential(
+    cbench: Cbench, start: Start, tmp_path: Path
+) -> None:
+    program = tmp_path / "locked.py"
+    program.write_text(
+        "from cbench_client import serve\n"
+        "def echo(example): return example\n"
+        'serve(echo, token="secret")\n'
+    )
+    target = start(sys.executable, program)
+    listing = ("systems", "--system", target)
+    assert "Pass --credential NAME." in complaint(cbench(*listing))
+    config = tmp_path / "cbench.toml"
+    config.write_text(f'[credentials.mine]\nenv = "MINE"\nprefix = "{target}"\n')
+    there = {"CBENCH_CONFIG": str(config), "MINE": "secret"}
+    assert "echo" in cbench(*listing, "--credential", "mine", **there).stdout
+    assert 'no credential "yours"' in complaint(cbench(*listing, "--credential", "yours", **there))
+    assert "needs --system" in complaint(cbench("systems", "--credential", "mine", **there))
 
 
 def test_a_daemon_lists_its_components_too(cbench: Cbench, daemon_address: str) -> None:

@@ -181,10 +181,31 @@ def test_a_published_file_is_a_memory_run_of_its_own(
         file.write_text(json.dumps([_LOCOMO]))
     done = cbench(
         *("memory", "run", "--builtin", "last-n", "--dataset", file, "--output", "jsonl"),
-        *("--evaluator", "evidence-recall"),
     )
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     assert done.returncode == 0, done.stderr
+    assert {row["scores"].get("evidence_recall") for row in rows} == {1.0, None}
+    wanted = "locomo_f1" if name.startswith("locomo") else "f1"
+    (run,) = json.loads(cbench("runs", "--json").stdout)
+    shown = cbench("show", run["run_id"], "--json")
+    (dataset,) = json.loads(shown.stdout)["config"]["datasets"]
+    assert dataset["primary_score"] == wanted
+    assert dataset["protocol"]["axes"]["data"]["status"] == "differs"
+
+
+def test_a_file_of_conversations_is_refused_where_nobody_would_ask(
+    cbench: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    file = tmp_path / "locomo10.json"
+    file.write_text(json.dumps([_LOCOMO]))
+    run = ("run", "--builtin", "identity", "--dataset", file, "--output", "jsonl")
+    refused = cbench(*run)
+    assert refused.returncode == 2, refused.stdout
+    assert "cbench memory run --dataset FILE, or add --as-transcript" in refused.stderr
+    asked = cbench(*run, "--as-transcript")
+    assert asked.returncode == 0, asked.stderr
+    rows = [json.loads(line) for line in asked.stdout.splitlines()]
+    assert len(rows) == len(_LOCOMO["qa"])
     assert {row["scores"].get("evidence_recall") for row in rows} == {1.0, None}
 
 

@@ -64,5 +64,26 @@ def test_the_context_of_a_dataset_holds_its_evidence(name: str) -> None:
     options = {"data_dir": _FIXTURES} if record.hub else {}
     for example in record.examples(config, **options):
         scores = EvidenceRecall().score(example, {"context": example["context"]})
-        assert scores == {"evidence_recall": 1.0, "evidence_complete": 1.0}
+        assert scores == {
+            "evidence_recall": 1.0,
+            "evidence_complete": 1.0,
+            "context_verbatim": 1.0,
+        }
         assert EvidenceRecall().score(example, {"context": ""})["evidence_recall"] == 0.0
+
+
+def test_what_is_handed_on_is_told_from_what_is_rewritten() -> None:
+    said = "Ada was born in the old town of Tarn. Tarn lies on the Orne. Nobody knows more of it."
+    original = {"context": said, "evidence": _SENTENCES}
+
+    def share(left: str) -> float | None:
+        return EvidenceRecall().score(original, {"context": left}).get("context_verbatim")
+
+    assert share("TARN lies on the Orne -- Ada was born in the old town") == 1.0
+    assert share("Ada born old town Tarn. Tarn on Orne. Nobody knows more.") == 0.0
+    assert share("The painter comes from there. Tarn lies on the Orne.") == 0.5
+    assert share("of Tarn") == 1.0
+    assert share("") is None
+    # A question of a memory run has an excerpt of the conversation, not all of it.
+    asked = {**original, "turn_count": 3}
+    assert "context_verbatim" not in EvidenceRecall().score(asked, {"context": "Other words."})

@@ -2,6 +2,7 @@
 
 import os
 import random
+import shutil
 import signal
 import sqlite3
 import tarfile
@@ -232,6 +233,29 @@ def while_importing(home: Path, name: str, chance: random.Random) -> None:
     file.unlink()
 
 
+def while_archiving(home: Path, name: str, chance: random.Random) -> None:
+    folder, other = home.parent / "archive", home.parent / "restored"
+    with DaemonProcess(home) as daemon, BenchClient(daemon.address) as client:
+        run_id = follow(client.evaluate(BUILTIN)).finished.run_id
+        rows = [row.SerializeToString() for row in client.rows(run_id, include_processed=True)]
+    command = ("runs", "archive", run_id, "--to", str(folder))
+    died = cbench(home, *command, **armed(name))
+    assert died.returncode == -signal.SIGKILL
+    assert failpoints.last_words(name) in died.stderr
+    hits[name] += 1
+    done = cbench(home, *command)
+    assert done.returncode == 0, done.stderr
+    back = cbench(other, "import", str(folder / f"{run_id}.run.gz"))
+    assert (back.returncode, back.stdout.strip()) == (0, run_id), back.stderr
+    with DaemonProcess(other) as daemon, BenchClient(daemon.address) as client:
+        found = client.rows(run_id, include_processed=True)
+        assert [row.SerializeToString() for row in found] == rows
+    with DaemonProcess(home) as daemon, BenchClient(daemon.address) as client:
+        assert not list(client.list())
+    shutil.rmtree(folder)
+    shutil.rmtree(other)
+
+
 def while_migrating(home: Path, name: str, chance: random.Random) -> None:
     with tarfile.open(ARCHIVE) as archive:
         archive.extractall(home.parent, filter="data")
@@ -259,6 +283,7 @@ WHERE: dict[str, Callable[[Path, str, random.Random], None]] = {
     "rescore": while_rescoring,
     "delete": while_deleting,
     "import": while_importing,
+    "archive": while_archiving,
 }
 
 

@@ -60,7 +60,8 @@ def test_an_evaluator_that_interrupts_is_noted_and_the_daemon_lives(
     [
         ({"repeats": 2**31 - 1}, "repeats must be at most 10,000, not 2,147,483,647"),
         ({"threshold": float("nan")}, "threshold must be a finite number, not nan"),
-        ({"labels": {"why": "x" * 2_000_000}}, "labels may have 1,000,000 characters"),
+        ({"labels": {"why": "x" * 1_000_001}}, "labels may have 1,000,000 characters"),
+        ({"labels": {"why": "x" * 2_000_000}}, "the request takes 2,000,085 bytes"),
         ({"systems": [{"builtin": "identity", "name": "x" * 201}]}, "at most 200 characters"),
         ({"systems": [{"builtin": "identity", "name": "a/b"}]}, "no slash"),
         ({"systems": [{"builtin": "identity", "name": "a\0"}]}, "cannot be printed"),

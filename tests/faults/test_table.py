@@ -32,9 +32,11 @@ def test_every_test_that_is_named_exists(page: Path) -> None:
         assert not name or re.search(rf"^(?:async )?def {name}\(", source, re.M), f"{file}::{name}"
 
 
-def test_every_test_of_this_folder_that_takes_long_is_in_the_table() -> None:
+@pytest.mark.parametrize("folder", ["faults", "cluster"])
+def test_every_test_that_takes_long_is_in_the_table(folder: str) -> None:
+    """`make faults` runs this folder, and of others what the table names."""
     named = {name for _, name in shown_by(TABLE.read_text())}
-    for path in Path(__file__).parent.glob("test_*.py"):
+    for path in (ROOT / "tests" / folder).glob("test_*.py"):
         marked = re.findall(
             r"^@pytest\.mark\.faults\n(?:@.*\n|    .*\n|\)\n)*?(?:async )?def (test_\w+)",
             path.read_text(),

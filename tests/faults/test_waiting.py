@@ -78,6 +78,40 @@ def test_a_run_waits_for_what_it_needs_and_fails_no_row(
         assert {row.scores["counts"] for row in seen.rows} == {1.0}
 
 
+@pytest.mark.faults
+@pytest.mark.parametrize(
+    ("need", "what", "said"),
+    [
+        ("evaluator", "counts", 'evaluator "counts" is away'),
+        ("judge", "judging-model", 'evaluator "memory-judge" is away'),
+        ("reader", "model", "the reader is away"),
+        ("proxy", "model", 'system "m" is away'),
+    ],
+)
+def test_what_is_stopped_is_waited_for_and_fails_no_row(
+    client: BenchClient, tmp_path: Path, need: str, what: str, said: str
+) -> None:
+    """It takes connections, as the kernel does that for it, and answers nothing."""
+    gate = tmp_path / "gate"
+    with start_system("echo") as system, start_peer(what, held_port(), gate) as peer:
+        spec = spec_with(need, peer.address, system.address)
+        if need == "judge":
+            spec["evaluators"][0]["options"]["timeout"] = 5
+        run_id = client.start({**spec, "datasets": given(client), "row_timeout": 5.0})
+        wait_until(lambda: client.get(run_id).progress.completed_rows >= 10)
+        os.kill(peer.pid, signal.SIGSTOP)
+        try:
+            run = wait_until(lambda: (run := client.get(run_id)).state == WAITING and run, 120)
+            assert said in run.waiting_reason
+        finally:
+            gate.touch()
+            os.kill(peer.pid, signal.SIGCONT)
+        seen = follow(client.watch(run_id))
+    assert (seen.state, seen.failures, len(seen.rows)) == ("SUCCEEDED", {}, ROWS)
+    notes = [note for row in seen.rows for note in row.evaluator_notes if note.HasField("failure")]
+    assert not notes
+
+
 def test_a_judge_that_goes_while_it_is_tested_is_waited_for(client: BenchClient) -> None:
     port = held_port()
     with start_system("echo") as system:

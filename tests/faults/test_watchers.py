@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import threading
+from contextlib import closing, suppress
 from pathlib import Path
 
 import grpc.aio
@@ -16,7 +17,7 @@ from tests.e2e.processes import DaemonProcess, examples, start_system, wait_unti
 from .test_junk import is_sound, memory_of
 from .test_requests import spec_of
 
-SUCCEEDED = 3
+SUCCEEDED, WAITING = 3, 6
 
 
 async def watch_all(address: str, run_id: str, watchers: int) -> list[Followed]:
@@ -87,7 +88,72 @@ def test_slow_readers_cost_no_memory_and_hold_up_nobody(
     assert all(len(taken.rows) == rows for taken in seen)
 
 
-def test_outcomes_that_drip_are_cut_by_their_deadline(
+class Relay:
+    """A way to a system on which, once it `drips`, answers come byte by byte."""
+
+    def __init__(self, target: str) -> None:
+        host, _, port = target.rpartition(":")
+        self._target = (host, int(port))
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self.address = f"127.0.0.1:{self._server.getsockname()[1]}"
+        self.drips = threading.Event()
+        self._flows = threading.Event()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def mend(self) -> None:
+        self.drips.clear()
+        self._flows.set()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                near, _ = self._server.accept()
+            except OSError:
+                return
+            far = socket.create_connection(self._target)
+            for source, drain, is_answer in ((near, far, False), (far, near, True)):
+                work = (source, drain, is_answer)
+                threading.Thread(target=self._pass_on, args=work, daemon=True).start()
+
+    def _pass_on(self, source: socket.socket, drain: socket.socket, is_answer: bool) -> None:
+        try:
+            while data := source.recv(1 << 16):
+                while is_answer and data and self.drips.is_set():
+                    drain.sendall(data[:1])
+                    data = data[1:]
+                    self._flows.wait(1.0)
+                drain.sendall(data)
+        except OSError:
+            pass
+        for end in (source, drain):
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        self._server.close()
+
+
+@pytest.mark.faults
+@pytest.mark.timeout(300)
+def test_a_system_whose_answers_drip_is_waited_for_and_costs_no_row(
+    daemon: DaemonProcess, client: BenchClient
+) -> None:
+    with start_system("echo", "", "0.02") as system, closing(Relay(system.address)) as relay:
+        digest, _ = client.upload(examples(600))
+        given = {"datasets": [{"name": "given", "upload": digest}], "timed_rows": 0}
+        spec = {**given, "systems": [{"target": relay.address}], "row_timeout": 5.0}
+        run_id = client.start(spec)
+        wait_until(lambda: client.get(run_id).progress.completed_rows >= 20)
+        before = memory_of(daemon)
+        relay.drips.set()
+        wait_until(lambda: client.get(run_id).state == WAITING, 120)
+        assert memory_of(daemon) - before < 64
+        relay.mend()
+        seen = follow(client.watch(run_id))
+    assert (seen.state, seen.failures, len(seen.rows)) == ("SUCCEEDED", {}, 600)
+
+
+def test_an_outcome_that_never_comes_is_cut_by_its_deadline(
     daemon: DaemonProcess, client: BenchClient
 ) -> None:
     with start_system("slow-first", "3600") as system:

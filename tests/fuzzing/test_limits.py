@@ -6,10 +6,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
 
 from cbench_client import BenchClient, Refused
-from cbench_client._gen.cbench.v1 import gateway_pb2
+from cbench_client._gen.cbench.v1 import bench_pb2, gateway_pb2
 from cbench_client.errors import Unencodable
 from cbench_client.messages import convert
 from cbench_client.messages.room import MAX_ANSWER_VALUES
@@ -92,6 +93,34 @@ def test_a_judge_beyond_a_limit_is_refused(kind: Any, beyond: dict[str, Any]) ->
     kind(**usual, repeats=limits.MAX_JUDGE_REPEATS, max_retries=limits.MAX_JUDGE_RETRIES)
     with pytest.raises(InvalidInput, match=next(iter(beyond))):
         kind(**{**usual, **beyond})
+
+
+def test_a_request_is_only_so_large(tmp_path: Path) -> None:
+    def request(characters: int, options: int) -> bytes:
+        spec = bench_pb2.RunSpec()
+        system = spec.systems.add(builtin="identity", name="x" * characters)
+        for number in range(options):
+            system.options[f"o{number}"].bool_value = True
+        return bench_pb2.EvaluateRequest(spec=spec).SerializeToString()
+
+    largest, most = limits.MAX_REQUEST_BYTES, limits.MAX_REQUEST_PARTS
+    with (
+        embedded(home=tmp_path) as address,
+        grpc.insecure_channel(address) as channel,
+    ):
+        evaluate = channel.unary_stream("/cbench.v1.Bench/Evaluate")
+
+        def told(data: bytes) -> str:
+            with pytest.raises(grpc.RpcError) as refused:
+                list(evaluate(data))
+            assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+            return str(refused.value.details())
+
+        # One that is read is refused for what it asks.
+        assert "bytes" not in told(request(largest - 1_000, 0))
+        assert "bytes, and at most 1,048,576 are read. Give" in told(request(largest, 0))
+        assert "parts" not in told(request(0, most // 6))
+        assert "more than 20,000 parts" in told(request(0, most // 2))
 
 
 def test_nobody_decides_on_the_pace_of_others() -> None:

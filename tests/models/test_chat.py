@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from cbench_server.errors import CallFailed, InvalidInput
-from cbench_server.models.chat import ChatClient, ChatFailed, endpoint_of, pause
+from cbench_server.models.chat import ChatClient, ChatFailed, pause
+from cbench_server.models.endpoint import endpoint_of
 from tests.fixtures.ports import held_port
 
 KEY = "sk-very-secret-123"

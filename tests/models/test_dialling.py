@@ -116,6 +116,16 @@ async def test_lists_of_the_operator_decide_and_deny_wins() -> None:
         Dialling.of(["a b"], [])
 
 
+@pytest.mark.parametrize("target", ["unix:/run/docker.sock", "unix-abstract:docker"])
+async def test_sockets_are_dialled_only_where_the_lists_let_them(target: str) -> None:
+    assert await pinned(target, deny=["10.0.0.0/8"]) == target
+    assert await pinned(target, allow=["10.0.0.0/8", "unix:"]) == target
+    with pytest.raises(NotDialled, match="dial_allow"):
+        await pinned(target, allow=["10.0.0.0/8"])
+    with pytest.raises(NotDialled, match="dial_deny"):
+        await pinned(target, allow=["unix:"], deny=["unix:"])
+
+
 def _answers(*addresses: str) -> Any:
     """A resolver that says something else each time, as one that rebinds does."""
     left = list(addresses)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cbench_server.datasets.prompts.library import prompt_for
-from cbench_server.datasets.prompts.prompt import Asking, Prompt
+from cbench_server.datasets.prompts.prompt import Asking, Message, Prompt
 from cbench_server.errors import CallFailed
 from cbench_server.events import RowScored
 from cbench_server.models.chat import ChatClient
@@ -268,10 +268,12 @@ async def test_a_cut_is_known_by_how_the_model_usually_counts(
     for reported in (150, 160, 155, 150, 150, 152, 158, 150):
         server.answer(200, completion("x", prompt_tokens=reported))
     server.answer(200, completion("x", prompt_tokens=300))
-    plain = [await reader.read(ASKED, {}, 20, sent_tokens=100) for _ in range(8)]
+    asked: list[Message] = [{"role": "user", "content": "some text " * 40}]
+    plain = [await reader.read(asked, {}, 20, sent_tokens=100) for _ in range(8)]
     assert [said.marks for said in plain] == [()] * 8
     # Our 300 tokens would be about 450 of its own.
-    assert (await reader.read(ASKED, {}, 20, sent_tokens=300)).marks == ("PROMPT_CUT",)
+    longer: list[Message] = [{"role": "user", "content": "some text " * 120}]
+    assert (await reader.read(longer, {}, 20, sent_tokens=300)).marks == ("PROMPT_CUT",)
 
 
 async def test_a_prompt_over_the_window_is_marked_and_sent_whole(

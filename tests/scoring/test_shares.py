@@ -32,6 +32,27 @@ async def test_a_free_permit_goes_to_who_holds_fewest() -> None:
     assert sorted(order) == sorted(names)
 
 
+async def test_nobody_holds_all_permits_for_as_long_as_it_likes() -> None:
+    permits, order = FairPermits(2, spare=1), []
+    endless, brief = asyncio.Event(), asyncio.Event()
+    tasks = []
+    for name in ["greedy"] * 4 + ["modest", "late"]:
+        tasks.append(
+            asyncio.create_task(_use(permits, name, order, endless if name == "greedy" else brief))
+        )
+        await asyncio.sleep(0)
+    # The spare one is for one who holds none, and for one at a time.
+    assert order == ["greedy", "greedy", "modest"]
+    brief.set()
+    async with asyncio.timeout(30):
+        await asyncio.gather(*tasks[4:])
+    assert order == ["greedy", "greedy", "modest", "late"]
+    endless.set()
+    async with asyncio.timeout(30):
+        await asyncio.gather(*tasks)
+    assert len(order) == 6
+
+
 async def test_who_gives_up_waiting_takes_no_permit_along() -> None:
     permits, order = FairPermits(1), []
     gates = {name: asyncio.Event() for name in "abc"}

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from hashlib import sha256
 from pathlib import Path
 
 import grpc
@@ -21,6 +22,8 @@ from tests.fixtures.sdks import GO, NODE, ROOT, RUST, SDKS, Sdk, built, run
 
 PROGRAMS = Path(__file__).with_name("causes")
 LONG, SHORT = "60000", "300"
+TOKENS = (("secret", "admin"), ("referee", "score"))
+"""Names, which are the tokens themselves, and what they are for."""
 Cause = tuple[str, str, str, str, str]
 """An address, a token, whether by TLS, an authority, and milliseconds."""
 
@@ -28,6 +31,7 @@ WANTED = {
     "no-such-run": "Refused UNKNOWN_RUN",
     "no-token": "Refused UNAUTHENTICATED",
     "a-wrong-token": "Refused UNAUTHENTICATED",
+    "a-token-for-something-else": "Refused PERMISSION_DENIED",
     "a-token-in-the-clear": "InsecureToken INSECURE_TOKEN",
     "nobody-there": "Unreachable UNREACHABLE",
     "no-such-host": "Unreachable UNREACHABLE",
@@ -45,7 +49,8 @@ def causes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Cause
     folder = tmp_path_factory.mktemp("causes")
     make_certificates(folder, "own", "other")
     ca, key, other = (str(folder / name) for name in ("own.crt", "own.key", "other.crt"))
-    (folder / "tokens").write_text("secret\n")
+    lines = [f"{name} {role} sha256:{sha256(name.encode()).hexdigest()}" for name, role in TOKENS]
+    (folder / "tokens").write_text("\n".join(lines))
     silent = socket.create_server(("127.0.0.1", 0))
     foreign = grpc.server(ThreadPoolExecutor(1))
     elsewhere = f"127.0.0.1:{foreign.add_insecure_port('127.0.0.1:0')}"
@@ -60,6 +65,7 @@ def causes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Cause
             "no-such-run": (plain, "", "", "", LONG),
             "no-token": (strict, "", "tls", ca, LONG),
             "a-wrong-token": (strict, "guess", "tls", ca, LONG),
+            "a-token-for-something-else": (strict, "referee", "tls", ca, LONG),
             "a-token-in-the-clear": ("bench.example.org:50051", "secret", "", "", LONG),
             "nobody-there": (f"127.0.0.1:{held_port()}", "", "", "", LONG),
             "no-such-host": ("no-such-host.invalid:1", "", "", "", LONG),

@@ -4,16 +4,20 @@ docs/compatibility.md says what is tried. Python is tried by `make test`, the ot
 be built, by `make skew`.
 """
 
+import os
 import re
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cbench_client import BenchClient, row_to_dict
+from cbench_client import BenchClient, Refused, Unreachable, row_to_dict
+from tests.fixtures import preloaded
 from tests.fixtures.sdks import LONG_SECONDS
 from tests.fixtures.waiting import wait_until_listed
 from tests.skew.freeze import FOLDER, ROOT
@@ -161,6 +165,58 @@ def _each(language: Language) -> Any:
 @pytest.mark.parametrize("language", [_each(each) for each in LANGUAGES], indirect=True)
 def test_versions_that_meet_work_together(meeting: Meeting, language: Language, what: str) -> None:
     TRIED[what](meeting, language)
+
+
+@pytest.fixture(scope="module")
+def old_daemon(
+    version: str, trees: dict[str, Tree], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    home = str(tmp_path_factory.mktemp("home"))
+    command = [sys.executable, "-c", PROGRAM, "--address", "127.0.0.1:0", "--home", home]
+    with started(command, trees[version]) as address:
+        yield address
+
+
+def _run_here(daemon: str, home: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+    environment = {**os.environ, "CBENCH_HOME": str(home), "CBENCH_SERVER": daemon}
+    command = [str(preloaded.CBENCH), *words]
+    return preloaded.run(command, cwd=home, env=environment, capture_output=True, text=True)
+
+
+def test_a_setting_that_an_older_daemon_would_ignore_is_refused(
+    old_daemon: str, tmp_path: Path
+) -> None:
+    run = ["run", "--builtin", "truncate-tail", "--dataset", "mini-qa", "-n", "2"]
+    done = _run_here(old_daemon, tmp_path, *run, "--option", "ratio=0.3")
+    assert (done.returncode, done.stderr) == (
+        2,
+        f"cbench: the daemon at {old_daemon} is older than this client and does not know "
+        "spec.options, so it would not do what was asked. Update the daemon, or leave that out.\n",
+    )
+    with BenchClient(old_daemon) as client:
+        assert list(client.list()) == []
+        with pytest.raises(Refused) as refused:
+            list(client.list(mine=True))
+    told = refused.value
+    assert (told.code, told.reason, told.field) == ("INVALID_ARGUMENT", "UNKNOWN_FIELD", "mine")
+
+
+def test_what_an_older_daemon_need_not_know_is_left_out(old_daemon: str, tmp_path: Path) -> None:
+    (tmp_path / "echo.py").write_text(
+        "from cbench_client import serve\n\ndef echo(example):\n    return example\n\nserve(echo)\n"
+    )
+    launch = ["--launch", f"{sys.executable} echo.py", "--dataset", "mini-qa", "-n", "2"]
+    done = _run_here(old_daemon, tmp_path, "run", *launch)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_method_that_an_older_daemon_lacks_is_named(old_daemon: str, tmp_path: Path) -> None:
+    told = f"the daemon at {old_daemon} is older than this client and has no PinRun. "
+    with (
+        BenchClient(old_daemon) as client,
+        pytest.raises(Unreachable, match=re.escape(f"{told}Update the daemon.")),
+    ):
+        client.pin("last")
 
 
 def test_what_is_frozen_is_what_runs(version: str, trees: dict[str, Tree]) -> None:

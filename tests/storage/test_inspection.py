@@ -103,6 +103,21 @@ def test_another_value_in_any_column_is_found(path: Path, table: str, column: st
     assert not [each for each in found if each.subject == "run r2"]
 
 
+@pytest.mark.parametrize("column", [column.name for column in metadata.tables["shared_examples"].c])
+async def test_another_value_in_who_shares_examples_is_found(
+    path: Path, make_run: MakeRun, column: str
+) -> None:
+    store = SqliteStore.open(path.parent)
+    await store.create_run(make_run("r3", state=RunState.SUCCEEDED))
+    assert await store.share_examples("r1", "r3")
+    await store.close()
+    assert inspected(path) == []
+    change(path, f"UPDATE shared_examples SET {column} = {column} + 64")
+    found = inspected(path)
+    assert [each for each in found if each.is_certain]
+    assert not [each for each in found if each.subject in ("run r1", "run r2")]
+
+
 def test_what_can_be_saved_is_said_with_how(path: Path) -> None:
     change(
         path,

@@ -22,6 +22,7 @@ from cbench_server.spec import (
     SystemRef,
     TlsRef,
 )
+from cbench_server.storage.schema import intents as intents_table
 from cbench_server.storage.sql_store import SqlStore
 from tests.fixtures.stores import Place
 
@@ -233,8 +234,30 @@ async def test_an_intent_stays_until_it_is_answered_and_the_answer_until_it_is_r
     assert await intents.answer_to(first) == Answer()
 
 
-async def test_an_intent_that_is_damaged_is_not_found(store: SqlStore, place: Place) -> None:
-    await store.intents.ask("r1", "cancel", {})
-    await store.intents.ask("r2", "cancel", {})
-    place.sql("UPDATE intents SET run_id = 'r3' WHERE run_id = 'r1'")
+@pytest.mark.parametrize("column", [column.name for column in intents_table.c])
+async def test_an_intent_that_is_damaged_is_not_found(
+    store: SqlStore, place: Place, column: str
+) -> None:
+    for run_id in ("r1", "r2"):
+        await store.intents.ask(run_id, "cancel", {})
+    other = {"run_id": "'r3'", "kind": "'delete'", "id": "99", "time": "time + 1"}
+    # An empty list, where an empty map was.
+    other["arguments"] = "x'90'" if place.is_sqlite else "'\\x90'::bytea"
+    other |= {"answer": "arguments", "sum": "sum + 1"}
+    place.sql(f"UPDATE intents SET {column} = {other[column]} WHERE run_id = 'r1'")
     assert [each.run_id for each in await store.intents.unanswered()] == ["r2"]
+
+
+@pytest.mark.parametrize("column", ["id", "run_id", "answer", "sum"])
+async def test_a_damaged_answer_is_not_told(store: SqlStore, place: Place, column: str) -> None:
+    number = await store.intents.ask("r1", "cancel", {})
+    [intent] = await store.intents.unanswered()
+    await store.intents.answer(intent, Answer("no"))
+    [(stored,)] = place.sql("SELECT answer FROM intents")
+    changed = bytes(stored).replace(b"no", b"nn").hex()
+    value = f"x'{changed}'" if place.is_sqlite else f"'\\x{changed}'::bytea"
+    other = {"id": "99", "run_id": "'r3'", "answer": value, "sum": "sum + 1"}[column]
+    place.sql(f"UPDATE intents SET {column} = {other}")
+    assert await store.intents.answer_to(number) == Answer()
+    if column == "id":
+        assert await store.intents.answer_to(99) == Answer()

@@ -1,30 +1,17 @@
 """`cbench store copy` and `cbench store check`, between both kinds of store."""
 
 import json
-import os
 import signal
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from cbench_server.events import RowScored
-from cbench_server.results import EvalRow
-from cbench_server.runs.store import SpooledExample
-from cbench_server.spec import Run, RunState
-from cbench_server.storage.sql_store import SqlStore
-from tests.fixtures import preloaded
+from tests.fixtures.filled import SIZE, MakeExample, MakeRow, MakeRun, cbench, fill
 from tests.fixtures.postgres import PASSWORD, PostgresServer
 from tests.fixtures.stores import Place
 
-MakeRun = Callable[..., Run]
-MakeRow = Callable[..., EvalRow]
-MakeExample = Callable[..., SpooledExample]
 Made = Callable[..., Place]
-
-SIZE = 1200
-ENDED = {"state": RunState.SUCCEEDED, "end_time": 150.5, "systems": ("a",)}
 
 
 @pytest.fixture
@@ -36,39 +23,6 @@ def made(tmp_path: Path, request: pytest.FixtureRequest) -> Made:
         return Place(home, server.new_store() if server else "")
 
     return make
-
-
-async def fill(
-    store: SqlStore, home: Path, make_run: MakeRun, make_row: MakeRow, make_example: MakeExample
-) -> str:
-    """Store two runs that are over, one that is not, and an upload; return its digest."""
-    for run_id, rows in (("r1", SIZE), ("r2", 40), ("r3", 5)):
-        run = make_run(run_id, labels={"é\0": "b"}, request_id=f"q{run_id}", state=RunState.RUNNING)
-        await store.create_run(run)
-        await store.add_examples(run_id, [make_example(n) for n in range(rows)], complete=True)
-        events = [
-            RowScored(make_row(n, failed=n == 3, processed={"b": os.urandom(300), "n": n}))
-            for n in range(rows)
-        ]
-        await store.append(run_id, events, update=None if run_id == "r3" else ENDED)
-    await store.pin("r2")
-    uploads = store.uploads(home, 0, 0)
-    with uploads.writer() as upload:
-        upload.add({"id": 1, "text": "words " * 50, "raw": b"\0\xff"})
-        digest = upload.finish()
-    uploads.close()
-    await store.close()
-    return digest
-
-
-def cbench(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return preloaded.run(
-        [str(preloaded.CBENCH), *words],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
 
 
 def copied(*words: str, **environment: str) -> dict[str, dict[str, str]]:

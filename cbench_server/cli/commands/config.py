@@ -66,31 +66,34 @@ def write(args: argparse.Namespace) -> int:
 
 def check_files(args: argparse.Namespace) -> int:
     """Check each file, print each mistake on a line, and return whether there was none."""
-    found = []
+    found: list[dict[str, Any]] = []
+    lines = []
     for name in args.files:
-        mistakes = _mistakes(name, type(args.parser))
-        found.append({"file": name, "mistakes": mistakes.splitlines()})
+        mistakes, unchecked = _checked(name, type(args.parser))
+        found.append({"file": name, "mistakes": mistakes.splitlines(), "unchecked": unchecked})
         if mistakes and args.output != "json":
             print(mistakes, file=sys.stderr)
-    good = [f"{each['file']}: good" for each in found if not each["mistakes"]]
-    give(args, found, "\n".join(good))
+        if not mistakes:
+            lines += [f"{name}: good", *(f"{name}: not checked: {each}" for each in unchecked)]
+    give(args, found, "\n".join(lines))
     return USAGE if any(each["mistakes"] for each in found) else OK
 
 
-def _mistakes(name: str, parser: type[argparse.ArgumentParser]) -> str:
+def _checked(name: str, parser: type[argparse.ArgumentParser]) -> tuple[str, list[str]]:
+    """Return the mistakes of a file, and what cannot be checked before a run."""
     try:
-        check_file(name, parser)
+        return "", check_file(name, parser)
     except Exception as error:
         told = explain(error)
         if told is None:
             raise
-        return told[1]
-    return ""
+        return told[1], []
 
 
-def check_file(name: str, parser: type[argparse.ArgumentParser]) -> None:
-    """Refuse a file that no run could be started with."""
+def check_file(name: str, parser: type[argparse.ArgumentParser]) -> list[str]:
+    """Refuse a file that no run could be started with; return what the run alone will tell."""
     from cbench_server.cli.run_files.arguments import fill
+    from cbench_server.cli.run_files.components import check_components
     from cbench_server.cli.run_files.gates import check_gate
     from cbench_server.cli.run_files.reading import read_document
     from cbench_server.cli.spec import build_spec, check_systems
@@ -110,6 +113,7 @@ def check_file(name: str, parser: type[argparse.ArgumentParser]) -> None:
     places = dict.fromkeys(range(len(plain.systems)), ("localhost:1", ""))
     uploads: dict[int, dict[str, Any]] = {place: {"upload": "", "name": ""} for place in places}
     build_spec(plain, places, uploads, [], None)
+    return check_components(name, document)
 
 
 def _check_paths(name: str, document: dict[str, Any], folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""`cbench runs`: list stored runs, or delete, prune, pin or salvage some."""
+"""`cbench runs`: list stored runs, or delete, prune, archive, pin or salvage some."""
 
 import argparse
 import time
@@ -6,6 +6,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from cbench_server.cli import options
+from cbench_server.cli.archive import add_archive
 from cbench_server.cli.connect import check_no_server, connect, server_of
 from cbench_server.cli.exits import OK, complain
 from cbench_server.cli.local_store import in_store
@@ -50,6 +51,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     options.add_server_flags(delete)
     options.inherit_flags(delete)
     add_actions(actions)
+    add_archive(actions)
 
 
 def _add_listing(parser: argparse.ArgumentParser) -> None:

@@ -36,6 +36,12 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         "--launch", metavar="COMMAND", help="list what this program serves; it is ended afterwards"
     )
     options.add_launch_timeout(parser)
+    parser.add_argument(
+        "--credential",
+        metavar="NAME",
+        default="",
+        help="the name of the credential in the configuration whose value the --system gets",
+    )
     options.add_system_tls(parser, "connect to the --system")
     add_listing(parser, systems)
 
@@ -46,6 +52,8 @@ def systems(args: argparse.Namespace) -> int:
 
     if args.system or args.launch:
         return _served_systems(args)
+    if args.credential:
+        raise UsageError("--credential needs --system.")
     found = components(args)
     rows = [
         row
@@ -72,6 +80,8 @@ def _served_systems(args: argparse.Namespace) -> int:
 
     if args.system and args.launch:
         raise UsageError("--system and --launch name two processes; list them one after the other.")
+    if args.launch and args.credential:
+        raise UsageError("--credential needs --system.")
     if args.launch:
         from cbench_server.cli.launches import launching
 
@@ -81,7 +91,17 @@ def _served_systems(args: argparse.Namespace) -> int:
     target, served = split_target(args.system)
     secured = args.system_tls or args.system_ca
     tls = Tls(ca_pem=pem(args.system_ca)) if secured else None
-    return _list(args, target, target, tls, served)
+    return _list(args, target, target, tls, served, _token(args.credential, target))
+
+
+def _token(credential: str, target: str) -> str | None:
+    """Return what a system of the user's own configuration gets as its token."""
+    if not credential:
+        return None
+    from cbench_server.daemon.settings import load_settings
+    from cbench_server.rpc.credentials import Credentials
+
+    return Credentials(load_settings({}).credential_table()).secret(credential, target)
 
 
 def _list(
@@ -90,13 +110,14 @@ def _list(
     where: str,
     tls: "Tls | None" = None,
     served: str | None = None,
+    token: str | None = None,
 ) -> int:
     """List the systems and memory systems of a process, or the one that is asked for."""
     import asyncio  # Here, so that --help does not wait for it.
 
     shown = [
         (each, note)
-        for each, note in asyncio.run(_described(target, tls))
+        for each, note in asyncio.run(_described(target, tls, token))
         if served in (None, each.name)
     ]
     if args.output == "json":
@@ -109,13 +130,15 @@ def _list(
     return OK
 
 
-async def _described(target: str, tls: "Tls | None") -> "list[tuple[SystemDescription, str]]":
+async def _described(
+    target: str, tls: "Tls | None", token: str | None
+) -> "list[tuple[SystemDescription, str]]":
     """Ask a process for both kinds; it serves one of them at least."""
     found: list[tuple[SystemDescription, str]] = []
     refusals: list[CommandFailed] = []
     for kind, note in (("process", ""), ("memory", ", memory")):
         try:
-            found += [(each, note) for each in await describe(target, kind, tls)]
+            found += [(each, note) for each in await describe(target, kind, tls, token)]
         except CommandFailed as error:
             refusals.append(error)
     if not found and refusals:

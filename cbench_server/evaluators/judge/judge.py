@@ -267,8 +267,9 @@ class Judge:
         reported = (reply.usage or {}).get("prompt_tokens")
         if reported is None:
             return False
-        sent = await asyncio.to_thread(count_tokens, _text_of(messages))
-        return self._counts.is_cut(sent, reported)
+        text = _text_of(messages)
+        sent = await asyncio.to_thread(count_tokens, text)
+        return self._counts.is_cut(text, sent, reported)
 
     async def _paid(self, messages: Sequence[Message], body: Mapping[str, Any]) -> ChatReply:
         """Make one request within the budgets of the judge and of the run."""
@@ -326,7 +327,7 @@ class Judge:
             times = f" (attempt {attempt})" if attempt > 1 else ""
             message = f"the judge gave no answer{times}: {error}"
             if isinstance(error, ModelAway):
-                raise ComponentAway(message, was_asked=False)
+                raise ComponentAway(message, was_asked=error.was_asked)
             is_overflow = error.failure.reason == OVERFLOW
             raise (Overflowed if is_overflow else GaveUp)(message) from None
         await asyncio.sleep(wait)

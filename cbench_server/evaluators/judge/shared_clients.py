@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -19,10 +20,16 @@ class _SharedClient(ChatClient):
     _busy = 0
     _is_retired = False
 
-    async def _post(self, body: bytes, trace: Mapping[str, str] = UNTRACED, url: str = "") -> bytes:
+    async def _post(
+        self,
+        body: bytes,
+        trace: Mapping[str, str] = UNTRACED,
+        url: str = "",
+        timeout: float = math.inf,
+    ) -> bytes:
         self._busy += 1
         try:
-            return await super()._post(body, trace, url)
+            return await super()._post(body, trace, url, timeout)
         finally:
             self._busy -= 1
             if self._is_retired and not self._busy:

@@ -3,7 +3,7 @@
 // Start it with: node keyword-in-context.js 127.0.0.1:50061
 import { fileURLToPath } from "node:url";
 
-import { RemoteFailure, serve } from "cbench-client";
+import { serve } from "cbench-client";
 
 const WORD = /[\p{L}\p{N}]+(?:['’][\p{L}\p{N}]+)*/gu;
 const GAP = " … ";
@@ -81,25 +81,20 @@ function join(context, words, kept) {
   return pieces.map(({ start, end }) => context.slice(start, end)).join(GAP);
 }
 
-/** A setting of the run, checked. */
-function setting(options, name, byDefault, most) {
-  const value = Number(options[name] ?? byDefault);
-  if (value > 0 && value <= most) return value;
-  throw new RemoteFailure(`${name} is ${options[name]}; it must be above 0 and at most ${most}`, {
-    reason: "INVALID_ARGUMENT",
-  });
-}
+const declaredOptions = {
+  ratio: { type: "number", default: 0.3, minimum: 0.001, maximum: 1, description: "The share of the words to keep." },
+  radius: { type: "integer", default: 20, minimum: 1, maximum: 10_000, description: "Words to either side of a keyword." },
+};
 
 export const keywordInContext = {
   name: "keyword-in-context",
   version: "1",
   description: "Keeps windows of words around the question's keywords.",
+  declaredOptions,
   process(example, { options }) {
     const { context, question = "" } = example;
     if (typeof context !== "string") return example;
-    const ratio = setting(options, "ratio", 0.3, 1);
-    const radius = setting(options, "radius", 20, 10_000);
-    return example.with({ context: extract(context, String(question), ratio, radius) });
+    return example.with({ context: extract(context, String(question), options.ratio, options.radius) });
   },
 };
 

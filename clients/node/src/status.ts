@@ -79,7 +79,8 @@ export function errorOf(error: ServiceError, target: string, hasToken: boolean):
     case status.UNIMPLEMENTED:
       if (error.metadata.get("cbench-reason").length > 0) break;
       return new Unreachable(
-        `a gRPC server answers at ${target}, but it is not a cbench daemon. Check the address.`,
+        `a gRPC server answers at ${target}, but it has no such method: it is not a cbench daemon, ` +
+          "or an older one. Check the address, or update the daemon.",
       );
     case status.DEADLINE_EXCEEDED:
       return new Unreachable(`${target} did not answer in time. Is the process busy or stopped?`);

@@ -54,5 +54,5 @@ test("it is served, and refuses a ratio that is none", async (t) => {
   assert.deepEqual(carried, ["question"]);
   const { encodeFields } = await import("./support/wire.js");
   const options = encodeFields([["ratio", 7]]);
-  await assert.rejects(wire.process({ context }, { options }), /ratio is 7; it must be above 0 and at most 1/);
+  await assert.rejects(wire.process({ context }, { options }), /option "ratio" is 7; it must be at most 1/);
 });

@@ -104,8 +104,8 @@ impl Dial {
                 "{target} wants a token and none was given. Set it with token(...)."
             )),
             Code::Unimplemented if status.metadata().get(REASON).is_none() => unreachable(format!(
-                "a gRPC server answers at {target}, but it does not serve what was asked for: \
-                 {details}. Check the address."
+                "a gRPC server answers at {target}, but it has no such method: it is not a cbench \
+                 daemon, or an older one. Check the address, or update the daemon."
             )),
             Code::DeadlineExceeded => unreachable(format!(
                 "{target} did not answer in time. Is the process busy or stopped?"

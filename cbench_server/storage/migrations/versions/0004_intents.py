@@ -50,11 +50,15 @@ def upgrade() -> None:
 
 def _ask_to_cancel(connection: sa.Connection, run_id: str) -> None:
     asked = (run_id, "cancel", msgspec.msgpack.encode({}), 0.0)
-    connection.execute(
+    columns = dict(zip(("run_id", "kind", "arguments", "time"), asked, strict=True))
+    (number,) = connection.execute(
         sa.text(
             "INSERT INTO intents (run_id, kind, arguments, time, sum) "
-            "VALUES (:run_id, :kind, :arguments, :time, :sum)"
+            "VALUES (:run_id, :kind, :arguments, :time, :sum) RETURNING id"
         ),
-        dict(zip(("run_id", "kind", "arguments", "time"), asked, strict=True))
-        | {"sum": row_sum(asked)},
+        columns | {"sum": UNKNOWN},
+    ).one()
+    connection.execute(
+        sa.text("UPDATE intents SET sum = :sum WHERE id = :id"),
+        {"sum": row_sum((number, *asked, None)), "id": number},
     )

@@ -106,18 +106,13 @@ class AnalysisClient(Requests):
                 bench_pb2.ImportRequest(content=piece, new_id=new_id) for piece in _cut(content)
             )
         except grpc.RpcError as error:
-            raise self._failure(error) from None
+            raise self._failure(error, "Import") from None
         return response.run, not response.already_stored
 
     def _content(self, name: str, request: Message, response_type: Any) -> Iterator[bytes]:
         has_begun = False
         while True:
-            method = self._channel.unary_stream(
-                f"/cbench.v1.Bench/{name}",
-                request_serializer=lambda message: message.SerializeToString(),
-                response_deserializer=response_type.FromString,
-            )
-            pieces = method(request)
+            pieces = self._stream(name, request, response_type)
             try:
                 for piece in pieces:
                     has_begun = True
@@ -125,7 +120,7 @@ class AnalysisClient(Requests):
                 return
             except grpc.RpcError as error:
                 if has_begun or not self._is_asked_elsewhere(name, error):
-                    raise self._failure(error) from None
+                    raise self._failure(error, name) from None
             finally:
                 pieces.cancel()
 

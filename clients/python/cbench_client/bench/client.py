@@ -60,7 +60,7 @@ class BenchClient(RetentionClient):
         )
 
         def start() -> Any:
-            return self._stream("Evaluate", bench_pb2.EvaluateResponse)(request)
+            return self._stream("Evaluate", request, bench_pb2.EvaluateResponse)
 
         return self._follow(start, "", 0, not include_rows, False, reconnect_for)
 
@@ -239,7 +239,7 @@ class BenchClient(RetentionClient):
                 omit_rows=omit_rows,
                 include_processed=include_processed,
             )
-            return self._stream("WatchRun", bench_pb2.WatchRunResponse)(request)
+            return self._stream("WatchRun", request, bench_pb2.WatchRunResponse)
 
         def may_wait(error: grpc.RpcError, silence: float) -> None:
             if not self._may_wait(error, silence, reconnect_for):

@@ -7,8 +7,9 @@ from typing import Any, TypeVar, cast
 import grpc
 from google.protobuf.message import Message
 
-from cbench_client.errors import ClientError, Refused
-from cbench_client.messages.error_details import KEY, decode_details
+from cbench_client.bench.daemon_contract import DaemonContract, ask_contract
+from cbench_client.errors import ClientError, Refused, Unreachable
+from cbench_client.messages.error_details import KEY, FieldViolation, decode_details
 from cbench_client.remote.channel import Tls
 from cbench_client.remote.daemons import Daemons
 from cbench_client.remote.diagnosis import explain
@@ -26,12 +27,17 @@ _UNREACHABLE = frozenset(
 )
 # Done a second time these would find nothing left to do, and say so.
 _NOT_REPEATED = frozenset(("DeleteRun", "PruneRuns"))
+# How long a daemon may take to say what it knows, before it is called without.
+_CONTRACT_SECONDS = 3.0
 
 M = TypeVar("M", bound=Message)
 
 
 class Requests:
     """What every method of `BenchClient` needs to ask a daemon."""
+
+    is_of_this_version = False
+    """Whether the daemon is known to be as new as this client, and is not asked what it knows."""
 
     def __init__(
         self,
@@ -48,6 +54,7 @@ class Requests:
         self._has_answered = False
         self._is_closed = False
         self._daemons = Daemons(target, tls, token)
+        self._contracts: dict[str, DaemonContract] = {}
 
     @property
     def _channel(self) -> Any:
@@ -66,12 +73,14 @@ class Requests:
                 return
             request.page_token = page.next_page_token
 
-    def _stream(self, name: str, response_type: Any) -> Any:
-        return self._channel.unary_stream(
+    def _stream(self, name: str, request: Message, response_type: Any) -> Any:
+        self._check_known(request)
+        method = self._channel.unary_stream(
             f"/{BENCH}/{name}",
             request_serializer=lambda request: request.SerializeToString(),
             response_deserializer=response_type.FromString,
         )
+        return method(request)
 
     def _unary(self, service: str, name: str, response_type: Any) -> Any:
         return self._channel.unary_unary(
@@ -97,12 +106,14 @@ class Requests:
         tries = len(self._daemons.addresses)
         while True:
             tries -= 1
+            if service == BENCH:
+                self._check_known(request)
             try:
                 method = self._unary(service, name, response_type)
                 response: M = method(request, timeout=timeout)
             except grpc.RpcError as error:
                 if not (tries and self._is_asked_elsewhere(name, error)):
-                    raise self._error(error, service) from None
+                    raise self._error(error, service, name) from None
             else:
                 self._has_answered = True
                 return response
@@ -114,11 +125,44 @@ class Requests:
             return False
         return self._daemons.is_another_there()
 
-    def _failure(self, error: grpc.RpcError) -> ClientError:
-        return self._error(error, BENCH)
+    def _contract(self) -> DaemonContract | None:
+        """Return what the daemon in use knows of the contract; None if it cannot be told."""
+        channel, address = self._channel, self._daemons.address
+        if address not in self._contracts:
+            found = ask_contract(channel, min(self.timeout, _CONTRACT_SECONDS))
+            if found is None:
+                return None
+            self._contracts[address] = found
+        return self._contracts[address]
 
-    def _error(self, error: grpc.RpcError, service: str) -> ClientError:
+    def _check_known(self, request: Message) -> None:
+        """Refuse what the daemon in use would ignore."""
+        if self.is_of_this_version or not request.ListFields():
+            return
+        contract = self._contract()
+        ignored = contract.ignored(request) if contract is not None else []
+        if not ignored:
+            return
+        what = ", ".join(ignored)
+        told = (
+            f"the daemon at {self._daemons.address} is older than this client and does not know "
+            f"{what}, so it would not do what was asked. Update the daemon, or leave that out."
+        )
+        violations = [FieldViolation(path, "not known to this daemon") for path in ignored]
+        raise Refused(told, code="INVALID_ARGUMENT", reason="UNKNOWN_FIELD", violations=violations)
+
+    def _failure(self, error: grpc.RpcError, name: str = "") -> ClientError:
+        return self._error(error, BENCH, name)
+
+    def _error(self, error: grpc.RpcError, service: str, name: str = "") -> ClientError:
         code = error.code() or grpc.StatusCode.UNKNOWN
+        if code is grpc.StatusCode.UNIMPLEMENTED and service == BENCH and name:
+            contract = self._contract()
+            if contract is not None and contract.lacks(name):
+                return Unreachable(
+                    f"the daemon at {self._daemons.address} is older than this client and has no "
+                    f"{name}. Update the daemon."
+                )
         if code in _UNREACHABLE:
             why = explain(
                 self._daemons.address,

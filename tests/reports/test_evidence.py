@@ -1,0 +1,73 @@
+"""Evidence recall as users see it: a table of its own, with a mark for systems that rewrite."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cbench_server import evaluate
+from cbench_server.cli import main
+from cbench_server.evaluators import EvidenceRecall
+
+_ROWS = [
+    {
+        "id": number,
+        "context": f"Ada of house {number} was born in the town of Tarn. It rains there all year.",
+        "question": "Where was she born?",
+        "answer": "Tarn",
+        "evidence": [f"Ada of house {number} was born in the town of Tarn."],
+    }
+    for number in range(3)
+]
+
+
+class DropsWords:
+    name = "drops-words"
+
+    def process(self, example: dict[str, Any]) -> dict[str, Any]:
+        kept = " ".join(example["context"].split()[::2])
+        return {**example, "context": kept}
+
+
+@pytest.fixture
+def out(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> str:
+    file = tmp_path / "rows.jsonl"
+    monkeypatch.setenv("CBENCH_HOME", str(tmp_path / "home"))
+    file.write_text("".join(json.dumps(row) + "\n" for row in _ROWS))
+    flags = ["--builtin", "identity", "--builtin", "truncate-tail", "--builtin", "random-drop"]
+    flags += ["--evaluator", "evidence-recall", "--reference-field", "evidence"]
+    assert main(["run", *flags, "--dataset", f"mine={file}"]) == 0
+    return capsys.readouterr().out
+
+
+def test_the_table_has_evidence_beside_the_score_and_marks_what_rewrites(out: str) -> None:
+    assert "answer_retained" in out
+    _, _, after = out.partition("Evidence: the share of what holds the answer")
+    table = {line.split()[0]: line for line in after.splitlines()[3:6]}
+    assert table["identity"].split()[1] == "1.000"
+    assert "verbatim only" not in table["identity"] + table["truncate-tail"]
+    assert table["random-drop"].endswith("verbatim only")
+    assert "random-drop: evidence recall is verbatim only." in out
+
+
+def test_json_and_page_say_it_too(
+    out: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["runs", "--json"]) == 0
+    run_id = json.loads(capsys.readouterr().out)[0]["run_id"]
+    assert main(["show", run_id, "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["summary"]["identity"]["mean_score:evidence_recall"] == 1.0
+    marked = [note["system"] for note in shown["notes"] if note["code"] == "VERBATIM_ONLY"]
+    assert marked == ["random-drop"]
+    page = tmp_path / "page.html"
+    assert main(["report", run_id, "-o", str(page)]) == 0
+    assert "0.000 (verbatim only)" in page.read_text()
+
+
+def test_evaluate_in_python_says_it_too() -> None:
+    result = evaluate([DropsWords()], _ROWS, evaluators=[EvidenceRecall()], progress=False)
+    assert [
+        note["system"] for note in result.config["notes"] if note["code"] == "VERBATIM_ONLY"
+    ] == ["drops-words"]
