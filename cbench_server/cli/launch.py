@@ -91,16 +91,36 @@ class Launched:
         self._stopping = threading.Event()
         self._relay: subprocess.Popen[bytes] | None = None
         self._environment = {**(environment or {}), "CBENCH_HANDSHAKE": "1"}
-        self._life = _Life(command, folder, output, self._environment, place)
+        self._life = self._new_life()
         self._supervisor = threading.Thread(
             target=self._supervise, name="cbench-launch", daemon=True
         )
 
     def wait(self) -> str:
-        """Wait until it listens, watch over it from then on, and return where the run finds it."""
-        self._open(self._life)
-        self._supervisor.start()
-        return self.target
+        """Wait until it listens, watch over it from then on, and return where the run finds it.
+
+        One that is killed before that is started again as later; one that ends by itself is
+        not, since whatever is wrong with it will be wrong again.
+        """
+        deaths = 0
+        while True:
+            try:
+                self._open(self._life)
+            except CommandFailed:
+                deaths += 1
+                if not self._life.was_killed or deaths > MAX_RESTARTS:
+                    raise
+            else:
+                self._supervisor.start()
+                return self.target
+            told = f"{self.output.label} {self._life.end()} before it said where it listens"
+            if self._pauses(told, deaths):
+                raise CommandFailed(f"{told}.")
+            self.output.forget_last_words()
+            self._life = self._new_life()
+
+    def _new_life(self) -> "_Life":
+        return _Life(self.command, self.folder, self.output, self._environment, self.place)
 
     def begin_to_stop(self) -> None:
         """Ask it to end."""
@@ -197,11 +217,15 @@ class Launched:
                 )
                 return
             self._tell_death(f"{told}.{printed}")
-            pause = _FIRST_PAUSE_S * 2 ** (in_a_row - 1)
-            self._voice.say(f"{told}; it is started again in {pause:g}s.{words}")
-            if self._stopping.wait(pause):
+            if self._pauses(told, in_a_row):
                 return
             self._restart()
+
+    def _pauses(self, told: str, deaths: int) -> bool:
+        """Say how it died, and wait before it is started again; True if it is to be stopped."""
+        pause = _FIRST_PAUSE_S * 2 ** (deaths - 1)
+        self._voice.say(f"{told}; it is started again in {pause:g}s.{self.output.last_words}")
+        return self._stopping.wait(pause)
 
     def _tell_death(self, death: str) -> None:
         self.death = death
@@ -210,7 +234,7 @@ class Launched:
     def _restart(self) -> None:
         self.output.forget_last_words()
         try:
-            life = _Life(self.command, self.folder, self.output, self._environment, self.place)
+            life = self._new_life()
         except UsageError as error:
             self._voice.say(str(error))
             return
@@ -302,6 +326,12 @@ class _Life:
         if code < 0:
             return f"was killed by signal {-code} ({signal.Signals(-code).name})"
         return f"ended with exit code {code}"
+
+    @property
+    def was_killed(self) -> bool:
+        """Whether somebody ended it; shells and stand-ins have a code of their own for that."""
+        signals = (signal.SIGKILL, signal.SIGTERM)
+        return self._process.poll() in [code for each in signals for code in (-each, 128 + each)]
 
     @property
     def has_ended(self) -> bool:

@@ -12,7 +12,7 @@ import msgspec
 
 from cbench_server.cluster import guard, relay
 from cbench_server.cluster.handshake import OtherProtocol, listening_at
-from cbench_server.cluster.messages import Ended, Listens, Printed, Said, Wanted
+from cbench_server.cluster.messages import NO_PLACE, Ended, Listens, Printed, Said, Wanted
 
 _MOST_WAITING = 256
 _MAX_LINE = 1 << 16
@@ -46,7 +46,8 @@ class Holder:
         wanted = self._wanted
         if not await asyncio.to_thread(os.path.isdir, wanted.folder):
             node = socket.gethostname()
-            yield _packed(Ended(why=f"there is no folder {wanted.folder} on the node {node}"))
+            why = f"there is no folder {wanted.folder} on the node {node}"
+            yield _packed(Ended(NO_PLACE, why))
             return
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,

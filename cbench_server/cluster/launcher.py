@@ -17,7 +17,8 @@ from ray.exceptions import RayError
 from cbench_server.cluster import relay
 from cbench_server.cluster.holder import Holder
 from cbench_server.cluster.joining import join, leave
-from cbench_server.cluster.messages import Ended, Said, Wanted
+from cbench_server.cluster.messages import NO_PLACE, Ended, Said, Wanted
+from cbench_server.cluster.stand_in import LOST
 
 _MAX_LINE = 1 << 22
 _STOP_S = 10.0
@@ -42,12 +43,12 @@ async def _attend(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
                 await writer.drain()
         except RayError as error:
             why = f"its place on the Ray cluster was lost: {type(error).__name__}"
-            _tell(writer, Ended(why=why))
+            _tell(writer, Ended(LOST, why))
         finally:
             listening.cancel()
             _kill(actor)
     except NoPlace as error:
-        _tell(writer, Ended(why=str(error)))
+        _tell(writer, Ended(NO_PLACE, str(error)))
     except (OSError, asyncio.IncompleteReadError):
         pass
     finally:

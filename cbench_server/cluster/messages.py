@@ -103,12 +103,16 @@ class Listens(msgspec.Struct, tag=True):
     """Whether it runs on the node of those who launched it."""
 
 
+NO_PLACE = 70
+"""The code of a program that could not be started anywhere."""
+
+
 class Ended(msgspec.Struct, tag=True):
     """The end of a launched program."""
 
-    code: int = 0
+    code: int
     why: str = ""
-    """Why nobody knows the code: its node was lost, or none could be had."""
+    """What it could not say itself: its node was lost, or none could be had."""
 
 
 Said = Printed | Listens | Ended

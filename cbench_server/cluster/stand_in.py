@@ -16,7 +16,8 @@ from typing import Any
 
 from cbench_server.cluster import relay
 
-_LOST = 70
+LOST = 128 + signal.SIGKILL
+"""The code of a program that was lost with its place: it was killed with it."""
 
 
 def _main(path: str, wanted: str) -> None:
@@ -44,10 +45,8 @@ def _take(said: dict[str, Any]) -> None:
         if not said["is_here"]:
             target = _reachable(target)
         print(f"cbench|1|tcp|{target}", flush=True)
-    elif said["why"]:
-        _leave(said["why"])
     else:
-        os._exit(said["code"])
+        _leave(said["why"], said["code"])
 
 
 def _reachable(target: str) -> str:
@@ -57,9 +56,10 @@ def _reachable(target: str) -> str:
     return f"127.0.0.1:{server.getsockname()[1]}"
 
 
-def _leave(why: str) -> None:
-    print(why, file=sys.stderr, flush=True)
-    os._exit(_LOST)
+def _leave(why: str, code: int = LOST) -> None:
+    if why:
+        print(why, file=sys.stderr, flush=True)
+    os._exit(code)
 
 
 if __name__ == "__main__":

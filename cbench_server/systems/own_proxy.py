@@ -1,6 +1,7 @@
 """A proxy that a user made in Python, asked as the daemon asks one: with the dataset's prompt."""
 
 import asyncio
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -18,8 +19,8 @@ from cbench_server.systems.proxy_caller import ProxyCaller, Saying
 class OwnProxyCaller(ProxyCaller):
     """Keeps to the retries and the time of an attempt that the object was made with.
 
-    Nobody restarts a model for an evaluation in a script, so that one which is away is
-    not waited for.
+    All attempts and the pauses between them have to fit into the row's time. Nobody restarts
+    a model for an evaluation in a script, so that one which is away is not waited for.
     """
 
     def __init__(self, proxy: OpenAIProxy, name: str) -> None:
@@ -36,15 +37,17 @@ class OwnProxyCaller(ProxyCaller):
         timeout: float,
         said: Saying,
     ) -> None:
-        attempt = 0
+        attempt, left = 0, timeout
         while True:
             attempt += 1
+            started = time.monotonic()
             try:
-                await super()._ask(call, messages, settings, timeout, said)
+                await super()._ask(call, messages, settings, left, said)
                 return
             except CallFailed as error:
                 wait = self._proxy.client.wait_after(error, attempt)
-                if wait is None:
+                lost = time.monotonic() - started + (wait or 0.0)
+                if wait is None or lost >= left:
                     origin = error.failure.origin
                     failure = replace(
                         error.failure,
@@ -53,6 +56,8 @@ class OwnProxyCaller(ProxyCaller):
                         retryable=False,
                     )
                     raise CallFailed(failure) from error
+            said.lost_seconds += lost
+            left -= lost
             await asyncio.sleep(wait)
 
     async def close(self) -> None:

@@ -124,7 +124,8 @@ class ProxyCaller:
         for turn in turns:
             history.append(turn)
             if turn["role"] == "user":
-                await self._ask(call, history, settings, timeout - said.seconds, said)
+                left = timeout - said.seconds - said.lost_seconds
+                await self._ask(call, history, settings, left, said)
                 history.append({"role": "assistant", "content": said.replies[-1]})
 
     async def _ask(
@@ -187,6 +188,8 @@ class Saying:
     def __init__(self) -> None:
         self.replies: list[str] = []
         self.seconds = 0.0
+        self.lost_seconds = 0.0
+        """In attempts that failed and the pauses after them."""
         self.usage: dict[str, Any] = {}
         self.finish_reason = ""
         self.is_cut = False

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from cbench_server.cli import launch, main
+from cbench_server.cli.exits import CommandFailed
 from cbench_server.cli.launched_output import Output, Voice
 from tests.cli.conftest import CBENCH, SYSTEM, Cbench, complaint, strict
 from tests.fixtures import preloaded
@@ -86,6 +87,30 @@ def test_a_process_that_is_no_system_is_reported(cbench: Cbench, code: str, expe
     finished = cbench(*_RUN, "--launch", _python(code), "--launch-timeout", patience)
     assert finished.returncode == 1
     assert expected in complaint(finished)
+
+
+@pytest.mark.parametrize("how", ["once", "always"])
+def test_a_system_that_is_killed_while_it_starts_is_started_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    monkeypatch.setattr(launch, "_FIRST_PAUSE_S", 0.001)
+    said: list[str] = []
+    voice = Voice()
+    voice.through = said.append
+    serves = 'test -e once && echo "cbench|1|tcp|127.0.0.1:1" && exec sleep 1000; '
+    command = f"{serves if how == 'once' else ''}touch once; echo so early >&2; kill -9 $$"
+    output = Output("hasty", tmp_path / "log", voice)
+    system = launch.Launched(shlex.join(["sh", "-c", command]), tmp_path, output, voice)
+    if how == "once":
+        assert system.wait() == "127.0.0.1:1"
+    else:
+        with pytest.raises(CommandFailed, match=r"SIGKILL.* before it said .*so early"):
+            system.wait()
+    system.stop()
+    killed = "hasty was killed by signal 9 (SIGKILL) before it said where it listens; it is started"
+    assert len([line for line in said if line.startswith(killed) and "so early" in line]) == (
+        1 if how == "once" else launch.MAX_RESTARTS
+    )
 
 
 @pytest.mark.parametrize("place", ["inside", "daemon"])

@@ -27,12 +27,16 @@ class Where:
 
     def process(self, example):
         time.sleep(float(os.environ.get("PAUSE", "0.02")))
+        with open("answered", "a") as file:
+            file.write(".")
         return {**example, "response": "a"}
 
 Path("pids").mkdir(exist_ok=True)
 secrets = [name for name in os.environ if name.startswith("RAY_")]
 Path("pids", str(os.getpid())).write_text(" ".join(secrets))
 print("getting ready", file=sys.stderr, flush=True)
+while Path("closed").exists():
+    time.sleep(0.05)
 serve(Where(), "127.0.0.1:0")
 """
 
@@ -91,14 +95,33 @@ def test_replicas_run_on_the_nodes_and_end_with_the_run(cluster: Cluster, tmp_pa
 @pytest.mark.faults
 def test_a_lost_node_or_program_costs_no_row(cluster: Cluster, tmp_path: Path) -> None:
     nodes = [cluster.add(cpus=1, sandboxes=0) for _ in range(3)]
+    (tmp_path / "closed").touch()
     program = start(cluster, tmp_path, 120, "--replicas", "2", pause="0.3")
-    wait_until(lambda: len(pids(tmp_path)) == 2, 300)
+
+    def one_more(count: int) -> None:
+        wait_until(lambda: len(pids(tmp_path)) == count or program.poll() is not None, 300)
+        assert program.poll() is None, program.communicate()
+
+    def some_are_answered() -> None:
+        # All that were in flight at one death: whatever is so at two deaths is failed.
+        answered = tmp_path / "answered"
+        goal = (answered.stat().st_size if answered.exists() else 0) + 10
+        wait_until(lambda: answered.exists() and answered.stat().st_size >= goal, 300)
+
+    one_more(2)
+    # Once before it serves, and once while it does.
     os.kill(pids(tmp_path)[0], signal.SIGKILL)
-    wait_until(lambda: len(pids(tmp_path)) == 3, 300)
-    cluster.kill(nodes[0])
-    cluster.kill(nodes[1])
+    one_more(3)
+    (tmp_path / "closed").unlink()
+    some_are_answered()
+    os.kill(next(filter(is_alive, pids(tmp_path))), signal.SIGKILL)
+    one_more(4)
+    for node in nodes[:2]:
+        some_are_answered()
+        cluster.kill(node)
     rows, complaints = finished(program)
     assert sorted(int(row["example_id"]) for row in rows) == list(range(120))
     assert [row["scores"]["exact_match"] for row in rows] == [1.0] * 120
-    assert "it is started again" in complaints
+    assert "before it said where it listens; it is started again" in complaints
+    assert "exit code 137; it is started again" in complaints
     wait_until(lambda: not any(map(is_alive, pids(tmp_path))), 60)

@@ -63,3 +63,23 @@ def test_a_model_whose_answers_are_all_cached_need_not_be_there(
     assert [row.scores for row in again.rows] == [row.scores for row in first.rows]
     with pytest.raises(SystemUnreachable, match="401"):
         evaluate([OpenAIProxy(url, name="m")], examples(3), [AnswerQuality()], **options)
+
+
+def test_what_a_model_asks_to_wait_has_to_fit_into_the_rows_time(server: ModelServer) -> None:
+    """All attempts of a row share its time, and so do those of the turns of a conversation."""
+    server.answer(503, Retry_After="2")
+    server.say("word")
+    server.answer(503, Retry_After="19")
+    turns = [{"role": "user", "content": text} for text in ("Say a word.", "Another.")]
+    example = {"id": 1, "context": "", "multi_turn": True, "turns": turns, "answer": "a"}
+    result = evaluate(
+        [OpenAIProxy(server.url, name="m", max_retries=5, retry_base_delay=0.001)],
+        [example],
+        [AnswerQuality()],
+        progress=False,
+        timeout=20,
+    )
+    [row] = result.rows
+    assert row.failure is not None
+    assert (row.failure.reason, row.failure.attempts) == ("UNAVAILABLE", 1)
+    assert len(server.requests) == 3
