@@ -121,6 +121,7 @@ def test_a_lost_node_or_program_costs_no_row(cluster: Cluster, tmp_path: Path) -
         cluster.kill(node)
     rows, complaints = finished(program)
     assert sorted(int(row["example_id"]) for row in rows) == list(range(120))
+    assert [row["failure"] for row in rows if row.get("failure")] == []
     assert [row["scores"]["exact_match"] for row in rows] == [1.0] * 120
     assert "before it said where it listens; it is started again" in complaints
     assert "exit code 137; it is started again" in complaints

@@ -4,9 +4,11 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import grpc
 import pytest
 
 from cbench_client import BenchClient, Refused
+from cbench_client._gen.cbench.v1 import bench_pb2, bench_pb2_grpc
 from cbench_server.storage.inspection import Inspection
 from tests.e2e.following import follow, run
 from tests.e2e.processes import DaemonProcess, examples, start_held, start_system, wait_until
@@ -49,6 +51,30 @@ def test_calls_beyond_the_limit_are_refused_and_may_be_tried_again(tmp_path: Pat
         with pytest.raises(Refused) as refused:
             client.get(run_id)
         assert refused.value.code == "RESOURCE_EXHAUSTED"
+
+
+def test_calls_beyond_those_of_a_connection_wait_at_the_client(
+    daemon: DaemonProcess, client: BenchClient, tmp_path: Path
+) -> None:
+    with (
+        start_held(tmp_path / "gate") as system,
+        grpc.insecure_channel(daemon.address) as channel,
+    ):
+        run_id = client.start(spec_of(client, system, 2000))
+        stub = bench_pb2_grpc.BenchStub(channel)
+        followed = bench_pb2.WatchRunRequest(run_id=run_id)
+        watchers = [stub.WatchRun(followed) for _ in range(250)]
+        for watcher in watchers:
+            next(watcher)
+        asked = bench_pb2.GetRunRequest(run_id=run_id)
+        with pytest.raises(grpc.RpcError) as late:
+            stub.GetRun(asked, timeout=1)
+        assert late.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
+        # Another connection has calls of its own, and this one has as soon as one ends.
+        assert client.get(run_id).run_id == run_id
+        watchers[0].cancel()
+        assert stub.GetRun(asked, timeout=60).run.run_id == run_id
+        client.cancel(run_id)
 
 
 def test_the_log_holds_no_examples_answers_or_tokens(

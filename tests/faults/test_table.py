@@ -32,6 +32,16 @@ def test_every_test_that_is_named_exists(page: Path) -> None:
         assert not name or re.search(rf"^(?:async )?def {name}\(", source, re.M), f"{file}::{name}"
 
 
+def test_every_paragraph_of_promises_names_a_test() -> None:
+    """But for those that lead to what follows them, and tables that show no promises."""
+    page = (ROOT / "docs" / "operations.md").read_text()
+    page = re.sub(r"<!-- generated.*?<!-- end -->|```.*?```", "", page, flags=re.S)
+    parts = [part.strip() for part in re.split(r"\n\s*\n|\n(?=- \*\*)", page)]
+    texts = [part for part in parts if part and not part.startswith(("#", "|"))]
+    rows = [row for part in parts if "Shown by |" in part for row in part.splitlines()[2:]]
+    assert [each for each in texts[1:] + rows if not (shown_by(each) or each.endswith(":"))] == []
+
+
 @pytest.mark.parametrize("folder", ["faults", "cluster"])
 def test_every_test_that_takes_long_is_in_the_table(folder: str) -> None:
     """`make faults` runs this folder, and of others what the table names."""
