@@ -29,6 +29,8 @@ from cbench_server.storage.uploads import UploadStore
 from cbench_server.storage.wal import lost_commits
 
 _MOST_COMPLAINTS = 20
+# What a run says of how many it has, for tables whose rows are not numbered.
+_COUNTED = {"run_labels": "labels", "run_systems": "systems"}
 _PARTS_OF_RUNS = ("run_labels", "run_systems", "events", "examples", "shared_examples")
 
 
@@ -139,12 +141,19 @@ class Inspection:
             yield Damage("store", message, _RESTORE)
 
     def _strays(self, connection: Connection, database: Database) -> Iterator[Damage]:
-        """Rows that belong to no run."""
+        """Rows that belong to no run, also those that are at one which has all its own."""
         for table in _PARTS_OF_RUNS:
             try:
                 (count,) = connection.execute(
                     f"SELECT count(*) FROM {table} WHERE run NOT IN (SELECT id FROM runs)"
                 ).fetchone()
+                if name := _COUNTED.get(table):
+                    (more,) = connection.execute(
+                        "SELECT coalesce(sum(found - told), 0) FROM (SELECT count(*) AS found, "
+                        f"{name} AS told FROM {table} JOIN runs ON id = run GROUP BY id, {name}) "
+                        "AS of_runs WHERE found > told"
+                    ).fetchone()
+                    count += int(more)
             except sqlite3.DatabaseError:
                 continue  # It has been named with its page.
             if count:

@@ -28,7 +28,9 @@ def test_odd_times_and_delays_cost_their_own_rows(client: BenchClient, tmp_path:
         spec = {"systems": [{"target": system.address}], "row_timeout": 5.0, "timed_rows": 0}
         seen = run(client, spec, examples(ROWS))
     assert seen.state == "SUCCEEDED"
-    assert seen.failures == dict.fromkeys(("e5", "e6", "e7"), "ODD")
+    assert seen.failures.keys() == {"e5", "e6", "e7"}
+    # They are tried until their time is up, which may be in the middle of the last attempt.
+    assert set(seen.failures.values()) <= {"ODD", "DEADLINE_EXCEEDED"}
     # Rows are read back as they were seen, over every way there is to read them.
     run_id = seen.finished.run_id
     stored = {row.example_id.text: row for row in client.rows(run_id, include_processed=True)}
