@@ -7,7 +7,7 @@ import grpc
 import grpc.aio
 import pytest
 
-from cbench_client import Option
+from cbench_client import Option, RemoteFailure, RemoteMemorySystem, Server
 from cbench_client._gen.cbench.v1 import evaluator_pb2, memory_pb2, system_pb2
 from cbench_client._gen.cbench.v1.evaluator_pb2_grpc import EvaluatorStub
 from cbench_client._gen.cbench.v1.memory_pb2_grpc import MemorySystemStub
@@ -244,6 +244,18 @@ async def test_a_memory_gets_options_where_it_names_them() -> None:
     assert declared is not None
     assert set(declared.names) == {"chunk", "k"}
     assert answer.response == "q 7"
+
+
+def test_options_of_a_remote_memory_reach_it() -> None:
+    with Server(Remembering()) as server:
+        with RemoteMemorySystem(server.address, options={"chunk": 2, "k": 9}) as memory:
+            memory.ingest([{"role": "user", "content": "tea"}])
+            assert memory.query("q") == "q 9"
+        with (
+            RemoteMemorySystem(server.address, options={"k": "nine"}) as memory,
+            pytest.raises(RemoteFailure, match='option "k": "nine" is not a whole number'),
+        ):
+            memory.query("q")
 
 
 async def test_an_evaluator_says_its_options_and_which_way_is_better() -> None:
