@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from cbench_client._gen.cbench.v1 import evaluator_pb2
+from cbench_client._gen.cbench.v1 import evaluator_pb2, option_pb2
 from cbench_client.errors import Unencodable
+from cbench_client.messages import convert
 from cbench_client.messages.options import (
     UNSET,
     DeclaredOption,
@@ -12,6 +13,7 @@ from cbench_client.messages.options import (
 )
 
 _LONGEST = 200
+_BOUNDS = ("minimum", "maximum")
 
 
 def options_are_valid(info: Any) -> bool:
@@ -27,6 +29,26 @@ def options_are_valid(info: Any) -> bool:
         return True
     names = declared.names
     return len(set(names)) == len(names) and all(map(_is_valid, declared.options))
+
+
+def option_facts(info: Any) -> dict[str, Any]:
+    """Return what is said of each option that a component declares, by its name."""
+    return {
+        each.name: {
+            "type": option_pb2.OptionType.Name(each.type).removeprefix("OPTION_TYPE_"),
+            "required": each.required,
+            "nullable": each.nullable,
+            "choices": [convert.value_from_proto(choice) for choice in each.choices],
+            **{name: getattr(each, name) for name in _BOUNDS if each.HasField(name)},
+            **({"description": each.description} if each.description else {}),
+            **(
+                {"default": convert.value_from_proto(each.default_value)}
+                if each.HasField("default_value")
+                else {}
+            ),
+        }
+        for each in info.declared_options.options
+    }
 
 
 def _is_valid(option: DeclaredOption) -> bool:
