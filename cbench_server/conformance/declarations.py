@@ -13,7 +13,6 @@ from cbench_client.messages.options import (
 )
 
 _LONGEST = 200
-_BOUNDS = ("minimum", "maximum")
 
 
 def options_are_valid(info: Any) -> bool:
@@ -33,22 +32,25 @@ def options_are_valid(info: Any) -> bool:
 
 def option_facts(info: Any) -> dict[str, Any]:
     """Return what is said of each option that a component declares, by its name."""
-    return {
-        each.name: {
-            "type": option_pb2.OptionType.Name(each.type).removeprefix("OPTION_TYPE_"),
-            "required": each.required,
-            "nullable": each.nullable,
-            "choices": [convert.value_from_proto(choice) for choice in each.choices],
-            **{name: getattr(each, name) for name in _BOUNDS if each.HasField(name)},
-            **({"description": each.description} if each.description else {}),
-            **(
-                {"default": convert.value_from_proto(each.default_value)}
-                if each.HasField("default_value")
-                else {}
-            ),
-        }
-        for each in info.declared_options.options
+    return {each.name: _facts(each) for each in info.declared_options.options}
+
+
+def _facts(option: option_pb2.OptionInfo) -> dict[str, Any]:
+    facts: dict[str, Any] = {
+        "type": option_pb2.OptionType.Name(option.type).removeprefix("OPTION_TYPE_"),
+        "required": option.required,
+        "nullable": option.nullable,
+        "choices": [convert.value_from_proto(choice) for choice in option.choices],
     }
+    if option.description:
+        facts["description"] = option.description
+    if option.HasField("default_value"):
+        facts["default"] = convert.value_from_proto(option.default_value)
+    if option.HasField("minimum"):
+        facts["minimum"] = option.minimum
+    if option.HasField("maximum"):
+        facts["maximum"] = option.maximum
+    return facts
 
 
 def _is_valid(option: DeclaredOption) -> bool:
