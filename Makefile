@@ -25,8 +25,9 @@ test: dev stubs-tools ## run every test but the long ones of `make faults`, and 
 	@echo "left out: the tests marked faults, which make faults runs"
 	@$(BIN)/python -m pytest -rs --costs -n auto --maxprocesses 4 --dist loadgroup --no-loadscope-reorder
 
-faults: dev ## kill, stop, cut off, fill, damage and confuse everything; SEED=123 repeats a run
+faults: dev ## kill, stop, cut off, fill, damage and confuse everything, then make skew; SEED=123 repeats a run
 	@SEED="$(SEED)" $(BIN)/python scripts/faults.py
+	@$(MAKE) --no-print-directory skew
 
 hostile: dev ## the whole hostile corpus through every step of the event loop; PART=1/20 for a fair sample
 	@$(BIN)/python scripts/hostile.py --jobs 2 $(if $(PART),--part $(PART))

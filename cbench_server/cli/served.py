@@ -13,6 +13,7 @@ from cbench_server.cli.exits import (
 )
 
 if TYPE_CHECKING:
+    from cbench_client._gen.cbench.v1.evaluator_pb2 import EvaluatorDescribeResponse, EvaluatorInfo
     from cbench_client.remote.description import SystemDescription
 
 System = dict[str, Any]
@@ -41,7 +42,7 @@ def announced_names(args: argparse.Namespace, launched: Mapping[int, str]) -> di
 async def describe(
     target: str, kind: str, tls: Any = None, token: str | None = None
 ) -> "list[SystemDescription]":
-    """Ask a process for the systems, or memory systems, that it serves."""
+    """Ask a process for the systems, memory systems or evaluators that it serves."""
     from cbench_client import ClientError
     from cbench_client.remote.connection import SystemConnection
     from cbench_server.errors import SystemUnreachable
@@ -52,6 +53,9 @@ async def describe(
             return await served_memories(target, tls, token, target)
         except SystemUnreachable as error:
             raise CommandFailed(str(error)) from error
+    if kind == "evaluator":
+        described = await described_evaluators(target, tls, token)
+        return [_evaluator(info, described.sdk) for info in described.evaluators]
     connection = SystemConnection(target, tls=tls, token=token)
     try:
         return await connection.describe()
@@ -59,6 +63,42 @@ async def describe(
         raise CommandFailed(in_flags(error, SYSTEM_ADVICE)) from error
     finally:
         await connection.close()
+
+
+async def described_evaluators(
+    target: str, tls: Any = None, token: str | None = None
+) -> "EvaluatorDescribeResponse":
+    """Ask a process for the evaluators that it serves."""
+    from cbench_client import ClientError
+    from cbench_client._gen.cbench.v1.evaluator_pb2 import EvaluatorDescribeResponse
+    from cbench_client.remote import peer
+    from cbench_client.remote.unary import UnaryConnection
+
+    connection = UnaryConnection(target, "cbench.v1.Evaluator", tls=tls, token=token)
+    try:
+        found = await peer.describe(connection, EvaluatorDescribeResponse, "evaluators")
+        assert isinstance(found, EvaluatorDescribeResponse)
+        return found
+    except ClientError as error:
+        raise CommandFailed(in_flags(error, SYSTEM_ADVICE)) from error
+    finally:
+        await connection.close()
+
+
+def _evaluator(info: "EvaluatorInfo", sdk: str) -> "SystemDescription":
+    from cbench_client.messages.options import declared_options
+    from cbench_client.remote.description import SystemDescription
+
+    return SystemDescription(
+        name=info.name,
+        version=info.version,
+        description=info.description,
+        max_concurrency=info.max_concurrency if info.HasField("max_concurrency") else None,
+        streams=False,
+        converses=False,
+        sdk=sdk,
+        declared=declared_options(info),
+    )
 
 
 def chosen(

@@ -9,4 +9,5 @@ import os
 
 # Read when gRPC is loaded. Some cases are about handshakes that fail, and
 # it would log every one of them.
-os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+if os.environ.get("GRPC_VERBOSITY", "ERROR") == "ERROR":  # The command line's own setting.
+    os.environ["GRPC_VERBOSITY"] = "NONE"

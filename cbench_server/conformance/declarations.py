@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from cbench_client._gen.cbench.v1 import evaluator_pb2
+from cbench_client._gen.cbench.v1 import evaluator_pb2, option_pb2
 from cbench_client.errors import Unencodable
+from cbench_client.messages import convert
 from cbench_client.messages.options import (
     UNSET,
     DeclaredOption,
@@ -27,6 +28,29 @@ def options_are_valid(info: Any) -> bool:
         return True
     names = declared.names
     return len(set(names)) == len(names) and all(map(_is_valid, declared.options))
+
+
+def option_facts(info: Any) -> dict[str, Any]:
+    """Return what is said of each option that a component declares, by its name."""
+    return {each.name: _facts(each) for each in info.declared_options.options}
+
+
+def _facts(option: option_pb2.OptionInfo) -> dict[str, Any]:
+    facts: dict[str, Any] = {
+        "type": option_pb2.OptionType.Name(option.type).removeprefix("OPTION_TYPE_"),
+        "required": option.required,
+        "nullable": option.nullable,
+        "choices": [convert.value_from_proto(choice) for choice in option.choices],
+    }
+    if option.description:
+        facts["description"] = option.description
+    if option.HasField("default_value"):
+        facts["default"] = convert.value_from_proto(option.default_value)
+    if option.HasField("minimum"):
+        facts["minimum"] = option.minimum
+    if option.HasField("maximum"):
+        facts["maximum"] = option.maximum
+    return facts
 
 
 def _is_valid(option: DeclaredOption) -> bool:

@@ -92,13 +92,45 @@ def test_what_a_program_serves_is_listed_with_its_options(cbench: Cbench, progra
     taken = {
         each["name"]: [option["name"] for option in each["declared"]["options"]] for each in listed
     }
-    assert taken == {"one": ["ratio"], "two": ["ratio"], "remembering": ["k"]}
-    assert [each["location"] for each in listed] == [launch, launch, f"{launch}, memory"]
+    assert taken == {
+        "one": ["ratio"],
+        "two": ["ratio"],
+        "remembering": ["k"],
+        "weighing": ["weight"],
+    }
+    kinds = ("", "", ", memory", ", evaluator")
+    assert [each["location"] for each in listed] == [launch + kind for kind in kinds]
     shown = cbench("systems", "--launch", launch).stdout
     assert "ratio: number from 0 up to 1, default 0.5" in shown
     assert "share of the words to keep" in shown
     refused = cbench("systems", "--launch", launch, "--system", "127.0.0.1:1")
     assert "name two processes" in complaint(refused)
+
+
+def test_evaluators_of_a_program_are_listed_with_their_options(
+    cbench: Cbench, start: Start, program: Path
+) -> None:
+    [weighing] = strict(
+        cbench("evaluators", "--launch", f"{sys.executable} {program}", "--json").stdout
+    )
+    assert weighing["declared_options"]["options"][0]["default_value"] == {"double_value": 1.0}
+    target = start(sys.executable, program)
+    assert "weight: number, default 1.0" in cbench("evaluators", "--system", target).stdout
+    for command, known in (
+        ("evaluators", "weighing"),
+        ("systems", "one, two, remembering, weighing"),
+    ):
+        unknown = cbench(command, "--system", f"{target}/wieghing")
+        assert f'serves no "wieghing". It serves: {known}.' in complaint(unknown)
+    assert "does not serve cbench.v1.Evaluator" in complaint(
+        cbench("evaluators", "--launch", f"{sys.executable} {_silent(program.parent)}")
+    )
+
+
+def _silent(folder: Path) -> Path:
+    path = folder / "silent.py"
+    path.write_text(SILENT)
+    return path
 
 
 def test_one_of_several_launched_systems_is_chosen(cbench: Cbench, launch: tuple[str, ...]) -> None:
@@ -127,9 +159,14 @@ def test_mistakes_end_before_the_run(
 
 
 def test_an_option_that_nobody_checks_is_told(cbench: Cbench, tmp_path: Path) -> None:
-    program = tmp_path / "silent.py"
-    program.write_text(SILENT)
-    launch = ("run", "--launch", f"{sys.executable} {program}", *ONE_EXAMPLE, "--output", "json")
+    launch = (
+        "run",
+        "--launch",
+        f"{sys.executable} {_silent(tmp_path)}",
+        *ONE_EXAMPLE,
+        "--output",
+        "json",
+    )
     run = strict(cbench(*launch, "--option", "raito=0.1", "--option", "silent.k=2").stdout)
     assert [note["text"] for note in run["notes"] if note["code"] == "OPTION_NOT_CHECKED"] == [
         'silent does not declare its options; "raito", "k" went to it unchecked.'

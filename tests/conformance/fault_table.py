@@ -53,6 +53,10 @@ TABLE: dict[str, tuple[str, ...]] = {
         "system/*/conversation/also-processes",
         "system/*/determinism",
     ),
+    "options-are-not-declared": (
+        "system/describe/declared-options",
+        "system/*/options/*",
+    ),
     "descriptions-change": ("system/describe/repeatable",),
     "declarations-lie": ("*/describe/options", "evaluator/describe/directions"),
     "descriptions-lie": (

@@ -1,10 +1,9 @@
-"""`cbench systems`: list the systems of the daemon, or those that one process serves."""
+"""`cbench systems`: list the systems of the daemon, or all that one process serves."""
 
 import argparse
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from cbench_server.cli import options
 from cbench_server.cli.components import (
     add_listing,
     components,
@@ -12,54 +11,40 @@ from cbench_server.cli.components import (
     option_lines,
     print_components,
 )
-from cbench_server.cli.connect import pem
-from cbench_server.cli.exits import OK, CommandFailed, UsageError
+from cbench_server.cli.exits import OK, CommandFailed
+from cbench_server.cli.processes import Process, add_process, named_process
 from cbench_server.cli.screen import draw, print_json
 from cbench_server.cli.served import describe
 from cbench_server.texts.grid import Grid
 
 if TYPE_CHECKING:
-    from cbench_client import Tls
     from cbench_client.messages.options import DeclaredOptions
     from cbench_client.remote.description import SystemDescription
 
 _HEADER = ("System", "Version", "Where", "Options", "What it does")
 _LEFT = {1, 2, 3, 4}
+_KINDS = {"process": "", "memory": ", memory", "evaluator": ", evaluator"}
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags of `cbench systems`."""
-    parser.add_argument(
-        "--system", metavar="TARGET", help="list what the process at HOST:PORT serves"
-    )
-    parser.add_argument(
-        "--launch", metavar="COMMAND", help="list what this program serves; it is ended afterwards"
-    )
-    options.add_launch_timeout(parser)
-    parser.add_argument(
-        "--credential",
-        metavar="NAME",
-        default="",
-        help="the name of the credential in the configuration whose value the --system gets",
-    )
-    options.add_system_tls(parser, "connect to the --system")
+    add_process(parser)
     add_listing(parser, systems)
 
 
 def systems(args: argparse.Namespace) -> int:
-    """List systems of the daemon, or of one process."""
+    """List systems of the daemon, or what one process serves."""
+    with named_process(args) as process:
+        if process is not None:
+            return _list(args, process)
     from cbench_client.messages.options import declared_options
 
-    if args.system or args.launch:
-        return _served_systems(args)
-    if args.credential:
-        raise UsageError("--credential needs --system.")
     found = components(args)
     rows = [
         row
-        for note, infos in (("", found.systems), (", memory", found.memory_systems))
+        for kind, infos in (("process", found.systems), ("memory", found.memory_systems))
         for each in infos
-        for row in _rows(each, f"{each.location}{note}", declared_options(each))
+        for row in _rows(each, f"{each.location}{_KINDS[kind]}", declared_options(each))
     ]
     print_components(args, [*found.systems, *found.memory_systems], _HEADER, rows, _LEFT)
     return OK
@@ -74,71 +59,31 @@ def _rows(
     return [row, *(("", "", "", line, "") for line in others)]
 
 
-def _served_systems(args: argparse.Namespace) -> int:
-    from cbench_client import Tls
-    from cbench_client.remote.peer import split_target
-
-    if args.system and args.launch:
-        raise UsageError("--system and --launch name two processes; list them one after the other.")
-    if args.launch and args.credential:
-        raise UsageError("--credential needs --system.")
-    if args.launch:
-        from cbench_server.cli.launches import launching
-
-        with launching(quiet=True, patience=args.launch_timeout) as launches:
-            launches.start(args.launch)
-            return _list(args, launches.wait()[0].target, args.launch)
-    target, served = split_target(args.system)
-    secured = args.system_tls or args.system_ca
-    tls = Tls(ca_pem=pem(args.system_ca)) if secured else None
-    return _list(args, target, target, tls, served, _token(args.credential, target))
-
-
-def _token(credential: str, target: str) -> str | None:
-    """Return what a system of the user's own configuration gets as its token."""
-    if not credential:
-        return None
-    from cbench_server.daemon.settings import load_settings
-    from cbench_server.rpc.credentials import Credentials
-
-    return Credentials(load_settings({}).credential_table()).secret(credential, target)
-
-
-def _list(
-    args: argparse.Namespace,
-    target: str,
-    where: str,
-    tls: "Tls | None" = None,
-    served: str | None = None,
-    token: str | None = None,
-) -> int:
-    """List the systems and memory systems of a process, or the one that is asked for."""
+def _list(args: argparse.Namespace, process: Process) -> int:
+    """List the components of a process, or the one that is asked for."""
     import asyncio  # Here, so that --help does not wait for it.
 
+    found = asyncio.run(_described(process))
+    names = [each.name for each, _ in found]
     shown = [
-        (each, note)
-        for each, note in asyncio.run(_described(target, tls, token))
-        if served in (None, each.name)
+        (each, process.where + note) for each, note in found if process.means(each.name, names)
     ]
     if args.output == "json":
-        print_json([{**_plain(each), "location": where + note} for each, note in shown])
+        print_json([{**_plain(each), "location": where} for each, where in shown])
     else:
-        rows = tuple(
-            row for each, note in shown for row in _rows(each, where + note, each.declared)
-        )
+        rows = tuple(row for each, where in shown for row in _rows(each, where, each.declared))
         print(draw(Grid(_HEADER, rows, frozenset(_LEFT))))
     return OK
 
 
-async def _described(
-    target: str, tls: "Tls | None", token: str | None
-) -> "list[tuple[SystemDescription, str]]":
-    """Ask a process for both kinds; it serves one of them at least."""
+async def _described(process: Process) -> "list[tuple[SystemDescription, str]]":
+    """Ask a process for all kinds; it serves one of them at least."""
     found: list[tuple[SystemDescription, str]] = []
     refusals: list[CommandFailed] = []
-    for kind, note in (("process", ""), ("memory", ", memory")):
+    for kind, note in _KINDS.items():
         try:
-            found += [(each, note) for each in await describe(target, kind, tls, token)]
+            served = await describe(process.target, kind, process.tls, process.token)
+            found += [(each, note) for each in served]
         except CommandFailed as error:
             refusals.append(error)
     if not found and refusals:

@@ -10,7 +10,11 @@ from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2
 
 from cbench_server.conformance.case_run import CaseRun
-from cbench_server.conformance.declarations import directions_are_stated, options_are_valid
+from cbench_server.conformance.declarations import (
+    directions_are_stated,
+    option_facts,
+    options_are_valid,
+)
 from cbench_server.conformance.messages import Facts, info_facts
 from cbench_server.conformance.outcomes import EOF, Broken
 from cbench_server.conformance.steps.calls import operation
@@ -40,6 +44,7 @@ async def _describe(run: CaseRun, step: dict[str, Any]) -> Facts:
             info.max_concurrency >= 1 for info in infos if info.HasField("max_concurrency")
         ),
         "options_are_valid": all(map(options_are_valid, infos)),
+        "options": {info.name: facts for info in infos if (facts := option_facts(info))},
         "directions_are_stated": all(map(directions_are_stated, infos)),
         "infos": {info.name: info_facts(info) for info in infos},
     }

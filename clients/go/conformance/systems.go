@@ -21,7 +21,25 @@ func returns(process func(cbench.Example) (map[string]any, error)) processFunc {
 	}
 }
 
+// settings are the options of one system, with the defaults in its value.
+type settings struct {
+	K     int64   `required:"true"`
+	Ratio float64 `help:"The share to keep." min:"0" max:"1"`
+	Mode  string  `enum:"fast,good"`
+	Limit *int64
+}
+
+func tellOptions(ctx context.Context, _ cbench.Example) (cbench.Example, error) {
+	options := cbench.OptionsOf[settings](ctx)
+	told := map[string]any{"k": options.K, "ratio": options.Ratio, "mode": options.Mode, "limit": nil}
+	if options.Limit != nil {
+		told["limit"] = *options.Limit
+	}
+	return cbench.NewExample(told), nil
+}
+
 func systems(p *probe) []cbench.System {
+	limit := int64(3)
 	hold := func(ctx context.Context, example cbench.Example) (cbench.Example, error) {
 		milliseconds, ok := example.Get("milliseconds").(int64)
 		if !ok {
@@ -43,6 +61,10 @@ func systems(p *probe) []cbench.System {
 		{Name: "conformance-deep", Description: "Nests lists.", Process: returns(deep)},
 		{Name: "conformance-large", Description: "Returns a large text.", Process: returns(large)},
 		{Name: "conformance-usage", Description: "Reports usage.", Process: usage},
+		{
+			Name: "conformance-options", Description: "Takes the options that it declares.",
+			Options: settings{Ratio: 0.5, Mode: "good", Limit: &limit}, Process: tellOptions,
+		},
 		{
 			Name: "conformance-chat", Description: "Answers conversations.",
 			Process: returns(func(cbench.Example) (map[string]any, error) {

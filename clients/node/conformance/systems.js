@@ -107,6 +107,17 @@ export const systems = [
     }),
   },
   {
+    name: "conformance-options",
+    description: "Takes the options that it declares.",
+    declaredOptions: {
+      k: { type: "integer", required: true },
+      ratio: { type: "number", default: 0.5, minimum: 0, maximum: 1, description: "The share to keep." },
+      mode: { type: "text", default: "good", choices: ["fast", "good"] },
+      limit: { type: "integer", default: 3, nullable: true },
+    },
+    process: (example, { options }) => ({ ...options }),
+  },
+  {
     name: "conformance-chat",
     description: "Answers conversations.",
     process: () => ({ response: "process" }),

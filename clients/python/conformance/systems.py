@@ -1,10 +1,11 @@
 """The systems that PROGRAM.md describes."""
 
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any, Literal
 
 from probe import conformance_panic, counters, hold
 
-from cbench_client import RemoteFailure, current_call
+from cbench_client import Option, RemoteFailure, current_call
 
 Fields = dict[str, Any]
 
@@ -148,6 +149,25 @@ class Usage:
         return {"response": "used", "api_usage": usage}
 
 
+@dataclass
+class Settings:
+    """What `Options` takes."""
+
+    k: int
+    ratio: Annotated[float, Option("The share to keep.", minimum=0, maximum=1)] = 0.5
+    mode: Literal["fast", "good"] = "good"
+    limit: int | None = 3
+
+
+class Options:
+    """Takes the options that it declares."""
+
+    name, version = "conformance-options", "1.0"
+
+    def process(self, example: Fields, options: Settings) -> Fields:
+        return asdict(options)
+
+
 class Chat:
     """Answers conversations."""
 
@@ -177,6 +197,6 @@ SYSTEMS = [
     kind()
     for kind in (
         *(Echo, Copy, Report, Hold, Limited, Probe, Fail),
-        *(Error, Panic, Deep, Large, Usage, Chat),
+        *(Error, Panic, Deep, Large, Usage, Options, Chat),
     )
 ]

@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use cbench_client::{
-    Call, Example, Failure, Fields, Info, Offers, System, Turn, Usage, Value, system,
+    Call, Example, Failure, Fields, Info, Offers, OptionInfo, System, Turn, Usage, Value, system,
 };
 
 use crate::probe::{conformance_panic, hold, seen};
@@ -18,6 +18,16 @@ pub fn offer(offers: Offers) -> Offers {
     let waits = info("conformance-hold", "Waits to be released.").max_concurrency(64);
     let limited = info("conformance-limited", "Waits to be released, two at a time.");
     let probe = info("conformance-probe", "Tells what happened under a key.");
+    let options = info("conformance-options", "Takes the options that it declares.")
+        .option(OptionInfo::integer("k").required())
+        .option(
+            OptionInfo::number("ratio")
+                .default(0.5)
+                .range(0.0, 1.0)
+                .description("The share to keep."),
+        )
+        .option(OptionInfo::text("mode").default("good").one_of(["fast", "good"]))
+        .option(OptionInfo::integer("limit").default(3).nullable());
     let chat = info("conformance-chat", "Answers conversations.").holds_conversations();
     offers
         .system(system(echo, |example, _call| example.with("response", "echo")))
@@ -61,6 +71,7 @@ pub fn offer(offers: Offers) -> Offers {
                 .compute_time(Duration::from_millis(1_500));
             Example::new().with("response", "used").with_usage(&usage)
         }))
+        .system(system(options, |_example, call| Example::from_iter(call.options().clone())))
         .system(Chat(chat))
 }
 

@@ -82,6 +82,11 @@ def systems_lie() -> None:
 
 
 @fault
+def options_are_not_declared() -> None:
+    systems.Options.process = lambda self, example, options: dict(options)
+
+
+@fault
 def nothing_is_carried() -> None:
     convert._unchanged = lambda value, original: False
 

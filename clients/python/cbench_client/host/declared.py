@@ -6,10 +6,10 @@ A method says so in one of these ways:
   options, and the method gets an object of it;
 - a parameter `options` of any other kind: the method gets every option, as a dict;
 - further parameters, such as `*, ratio: float = 0.5`: each is an option;
-- `**kwargs`, as decorators have that hide a signature: the method gets `options` as a
-  keyword whenever there are any.
+- `**others`: the method gets every option that it does not name, by its name.
 
-A method with none of these takes no options.
+A method with none of these takes no options. What is named has its type checked; the
+rest is handed over as it came, `--option k=5` as a number and `--option k=five` as text.
 """
 
 import dataclasses
@@ -47,7 +47,7 @@ class MethodOptions:
     def __init__(self, method: Callable[..., Any], known: Collection[str], positional: int) -> None:
         """`known` are the keywords of the contract; `positional` counts its other arguments."""
         self._whole = False
-        self._is_hidden = False
+        self._filled: frozenset[str] = frozenset()
         self._record: type | None = None
         self.declared = DeclaredOptions()
         try:
@@ -58,18 +58,19 @@ class MethodOptions:
         keywords = [
             each
             for each in list(parameters.values())[_leading(parameters, positional) :]
-            if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)
+            if each.name in _keyword_names(parameters)
         ]
         if "options" in parameters:
             self._whole = True
             self._record, self.declared = _whole(hints.get("options"))
-        elif named := [each for each in keywords if each.name not in known]:
+        else:
+            named = [each for each in keywords if each.name not in known]
             self.declared = DeclaredOptions(
-                tuple(_option(each.name, hints.get(each.name), _default(each)) for each in named)
+                tuple(_option(each.name, hints.get(each.name), _default(each)) for each in named),
+                any(each.kind is each.VAR_KEYWORD for each in parameters.values()),
             )
-        elif any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
-            self._is_hidden = True
-            self.declared = DeclaredOptions(accepts_others=True)
+            if self.declared.accepts_others:
+                self._filled = _keyword_names(parameters) - frozenset(self.declared.names)
 
     @property
     def is_strict(self) -> bool:
@@ -82,6 +83,10 @@ class MethodOptions:
             # Another method of the same object takes the others.
             given = {name: given[name] for name in given if self.declared.takes(name)}
         try:
+            if filled := next((name for name in given if name in self._filled), None):
+                raise UnsuitedOption(
+                    filled, f'{who} has no option "{filled}": its method is called with one.'
+                )
             taken = self.declared.taken(given, who) if self.declared.options else dict(given)
         except UnsuitedOption as error:
             raise RemoteFailure(str(error), reason="INVALID_ARGUMENT") from error
@@ -92,9 +97,7 @@ class MethodOptions:
                 raise RemoteFailure(f"{who}: {error}", reason="INVALID_ARGUMENT") from error
         if self._whole:
             return {"options": taken}
-        if self._is_hidden:
-            return {"options": taken} if taken else {}
-        return taken if self.declared.options else {}
+        return taken if self.declared != DeclaredOptions() else {}
 
 
 def _parameters(
@@ -115,6 +118,11 @@ def _parameters(
             behind = inner[0].__get__(method.__self__) if inspect.ismethod(method) else inner[0]
             return _parameters(behind)
     return parameters, method
+
+
+def _keyword_names(parameters: Mapping[str, inspect.Parameter]) -> frozenset[str]:
+    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return frozenset(name for name, each in parameters.items() if each.kind in kinds)
 
 
 def _leading(parameters: Mapping[str, inspect.Parameter], positional: int) -> int:

@@ -110,6 +110,7 @@ class RemoteMemorySystem(Peer[UnaryConnection]):
     """A memory system at `target`, seen through one scope of it.
 
     Scopes do not see each other; without one given, each object has its own.
+    `options` are sent with everything that it is to remember and asked.
     """
 
     _kind = "memory system"
@@ -122,8 +123,10 @@ class RemoteMemorySystem(Peer[UnaryConnection]):
         timeout: float = 60.0,
         tls: Tls | bool | None = None,
         token: str | None = None,
+        options: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(target, name, timeout, tls, token)
+        self.options = dict(options or {})
         self.scope = scope or uuid.uuid4().hex
         self.last_reply: dict[str, Any] = {}
 
@@ -167,6 +170,7 @@ class RemoteMemorySystem(Peer[UnaryConnection]):
         """Do as `ingest`, on the running loop, and say what it used."""
         request = memory_pb2.IngestRequest(call_id=uuid.uuid4().hex)
         convert.turns_to_proto(turns, request.turns)
+        convert.fields_to_proto(self.options, request.options, "options.")
         response = await self._call("Ingest", request, memory_pb2.IngestResponse)
         return present(response, ("stored_bytes",))
 
@@ -185,6 +189,7 @@ class RemoteMemorySystem(Peer[UnaryConnection]):
             asked_at=asked_at or "",
             instruction=instruction,
         )
+        convert.fields_to_proto(self.options, request.options, "options.")
         response = await self._call("Query", request, memory_pb2.QueryResponse)
         reply = present(response, ("context", "context_tokens", "stored_bytes"))
         if response.HasField("retrieval_time"):

@@ -7,7 +7,7 @@ import grpc
 import grpc.aio
 import pytest
 
-from cbench_client import Option
+from cbench_client import Option, RemoteFailure, RemoteMemorySystem, Server
 from cbench_client._gen.cbench.v1 import evaluator_pb2, memory_pb2, system_pb2
 from cbench_client._gen.cbench.v1.evaluator_pb2_grpc import EvaluatorStub
 from cbench_client._gen.cbench.v1.memory_pb2_grpc import MemorySystemStub
@@ -90,8 +90,30 @@ class HiddenRecord:
 class AnyKeywords:
     name = "any-keywords"
 
-    def process(self, example: Any, **kwargs: Any) -> Any:
-        return {**example, "got": kwargs}
+    def process(self, example: Any, **others: Any) -> Any:
+        return {**example, "got": others}
+
+
+class SomeAndOthers:
+    name = "some-and-others"
+
+    def process(self, example: Any, instruction: str, *, k: int = 3, **others: Any) -> Any:
+        return {**example, "got": [k, others]}
+
+
+class Opaque:
+    """Decorated by an object, in which no signature is to be found."""
+
+    def __init__(self, function: Any) -> None:
+        self.functions = [function]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.functions[0](*args, **kwargs)
+
+
+class HiddenWell:
+    name = "hidden-well"
+    process = Opaque(lambda example, ratio=0.5: {**example, "got": ratio})
 
 
 class Plain:
@@ -119,8 +141,9 @@ class Weighing:
         return {"distance": weight, "share": 0.5}
 
 
-HIDDEN = (Hidden(), HiddenKeywords(), HiddenRecord(), AnyKeywords())
-SYSTEMS = (ByRecord(), ByTypedDict(), ByKeywords(), *HIDDEN, Plain())
+HIDDEN = (Hidden(), HiddenKeywords(), HiddenRecord(), HiddenWell())
+KEYWORDS = (ByKeywords(), AnyKeywords(), SomeAndOthers())
+SYSTEMS = (ByRecord(), ByTypedDict(), *KEYWORDS, *HIDDEN, Plain())
 
 
 def request(system: str, **options: Any) -> system_pb2.ProcessRequest:
@@ -148,9 +171,13 @@ async def test_what_handlers_take_is_announced() -> None:
         "hidden": [],
         "hidden-keywords": ["ratio: number from 0 up to 1, default 0.5"],
         "hidden-record": [each.summary for each in said["record"].options],
+        "hidden-well": [],
         "any-keywords": [],
+        "some-and-others": ["k: whole number, default 3"],
         "plain": [],
     }
+    takes_any = {name for name, each in said.items() if each and each.accepts_others}
+    assert takes_any == {"hidden", "hidden-well", "any-keywords", "some-and-others"}
     assert said["any-keywords"] == DeclaredOptions(accepts_others=True)
     assert said["record"].options[0].description == "share to keep"
     assert said["plain"] == DeclaredOptions()
@@ -167,8 +194,10 @@ async def test_what_handlers_take_is_announced() -> None:
         ("hidden", {}, {}),
         ("hidden-keywords", {"ratio": 0.1}, 0.1),
         ("hidden-record", {"ratio": 0.1}, 0.1),
-        ("any-keywords", {"ratio": 0.1}, {"options": {"ratio": 0.1}}),
+        ("hidden-well", {"ratio": 0.1}, 0.1),
+        ("any-keywords", {"ratio": 0.1, "a-b": "x"}, {"ratio": 0.1, "a-b": "x"}),
         ("any-keywords", {}, {}),
+        ("some-and-others", {"k": 5.0, "ratio": 0.1}, [5, {"ratio": 0.1}]),
     ],
 )
 async def test_a_handler_gets_them_in_its_own_form(
@@ -189,6 +218,9 @@ async def test_a_handler_gets_them_in_its_own_form(
         ("record", {"seed": 1.5}, 'option "seed": 1.5 is not a whole number'),
         ("typed-dict", {}, 'needs the option "k"'),
         ("keywords", {"ratio": "abc"}, 'option "ratio": "abc" is not a number'),
+        ("some-and-others", {"k": "five"}, 'option "k": "five" is not a whole number'),
+        ("some-and-others", {"instruction": "x"}, 'has no option "instruction": its method'),
+        ("any-keywords", {"example": "x"}, 'has no option "example": its method is called with'),
     ],
 )
 async def test_a_handler_never_sees_what_it_does_not_take(
@@ -212,6 +244,18 @@ async def test_a_memory_gets_options_where_it_names_them() -> None:
     assert declared is not None
     assert set(declared.names) == {"chunk", "k"}
     assert answer.response == "q 7"
+
+
+def test_options_of_a_remote_memory_reach_it() -> None:
+    with Server(Remembering()) as server:
+        with RemoteMemorySystem(server.address, options={"chunk": 2, "k": 9}) as memory:
+            memory.ingest([{"role": "user", "content": "tea"}])
+            assert memory.query("q") == "q 9"
+        with (
+            RemoteMemorySystem(server.address, options={"k": "nine"}) as memory,
+            pytest.raises(RemoteFailure, match='option "k": "nine" is not a whole number'),
+        ):
+            memory.query("q")
 
 
 async def test_an_evaluator_says_its_options_and_which_way_is_better() -> None:
