@@ -6,7 +6,7 @@ import resource
 log = logging.getLogger("cbench_server.daemon")
 
 RESERVED = 256
-"""Descriptors that connections leave to the store, to systems and to programs."""
+"""Descriptors that connections leave to the store, to systems and to programs; half of few."""
 
 
 def raise_descriptors() -> None:
@@ -26,6 +26,6 @@ def connections_within(wanted: int) -> int:
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or soft >= wanted + RESERVED:
         return wanted
-    most = max(1, soft - RESERVED)
+    most = max(soft - RESERVED, soft // 2)
     log.warning("at most %d connections, since the process may have %d descriptors", most, soft)
     return most

@@ -183,7 +183,7 @@ class BenchService(AnalysisMethods, RetentionMethods, bench_pb2_grpc.BenchServic
     ) -> bench_pb2.ResumeRunResponse:
         await self._check_own(request.run_id, "resume")
         if request.waiting_reason:
-            run = await self._orchestrator.explain_wait(request.run_id, request.waiting_reason)
+            run = await self._explained(request.run_id, request.waiting_reason)
         else:
             budget_usd = optional(request, "budget_usd")
             run = await self._orchestrator.resume(request.run_id, budget_usd)
@@ -194,8 +194,13 @@ class BenchService(AnalysisMethods, RetentionMethods, bench_pb2_grpc.BenchServic
         self, request: bench_pb2.ExplainWaitRequest, context: Any
     ) -> bench_pb2.ExplainWaitResponse:
         await self._check_own(request.run_id, "explain")
-        run = await self._orchestrator.explain_wait(request.run_id, request.reason)
+        run = await self._explained(request.run_id, request.reason)
         return bench_pb2.ExplainWaitResponse(run=run_to_proto(run))
+
+    async def _explained(self, run_id: str, reason: str) -> Run:
+        run = await self._orchestrator.explain_wait(run_id, reason)
+        audit("explain", f"said why run {run.run_id} waits", run_id=run.run_id)
+        return run
 
     async def Rescore(
         self, request: bench_pb2.RescoreRequest, context: Any

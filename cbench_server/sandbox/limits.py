@@ -23,7 +23,40 @@ _SHARE_OF_MACHINE = 0.5
 
 def memory_of_all() -> int:
     """Return the bytes that all programs which run at once may use together."""
-    return int(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * _SHARE_OF_MACHINE)
+    machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return int(min([machine, *memory_of_groups()]) * _SHARE_OF_MACHINE)
+
+
+def memory_of_groups(root: str = "/sys/fs/cgroup", table: str = "/proc/self/cgroup") -> list[int]:
+    """Return the limits of the control groups that this process is in, of both versions."""
+    found = []
+    for line in _read(table).splitlines():
+        _, kinds, group = line.split(":", 2)
+        if kinds == "memory":
+            top, name = f"{root}/memory", "memory.limit_in_bytes"
+        elif not kinds:
+            top, name = root, "memory.max"
+        else:
+            continue
+        # The groups above count as well, and in a container the first may be all that is seen.
+        parts = group.rstrip("/").split("/")
+        for depth in range(len(parts), 0, -1):
+            said = _read(f"{top}{'/'.join(parts[:depth])}/{name}").strip()
+            if said.isdecimal():
+                found.append(int(said))
+    return found
+
+
+def _read(path: str) -> str:
+    with contextlib.suppress(OSError), open(path) as file:
+        return file.read()
+    return ""
+
+
+def be_ended_first() -> None:
+    """Have the kernel, where memory runs out, end this process and its forks before any other."""
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+        file.write("1000")
 
 
 def limit_zygote() -> None:

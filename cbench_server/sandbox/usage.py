@@ -4,7 +4,7 @@ import contextlib
 import os
 from collections.abc import Iterable, Iterator
 
-from cbench_server.sandbox.limits import MAX_THREADS, memory_of_all
+from cbench_server.sandbox.limits import MAX_THREADS
 from cbench_server.sandbox.pair import Pair
 from cbench_server.sandbox.syscalls import IS_LINUX
 
@@ -15,10 +15,10 @@ _THREADS, _PAGES = 17, 21
 class Meter:
     """Reads what processes use; made before the host's process table is out of sight."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int) -> None:
         self._table = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY) if IS_LINUX else None
         self._page = os.sysconf("SC_PAGE_SIZE")
-        self._most = memory_of_all()
+        self._most = most
 
     def excess(self, pairs: Iterable[Pair]) -> Iterator[tuple[Pair, str]]:
         """Yield the pairs that use too much, and of what: together, it is the largest."""

@@ -16,7 +16,7 @@ from collections import deque
 from typing import Any
 
 from cbench_server.sandbox import landlock, namespaces, orphans
-from cbench_server.sandbox.limits import DISK_MB
+from cbench_server.sandbox.limits import DISK_MB, be_ended_first, memory_of_all
 from cbench_server.sandbox.pair import CANDIDATE_READY, DONE, TESTER_READY, Jail, Pair
 from cbench_server.sandbox.rehearsal import rehearse
 from cbench_server.sandbox.syscalls import IS_LINUX
@@ -75,7 +75,7 @@ class Zygote:
         self._queue: deque[_Job] = deque()
         self._failures = 0
         self._is_open = True
-        self._meter = Meter()
+        self._meter = Meter(memory_of_all())
         self._look_at = 0.0
 
     def run(self) -> None:
@@ -317,6 +317,7 @@ def main(arguments: list[str]) -> None:
     """Run a zygote on the control socket and in the tier that the arguments name."""
     control = socket.socket(fileno=int(arguments[0]))
     report: dict[str, Any] = {}
+    be_ended_first()
     try:
         Zygote(control, TIERS[arguments[1]]).run()
     except Exception as error:

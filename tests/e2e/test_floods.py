@@ -149,6 +149,22 @@ def test_the_daemon_has_all_the_descriptors_it_may_have(locked: DaemonProcess) -
     assert soft == hard
 
 
+def test_few_descriptors_bear_a_flood_of_connections(tmp_path: Path) -> None:
+    few = ("prlimit", "--nofile=200:200")
+    with (
+        DaemonProcess(tmp_path / "home", under=few) as daemon,
+        BenchClient(daemon.address) as early,
+    ):
+        assert list(early.list()) == []
+        with silent_connections(daemon.address, 300) as held:
+            wait_until(lambda: sum(map(is_closed, held)) >= 200)
+            # Who was there before goes on.
+            assert list(early.list()) == []
+            wait_until(lambda: all(map(is_closed, held)))
+            assert serves(daemon)
+        assert "at most 100 connections" in "".join(daemon.errors)
+
+
 async def test_one_name_holds_at_most_half_of_the_calls(locked: DaemonProcess) -> None:
     greedy = [("authorization", "Bearer greedy")]
     async with grpc.aio.insecure_channel(locked.address) as channel:

@@ -9,10 +9,14 @@ from typing import Any
 
 import grpc
 import pytest
+from google.protobuf.descriptor import MethodDescriptor
+from google.protobuf.descriptor_pb2 import MethodOptions
 
 from cbench_client import BenchClient, Refused
+from cbench_client._gen.cbench.v1 import bench_pb2, bench_pb2_grpc, evaluator_pb2, gateway_pb2
 from cbench_client.host.attachment import Attachment
 from cbench_server.rpc.grants import digest_of
+from cbench_server.rpc.roles import METHODS
 from tests.fixtures import preloaded
 
 from .following import follow
@@ -46,6 +50,7 @@ CHANGES = {
             "ResumeRun",
             "ExplainWait",
             "DeleteRun",
+            "PinRun",
             "Rescore",
             "UploadExamples",
             "Import",
@@ -53,7 +58,8 @@ CHANGES = {
     )
 }
 ATTACHES = {GATEWAY + "Attach"}
-EVERYTHING = LISTS | READS | SCORES | CHANGES | ATTACHES
+PRUNES = {BENCH + "PruneRuns"}
+EVERYTHING = LISTS | READS | SCORES | CHANGES | PRUNES | ATTACHES
 OPENED = {
     "read": LISTS | READS,
     "score": LISTS | SCORES,
@@ -143,6 +149,21 @@ def test_a_role_opens_its_rpcs_and_no_other(daemon: DaemonProcess, role: str) ->
     assert "UNAUTHENTICATED" not in codes.values()
 
 
+def _served() -> dict[str, MethodDescriptor]:
+    """Every RPC of ours that a daemon serves, as the contract describes it."""
+    return {
+        f"/{service.full_name}/{method.name}": method
+        for file in (bench_pb2, evaluator_pb2, gateway_pb2)
+        for service in file.DESCRIPTOR.services_by_name.values()
+        for method in service.methods
+    }
+
+
+def test_every_rpc_of_the_contract_has_its_roles() -> None:
+    assert set(_served()) == EVERYTHING
+    assert set(METHODS) >= EVERYTHING
+
+
 def test_old_tokens_are_admins(client: Callable[[str], BenchClient]) -> None:
     seen = follow(client("old-token").evaluate(SPEC))
     assert seen.finished.created_by == "admin"
@@ -193,22 +214,60 @@ def test_runs_mine_is_what_a_person_types(
 def test_every_change_has_an_audit_line_at_every_log_level(
     daemon: DaemonProcess, client: Callable[[str], BenchClient]
 ) -> None:
+    """Every RPC of the contract that is more than reading or scoring, tried one by one."""
     runner = client("run")
+    digest, _ = runner.upload(examples(2))
     with start_system("echo", "", "3600") as stuck:
-        digest, _ = runner.upload(examples(2))
-        run_id = runner.start(
-            {
-                "systems": [{"target": stuck.address}],
-                "datasets": [{"name": "given", "upload": digest}],
-            }
-        )
+        dataset = {"name": "given", "upload": digest}
+        run_id = runner.start({"systems": [{"target": stuck.address}], "datasets": [dataset]})
+        runner.explain_wait(run_id, "at lunch")
         runner.cancel(run_id)
         runner.resume(run_id)
         runner.cancel(run_id)
-    for action in ("start", "cancel", "resume"):
-        entry = audited(daemon, action=action, run_id=run_id, caller="run")
+    # Each by what it does, and the fields by which its line is known.
+    lines: dict[str, dict[str, Any]] = {
+        "Evaluate": {"action": "start", "run_id": run_id},
+        "ExplainWait": {"action": "explain", "run_id": run_id},
+        "CancelRun": {"action": "cancel", "run_id": run_id},
+        "ResumeRun": {"action": "resume", "run_id": run_id},
+        "UploadExamples": {"action": "upload", "digest": digest},
+    }
+    done = follow(runner.evaluate(SPEC)).finished.run_id
+    with grpc.insecure_channel(daemon.address) as channel:
+        stub = bench_pb2_grpc.BenchStub(channel)
+
+        def call(method: str, request: Any, token: str = "run") -> Any:
+            metadata = [("authorization", f"Bearer {token}")]
+            return getattr(stub, method)(request, metadata=metadata, timeout=60)
+
+        refs = [bench_pb2.EvaluatorRef(name="answer-quality")]
+        made = call("Rescore", bench_pb2.RescoreRequest(run_id=done, evaluators=refs)).run.run_id
+        lines["Rescore"] = {"action": "start", "run_id": made}
+        follow(runner.watch(made))
+        file = call("Export", bench_pb2.ExportRequest(run_id=done, format="run"))
+        parts = [bench_pb2.ImportRequest(content=part.content, new_id=True) for part in file]
+        copy = call("Import", iter(parts)).run.run_id
+        lines["Import"] = {"action": "import", "run_id": copy}
+        call("PinRun", bench_pb2.PinRunRequest(run_id=done))
+        lines["PinRun"] = {"action": "pin", "run_id": done}
+        call("PinRun", bench_pb2.PinRunRequest(run_id=done, unpin=True))
+        lines["DeleteRun"] = {"action": "delete", "run_id": made}
+        call("DeleteRun", bench_pb2.DeleteRunRequest(run_id=made))
+        lines["PruneRuns"] = {"action": "prune", "caller": "admin"}
+        call("PruneRuns", bench_pb2.PruneRunsRequest(keep=1000), "admin")
+    with Attachment([Mine()], daemon.address, token="attach") as attachment:
+        attachment.wait_attached(20)
+    lines["Attach"] = {"action": "attach", "names": ["mine"], "caller": "attach"}
+    for known in lines.values():
+        entry = audited(daemon, **{"caller": "run", **known})
         assert entry["peer"].startswith("ipv4:127.0.0.1:")
-    assert audited(daemon, action="upload", digest=digest)["caller"] == "run"
+    assert {path.rpartition("/")[2] for path in _served() if _changes(path)} == set(lines)
+
+
+def _changes(path: str) -> bool:
+    is_harmless = MethodOptions.NO_SIDE_EFFECTS
+    changes_nothing = _served()[path].GetOptions().idempotency_level == is_harmless
+    return not changes_nothing and not METHODS[path] & {"read", "score"}
 
 
 class Mine:

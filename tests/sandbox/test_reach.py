@@ -1,16 +1,27 @@
 """Tests are code as well: they signal nobody, and nobody runs on once its asker is gone."""
 
 import asyncio
+import os
 import subprocess
+import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
 from cbench_server.errors import InvalidInput
 from cbench_server.evaluators import CodeExecution
 from cbench_server.sandbox.client import Job, Sandbox
-from cbench_server.sandbox.limits import MAX_THREADS, MAX_TIMEOUT_S
+from cbench_server.sandbox.limits import (
+    MAX_THREADS,
+    MAX_TIMEOUT_S,
+    memory_of_all,
+    memory_of_groups,
+)
 from cbench_server.sandbox.tiers import LANDLOCK, NAMESPACES, SECCOMP, Tier
+from cbench_server.sandbox.usage import Meter
 
 from .test_tiers import descendants, wait_until
 
@@ -114,6 +125,63 @@ def test_a_crowd_of_threads_is_ended(sandbox: Sandbox) -> None:
     )
     verdict = sandbox.run(Job(f"def f():\n{crowd}", ("f()",)), 20)
     assert verdict.reason == "threads", verdict
+
+
+def test_the_kernel_ends_programs_first_where_memory_runs_out(sandbox: Sandbox) -> None:
+    """Where the machine or the daemon's control group has no more, it is not the daemon."""
+    assert sandbox.run(Job("def f(n): return n", ("assert f(1) == 1",)), 10).passed
+    ours = int(Path("/proc/self/oom_score_adj").read_text())
+    for pid in {_zygote(sandbox), *descendants(_zygote(sandbox))}:
+        assert int(Path(f"/proc/{pid}/oom_score_adj").read_text()) == 1000 > ours
+
+
+class _Holding(NamedTuple):
+    """Stands for a pair: two processes, of which one holds memory."""
+
+    tester: int
+    candidate: int
+
+
+def test_programs_that_use_too_much_together_lose_the_largest() -> None:
+    hold = "import sys; held = b'x' * (int(sys.argv[1]) << 20); print(flush=True); input()"
+    with ExitStack() as stack:
+        pairs = []
+        for megabytes in (40, 160, 80):
+            process = stack.enter_context(
+                subprocess.Popen(
+                    [sys.executable, "-c", hold, str(megabytes)],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                )
+            )
+            stack.callback(process.kill)
+            assert process.stdout is not None
+            assert process.stdout.readline()
+            pairs.append(_Holding(process.pid, process.pid))
+        everything: Any = pairs
+        assert list(Meter(2 << 30).excess(everything)) == []
+        assert list(Meter(400 << 20).excess(everything)) == [(pairs[1], "memory")]
+        assert list(Meter(400 << 20).excess([everything[0], everything[2]])) == []
+
+
+def test_a_control_group_lowers_what_programs_may_use(tmp_path: Path) -> None:
+    """The limits of all groups that a process is in are read, and nothing is written there."""
+    table = tmp_path / "cgroup"
+    for lines, files, limits in (
+        ("0::/a/b\n", {"a/memory.max": "500", "a/b/memory.max": "max"}, [500]),
+        ("0::/\n", {"memory.max": "700"}, [700]),
+        ("0::/not/in/sight\n", {"memory.max": "700"}, [700]),
+        ("4:memory:/a\n1:cpu:/\n0::/\n", {"memory/a/memory.limit_in_bytes": "900"}, [900]),
+        ("", {}, []),
+    ):
+        root = tmp_path / str(len(list(tmp_path.iterdir())))
+        table.write_text(lines)
+        for name, said in files.items():
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_text(f"{said}\n")
+        assert memory_of_groups(str(root), str(table)) == limits
+    machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    assert memory_of_all() <= machine // 2
 
 
 def test_a_program_nobody_waits_for_is_ended_and_one_that_waits_gets_its_place() -> None:
