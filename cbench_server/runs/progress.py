@@ -81,6 +81,15 @@ class _Counts:
         since, base = self._first.get(system, (time.monotonic(), 0))
         return (self.completed[system] - base) / max(1e-3, time.monotonic() - since)
 
+    def pace(self, system: str) -> str:
+        """How fast rows come, empty once all are there: the clock would lower it for ever."""
+        rate = self.rate(system)
+        return _pace(rate) if rate and not self.has_all(system) else ""
+
+    def has_all(self, system: str) -> bool:
+        """Whether no further row of a system is expected."""
+        return self.completed[system] == self.totals.get(system)
+
     def seconds_left(self) -> float | None:
         """Return the time the slowest system still needs, None if that cannot be told."""
         longest = 0.0
@@ -175,8 +184,8 @@ class _Lines:
         counts = self._counts
         total, failed = counts.totals.get(system), counts.failed.get(system, 0)
         done = f"{system} {counts.completed[system]}/{total if total is not None else '?'}"
-        if not is_last and not self._reason and (rate := counts.rate(system)):
-            done += f" {_pace(rate)}"
+        if not is_last and not self._reason and (pace := counts.pace(system)):
+            done += f" {pace}"
         return f"{done} ({failed} failed)" if failed else done
 
 
@@ -250,7 +259,7 @@ class _Bars:
             self._bars[system],
             completed=counts.completed[system],
             total=counts.totals.get(system),
-            rate="waiting" if self._reason else _pace(counts.rate(system)),
+            rate="waiting" if self._reason and not counts.has_all(system) else counts.pace(system),
             failed=f"{failed} failed" if failed else "",
         )
 
