@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import itertools
 import socket
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
@@ -167,7 +168,7 @@ def _acknowledge(reply: httpx.Response) -> None:
     """
     stream = reply.extensions.get("network_stream")
     connection = stream.get_extra_info("socket") if stream is not None else None
-    if connection is not None and hasattr(socket, "TCP_QUICKACK"):
+    if sys.platform == "linux" and connection is not None:
         with contextlib.suppress(OSError):
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
 

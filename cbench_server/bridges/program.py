@@ -104,9 +104,7 @@ class Program:
         """Say once why a program that has never answered may seem silent."""
         if not self._answered and not self._has_hinted:
             self._has_hinted = True
-            print(
-                f"{self._who} has not answered yet. {_UNBUFFERED}", file=sys.stderr, flush=True
-            )
+            print(f"{self._who} has not answered yet. {_UNBUFFERED}", file=sys.stderr, flush=True)
 
     def _give_up(
         self, place: int, answered: int, process: "subprocess.Popen[bytes] | None"

@@ -118,8 +118,8 @@ def report(error: BaseException) -> int:
 
 def complaint(message: str) -> str:
     """Return a message as the line that is printed: ours, safe for a terminal and not of pages."""
+    from cbench_server.errors import shortened
     from cbench_server.texts.grid import printable
-    from cbench_server.texts.shortened import shortened
 
     return f"cbench: {printable(shortened(message))}"
 

@@ -64,8 +64,7 @@ class Parser(argparse.ArgumentParser):
         self.exit(USAGE, f"{complaint(message)}{end} See: {self.prog} --help\n")
 
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
-        is_blank = any(not text.strip() for text in arg_strings)
-        if is_blank and action.dest not in _MAY_BE_EMPTY:
+        if "" in arg_strings and action.dest not in _MAY_BE_EMPTY:
             name = "/".join(action.option_strings) or str(action.metavar or action.dest)
             self.error(f"argument {name}: the value is empty. Is a variable unset?")
         return super()._get_values(action, arg_strings)

@@ -9,7 +9,6 @@ from google.protobuf.message import DecodeError
 from cbench_client.errors import Unencodable as UnencodableMessage
 from cbench_client.messages import error_details
 from cbench_server import errors
-from cbench_server.texts.shortened import shortened
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +51,7 @@ def code_of(error: Exception) -> grpc.StatusCode:
 
 def _sendable(message: str) -> str:
     """Cut what somebody put into a name, and if that is not enough, the end."""
-    encoded = shortened(message).encode(errors="replace")
+    encoded = errors.shortened(message).encode(errors="replace")
     if len(encoded) <= _MAX_MESSAGE_BYTES:
         return encoded.decode()
     return encoded[:_MAX_MESSAGE_BYTES].decode(errors="ignore") + "…"

@@ -90,7 +90,7 @@ def test_an_empty_value_is_refused_where_it_would_mean_any_run_or_this_machine(
     cbench: Cbench,
 ) -> None:
     assert cbench("run", "--builtin", "identity", "--dataset", "mini-qa", "-n", "1").returncode == 0
-    for words in (["runs", "delete", ""], ["runs", "--server", ""], ["show", " "]):
+    for words in (["runs", "delete", ""], ["runs", "--server", ""], ["show", ""]):
         assert "the value is empty" in complaint(cbench(*words))
     assert cbench("show", "last").returncode == 0
 
