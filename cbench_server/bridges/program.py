@@ -28,6 +28,8 @@ from cbench_server.bridges.exchange import (
     shown,
 )
 
+# After this long without any answer, whoever forgot to flush wants to know.
+_SILENT_S = 10.0
 _UNBUFFERED = (
     "If it has answered, its answers are kept in its buffer: most programs print at once only to "
     "a terminal. Have it flush (jq --unbuffered, awk's fflush(), python -u, sed -u; mawk also "
@@ -54,6 +56,7 @@ class Program:
         self._waiting: dict[int, Future[Any]] = {}
         self._given_up: set[int] = set()
         self._answered = 0
+        self._has_hinted = False
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
@@ -88,11 +91,20 @@ class Program:
             self._waiting[place] = answer
             answered, process = self._answered, self._process
         self._lines.put(line)
+        hint = asyncio.get_running_loop().call_later(_SILENT_S, self._hint)
         try:
             return checked(await asyncio.wrap_future(answer), self._who)
         except asyncio.CancelledError:
             self._give_up(place, answered, process)
             raise
+        finally:
+            hint.cancel()
+
+    def _hint(self) -> None:
+        """Say once why a program that has never answered may seem silent."""
+        if not self._answered and not self._has_hinted:
+            self._has_hinted = True
+            print(f"{self._who} has not answered yet. {_UNBUFFERED}", file=sys.stderr, flush=True)
 
     def _give_up(
         self, place: int, answered: int, process: "subprocess.Popen[bytes] | None"
@@ -105,11 +117,9 @@ class Program:
         with self._lock:
             if self._waiting.pop(place, None) is not None:
                 self._given_up.add(place)
-            has_never_answered = not self._answered
             hangs = 0 < self._answered == answered and self._process is process
-        if has_never_answered:
-            print(f"{self._who} has not answered yet. {_UNBUFFERED}", file=sys.stderr)
-        elif hangs and process is not None:
+        self._hint()
+        if hangs and process is not None:
             print(
                 f"{self._who} has answered nothing since a request whose time is over, and is "
                 "ended, so that others do not wait for it",

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cbench_server.cli.connect import server_of, system_tls
-from cbench_server.cli.exits import OK
+from cbench_server.cli.exits import OK, UsageError
 from cbench_server.cli.screen import print_json
 from cbench_server.cli.spec import build_spec, registered_dataset
 from cbench_server.texts import numbers
@@ -71,10 +71,12 @@ def _spec(args: argparse.Namespace, files: "_Files") -> dict[str, Any]:
     }
     datasets = [{**(files.dataset(text, args.max_examples)), **selection} for text in args.datasets]
     predictions = {
-        place: {"upload": files.dataset(value, None)["upload"], "name": "predictions"}
+        place: {"upload": files.add(value), "name": "predictions"}
         for place, (kind, value) in enumerate(args.systems)
         if kind == "predictions"
     }
+    for file in filter(None, (vars(args).get("labels_file"), vars(args).get("errata"))):
+        files.add(file)
     launched = {
         place: (f"{kind}: {value}", "")
         for place, (kind, value) in enumerate(args.systems)
@@ -97,10 +99,19 @@ class _Files:
 
         if not is_file_name(text):
             return registered_dataset(text, most)
-        name, path = named_file(text)
+        name, _ = named_file(text)
+        return {"name": name, "upload": self.add(text), "max_examples": most}
+
+    def add(self, text: str) -> str:
+        """Return what stands for the digest of a file that can be read and has examples."""
+        from cbench_server.cli.uploads import named_file
+
+        _, path = named_file(text)
         digest = f"{len(self._paths):064x}"
         self._paths[digest] = path
-        return {"name": name, "upload": digest, "max_examples": most}
+        if next(self.iterate(digest), None) is None:
+            raise UsageError(f"{path} contains no examples.")
+        return digest
 
     def iterate(self, digest: str) -> "Iterator[Example]":
         """Read the examples of a file."""

@@ -1,6 +1,7 @@
 """Exit codes, and errors as one line each."""
 
 import difflib
+import errno
 import os
 import signal
 import sys
@@ -85,7 +86,8 @@ def explain(error: BaseException) -> tuple[int, str] | None:
     if isinstance(error, errors.CbenchError):
         return FAILED, str(error)
     if isinstance(error, OSError) and error.filename:
-        return FAILED, f"{error.filename}: {error.strerror}."
+        code = USAGE if error.errno == errno.ENAMETOOLONG else FAILED
+        return code, f"{error.filename}: {error.strerror}."
     return None
 
 
@@ -114,11 +116,17 @@ def report(error: BaseException) -> int:
     return code
 
 
-def complain(message: str) -> None:
-    """Print a line on stderr that begins with `cbench:`."""
+def complaint(message: str) -> str:
+    """Return a message as the line that is printed: ours, safe for a terminal and not of pages."""
+    from cbench_server.errors import shortened
     from cbench_server.texts.grid import printable
 
-    print(f"cbench: {printable(message)}", file=sys.stderr)
+    return f"cbench: {printable(shortened(message))}"
+
+
+def complain(message: str) -> None:
+    """Print a line on stderr that begins with `cbench:`."""
+    print(complaint(message), file=sys.stderr)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 from cbench_server import __version__
-from cbench_server.cli.exits import USAGE, did_you_mean
+from cbench_server.cli.exits import USAGE, complaint, did_you_mean
 from cbench_server.cli.outcome import add_shorthands
 
 # Each is a module in commands/, which adds its flags and its handler.
@@ -46,6 +46,10 @@ COMMANDS = {
     "conformance": "Check that a process keeps the contract, in any language",
 }
 
+# Of all others, an empty value is that of a variable which is not set: `--server "$ADDRESS"` would
+# run here, and `runs delete "$RUN"` would take any run.
+_MAY_BE_EMPTY = ("system_prompt", "question", "line", "program")
+
 
 class Parser(argparse.ArgumentParser):
     """Reports a mistake in one line, with the nearest thing that would have been right."""
@@ -57,7 +61,13 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         end = "" if message.endswith((".", "?")) else "."
-        self.exit(USAGE, f"cbench: {message}{end} See: {self.prog} --help\n")
+        self.exit(USAGE, f"{complaint(message)}{end} See: {self.prog} --help\n")
+
+    def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
+        if "" in arg_strings and action.dest not in _MAY_BE_EMPTY:
+            name = "/".join(action.option_strings) or str(action.metavar or action.dest)
+            self.error(f"argument {name}: the value is empty. Is a variable unset?")
+        return super()._get_values(action, arg_strings)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
@@ -94,7 +104,12 @@ def build_parser(words: Container[str] = COMMANDS) -> Parser:
 
 def parse(argv: list[str]) -> argparse.Namespace:
     """Parse a command line, or exit with a message."""
-    args, extra = build_parser(argv).parse_known_args(argv)
+    parser = build_parser(argv)
+    for place, word in enumerate(argv, 1):
+        # Python keeps bytes that are no text as characters which nothing can encode.
+        if any("\ud800" <= character <= "\udfff" for character in word):
+            parser.error(f'argument {place}, "{word}", is not UTF-8')
+    args, extra = parser.parse_known_args(argv)
     if extra:
         chosen: Parser = args.parser
         known = [flag for action in chosen._actions for flag in action.option_strings]

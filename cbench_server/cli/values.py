@@ -10,25 +10,34 @@ _UNITS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*(ms|s|m|h|)")
 
 
+# What the messages of the contract hold.
+_INT32 = 2**31 - 1
+_INT64 = 2**63 - 1
+_YEAR_S = 366 * 86400.0
+
+
 def positive_int(text: str) -> int:
     """Read a whole number of at least 1."""
-    if not re.fullmatch(r"\d+", text) or int(text) < 1:
-        raise argparse.ArgumentTypeError(f'"{text}" is not a whole number of at least 1.')
-    return int(text)
+    return _whole(text, 1, _INT32, " of at least 1")
 
 
 def natural_int(text: str) -> int:
     """Read a whole number of at least 0."""
-    if not re.fullmatch(r"\d+", text):
-        raise argparse.ArgumentTypeError(f'"{text}" is not a whole number of at least 0.')
-    return int(text)
+    return _whole(text, 0, _INT32, " of at least 0")
 
 
 def whole_number(text: str) -> int:
     """Read a whole number."""
-    if not re.fullmatch(r"-?\d+", text):
-        raise argparse.ArgumentTypeError(f'"{text}" is not a whole number.')
-    return int(text)
+    return _whole(text, -_INT64, _INT64, "")
+
+
+def _whole(text: str, least: int, most: int, kind: str) -> int:
+    # Python reads no number of thousands of digits.
+    if re.fullmatch(r"-?\d{1,40}", text) and least <= int(text):
+        if int(text) <= most:
+            return int(text)
+        raise argparse.ArgumentTypeError(f'"{text}" is more than {most:,}.')
+    raise argparse.ArgumentTypeError(f'"{text}" is not a whole number{kind}.')
 
 
 def number(text: str) -> float:
@@ -49,7 +58,7 @@ def duration(text: str) -> float:
         raise argparse.ArgumentTypeError(
             f'"{text}" is not a time; write it as 500ms, 60s, 2m or 1h.'
         )
-    return float(match[1]) * _UNITS[match[2]]
+    return _at_most(float(match[1]) * _UNITS[match[2]], _YEAR_S, text, "a year")
 
 
 def age(text: str) -> float:
@@ -57,7 +66,8 @@ def age(text: str) -> float:
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([hdw])", text.strip())
     if match is None:
         raise argparse.ArgumentTypeError(f'"{text}" is not an age; write it as 12h, 30d or 8w.')
-    return float(match[1]) * {"h": 3600.0, "d": 86400.0, "w": 604800.0}[match[2]]
+    seconds = float(match[1]) * {"h": 3600.0, "d": 86400.0, "w": 604800.0}[match[2]]
+    return _at_most(seconds, 50 * _YEAR_S, text, "fifty years")
 
 
 def size(text: str) -> int:
@@ -65,7 +75,14 @@ def size(text: str) -> int:
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", text.strip())
     if match is None:
         raise argparse.ArgumentTypeError(f'"{text}" is not a size; write it as 500M or 5G.')
-    return int(float(match[1]) * 1024 ** " KMGT".index(match[2] or " "))
+    found = float(match[1]) * 1024.0 ** " KMGT".index(match[2] or " ")
+    return int(_at_most(found, _INT64, text, "any disk has"))
+
+
+def _at_most(value: float, most: float, text: str, name: str) -> float:
+    if value > most:
+        raise argparse.ArgumentTypeError(f'"{text}" is more than {name}.')
+    return value
 
 
 def label(text: str) -> tuple[str, str]:
@@ -108,7 +125,7 @@ def option(text: str) -> tuple[str, str, Any]:
         )
     try:
         return owner, key, json.loads(right)
-    except ValueError:
+    except (ValueError, RecursionError):
         return owner, key, right
 
 

@@ -18,6 +18,10 @@ REASON_KEY = "cbench-reason"
 FLAGS = "flags"
 """The key in the details of an error under which our command line finds the way out in flags."""
 
+# gRPC drops trailers of more than 8 kB, with the error in them; a message goes in twice, and each
+# of its bytes may take three.
+_MAX_MESSAGE_BYTES = 1_500
+
 # The first class that matches decides.
 _CODES: tuple[tuple[type[Exception], grpc.StatusCode], ...] = (
     (errors.NotFound, grpc.StatusCode.NOT_FOUND),
@@ -45,6 +49,14 @@ def code_of(error: Exception) -> grpc.StatusCode:
     return grpc.StatusCode.INTERNAL
 
 
+def _sendable(message: str) -> str:
+    """Cut what somebody put into a name, and if that is not enough, the end."""
+    encoded = errors.shortened(message).encode(errors="replace")
+    if len(encoded) <= _MAX_MESSAGE_BYTES:
+        return encoded.decode()
+    return encoded[:_MAX_MESSAGE_BYTES].decode(errors="ignore") + "…"
+
+
 async def abort(context: Any, error: Exception) -> NoReturn:
     """End a call with the status of an error."""
     code = code_of(error)
@@ -57,6 +69,7 @@ async def abort(context: Any, error: Exception) -> NoReturn:
         reason, message = "INTERNAL", f"the daemon failed: {type(error).__name__}: {error}"
     if isinstance(error, errors.UnknownRun):
         error.field = error.field or "run_id"
+    message = _sendable(message)
     details = error_details.encode_details(
         code.value[0],
         message,

@@ -67,19 +67,33 @@ class _Counts:
             system: (time.monotonic(), 0) for system in totals
         }
 
+        # When each got its last row: afterwards the clock would only lower its rate.
+        self._last: dict[str, float] = {}
+
     def advance(self, system: str, rows: int, failed: int) -> None:
         self.completed[system] = self.completed.get(system, 0) + rows
         self.failed[system] = self.failed.get(system, 0) + failed
+        self._note_end(system)
 
     def set(self, system: str, completed: int, failed: int, total: int | None) -> None:
         self._first.setdefault(system, (time.monotonic(), completed))
         self.completed[system], self.failed[system] = completed, failed
         self.totals[system] = total
+        self._note_end(system)
+
+    def _note_end(self, system: str) -> None:
+        if self.has_all(system):
+            self._last.setdefault(system, time.monotonic())
 
     def rate(self, system: str) -> float:
         """Rows per second since the system was first seen."""
         since, base = self._first.get(system, (time.monotonic(), 0))
-        return (self.completed[system] - base) / max(1e-3, time.monotonic() - since)
+        until = self._last.get(system, time.monotonic())
+        return (self.completed[system] - base) / max(1e-3, until - since)
+
+    def has_all(self, system: str) -> bool:
+        """Whether no further row of a system is expected."""
+        return self.completed[system] == self.totals.get(system)
 
     def seconds_left(self) -> float | None:
         """Return the time the slowest system still needs, None if that cannot be told."""
@@ -175,7 +189,8 @@ class _Lines:
         counts = self._counts
         total, failed = counts.totals.get(system), counts.failed.get(system, 0)
         done = f"{system} {counts.completed[system]}/{total if total is not None else '?'}"
-        if not is_last and not self._reason and (rate := counts.rate(system)):
+        is_going_on = not is_last and not self._reason and not counts.has_all(system)
+        if is_going_on and (rate := counts.rate(system)):
             done += f" {_pace(rate)}"
         return f"{done} ({failed} failed)" if failed else done
 
@@ -246,11 +261,12 @@ class _Bars:
     def _show(self, system: str) -> None:
         counts = self._counts
         failed = counts.failed.get(system, 0)
+        is_waiting = self._reason and not counts.has_all(system)
         self._progress.update(
             self._bars[system],
             completed=counts.completed[system],
             total=counts.totals.get(system),
-            rate="waiting" if self._reason else _pace(counts.rate(system)),
+            rate="waiting" if is_waiting else _pace(counts.rate(system)),
             failed=f"{failed} failed" if failed else "",
         )
 

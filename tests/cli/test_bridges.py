@@ -131,6 +131,9 @@ def test_servers_that_are_busy_are_asked_again_and_others_named(cbench: Cbench, 
     ((reason, message),) = failures(rows_of(cbench, "--http", locked))
     assert reason == "HTTP_401"
     assert "who are you?" in message
+    ((reason, message),) = failures(rows_of(cbench, "--http", web("moved")))
+    assert reason == "HTTP_307"
+    assert "it is at '/do/' now" in message
     flags = ("--http", locked, "--http-token-env", "KEY", "--name", "locked")
     assert len(tokens_left(rows_of(cbench, *flags, KEY="sesame"), "locked")) == 6
 
@@ -202,6 +205,13 @@ def test_a_program_that_hangs_on_a_row_is_ended_and_costs_that_row_at_most(
     assert failed.keys() <= {(tmp_path / "hung").read_text()}
     assert {*failed.values()} <= {"DEADLINE_EXCEEDED"}
     assert "is ended, so that others do not wait for it" in done.stderr
+
+
+def test_a_program_that_keeps_its_answers_in_a_buffer_is_told_of_once(cbench: Cbench) -> None:
+    command = f"{sys.executable} -c 'import sys; [len(line) for line in sys.stdin]'"
+    done = cbench(*_RUN, "--exec", command, "--timeout", "1s", "--timed-rows", "0", "-n", "3")
+    assert len(json.loads(done.stdout)["rows"]) == 3
+    assert done.stderr.count("has not answered yet. If it has answered") == 1
 
 
 def test_a_launched_system_that_died_is_named_and_not_its_address(

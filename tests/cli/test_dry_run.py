@@ -159,3 +159,19 @@ def test_the_commit_of_a_launched_program_is_in_the_config(
     assert made.returncode == 0, made.stderr
     [system] = json.loads(made.stdout)["config"]["systems"]
     assert system["source"] == {"commit": git("rev-parse", "HEAD"), "dirty": state != "clean"}
+
+
+@pytest.mark.parametrize("flag", ["--predictions", "--labels", "--errata"])
+def test_files_that_the_run_would_not_take_are_refused(
+    flag: str, cbench: Cbench, tmp_path: Path
+) -> None:
+    (tmp_path / "empty.jsonl").write_text("")
+    words = ("run", "--builtin", "identity", "--dataset", "mini-qa", "--dry-run", flag)
+    for file, why in [
+        ("mini-qa", "the format of mini-qa is not known"),
+        ("absent.jsonl", "absent.jsonl"),
+        ("empty.jsonl", "empty.jsonl contains no examples"),
+    ]:
+        done = cbench(*words, file)
+        assert done.returncode == 2
+        assert why in complaint(done)

@@ -44,6 +44,36 @@ def test_a_log_gets_rate_failures_and_time_left(log: Log) -> None:
     assert log.lines()[-1] == "mine 10/1000 (2 failed)"
 
 
+def test_a_system_that_has_all_its_rows_has_no_rate(log: Log) -> None:
+    with open_progress(True, {}, log) as display:
+        display.set("quick", 0, 0, 5)
+        display.set("slow", 0, 0, 1000)
+        display.set("quick", 5, 0, 5)
+        display.set("slow", 10, 0, 1000)
+        until(log, "left")
+    told = next(line for line in log.lines() if "left" in line)
+    assert told.startswith("quick 5/5  slow 10/1000 ")
+    assert told.count("rows/") == 1
+
+
+def test_a_bar_that_is_full_keeps_its_rate_and_waits_for_nothing(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log, "isatty", lambda: True)
+    for name in ("CI", "TERM", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("COLUMNS", "120")
+    with open_progress(True, {"quick": 5, "slow": 1000}, log) as display:
+        display.advance("quick", 5, 0)
+        display.advance("slow", 10, 0)
+        display.wait("slow is not there")
+    *_, quick, slow = [line for line in log.lines() if "/" in line]
+    assert "5/5" in quick
+    assert "rows/s" in quick
+    assert "waiting" not in quick
+    assert "waiting" in slow
+
+
 def test_a_log_says_again_what_a_run_waits_for(log: Log) -> None:
     with open_progress(True, {}, log) as display:
         display.set("mine", 3, 0, 9)

@@ -21,6 +21,8 @@ class Handler(BaseHTTPRequestHandler):
         status, answer = respond(json.loads(body), self.headers.get("authorization"))
         text = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
         self.send_response(status)
+        if status == 307:
+            self.send_header("location", f"{self.path}/")
         self.send_header("content-length", str(len(text)))
         self.end_headers()
         self.wfile.write(text)
@@ -40,6 +42,8 @@ def respond(sent: Any, key: str | None) -> tuple[int, Any]:
         return 503, b"try again"
     if MANNER == "locked" and key != "Bearer sesame":
         return 401, b"who are you?"
+    if MANNER == "moved":
+        return 307, b""
     if MANNER == "page":
         return 200, b"<html>hello</html>"
     return 200, shortened(sent)
