@@ -268,11 +268,15 @@ class RunFailed(CbenchError):
 class CallFailed(CbenchError):
     """One example got no answer."""
 
-    def __init__(self, failure: "Failure", retry_delay: float | None = None) -> None:
+    def __init__(
+        self, failure: "Failure", retry_delay: float | None = None, *, has_died: bool = False
+    ) -> None:
         self.reason = failure.reason
         self.failure = failure
         self.retry_delay = retry_delay
         """The least time to wait before a retry, in seconds, where the other side asked for one."""
+        self.has_died = has_died
+        """Whether the replica that had the call died with it, while others may be there."""
         super().__init__(failure.message)
 
 

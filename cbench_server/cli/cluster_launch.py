@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from cbench_server.cli.engine_flags import resources_at, resources_text
 from cbench_server.cli.exits import CommandFailed
 from cbench_server.cluster import relay
 
@@ -17,11 +18,22 @@ _LAST_WORDS = 400
 _STOP_S = 15.0
 
 
-def place_of(args: argparse.Namespace) -> "ClusterPlace | None":
-    """Return where --launch runs; None for this machine."""
-    if args.engine != "ray":
-        return None
-    return ClusterPlace(args.ray_address or "auto", args.resources or {"CPU": 1.0})
+class Places:
+    """Where each --launch runs: programs that need the same share a launcher."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self._args = args
+        self._made: dict[str, ClusterPlace] = {}
+
+    def of(self, place: int) -> "ClusterPlace | None":
+        """Return where the system at a place runs; None for this machine."""
+        needs = resources_at(self._args, place) or {"CPU": 1.0}
+        if self._args.engine != "ray":
+            return None
+        text = resources_text(needs)
+        if text not in self._made:
+            self._made[text] = ClusterPlace(self._args.ray_address or "auto", needs)
+        return self._made[text]
 
 
 class ClusterPlace:

@@ -1,6 +1,7 @@
 """Flags for a Ray cluster: `--engine ray`, and what each replica takes of its node."""
 
 import argparse
+from collections.abc import Mapping
 from typing import Any
 
 from cbench_server.cli.exits import UsageError
@@ -47,6 +48,26 @@ def resources(text: str) -> dict[str, float]:
             raise argparse.ArgumentTypeError(f"{name} stands twice in {text}.")
         found[name] = number
     return found
+
+
+def resources_text(needs: Mapping[str, float]) -> str:
+    """Write resources as they are read."""
+    return ",".join(f"{name}={number:.17g}" for name, number in needs.items())
+
+
+def resources_at(args: argparse.Namespace, place: int) -> dict[str, float]:
+    """Return what each replica of a launched system takes of its node; empty for the usual."""
+    from cbench_server.cli.run_files.filed import entry_at
+
+    filed = entry_at(args, place).get("resources", "")
+    if not filed or args.resources:
+        return dict(args.resources or {})
+    if args.engine != "ray":
+        raise UsageError(f'resources = "{filed}" in the run file needs --engine ray.')
+    try:
+        return resources(filed)
+    except argparse.ArgumentTypeError as error:
+        raise UsageError(f"resources in the run file: {error}") from error
 
 
 def check_engine(args: argparse.Namespace) -> None:

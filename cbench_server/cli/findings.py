@@ -63,7 +63,8 @@ def store_findings(home: Path, address: str = "") -> Iterator[Finding]:
             yield Finding(status, damage.subject, damage.message, damage.fix)
     except StoreError as error:
         is_sound = False
-        yield Finding("fail", "store", str(error), "docs/postgresql.md says what a store needs.")
+        page = "docs/postgresql.md" if address else "docs/operations.md"
+        yield Finding("fail", "store", str(error), f"{page} says what a store needs.")
     if is_sound:
         yield Finding(
             "ok",

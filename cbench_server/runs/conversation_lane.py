@@ -43,6 +43,7 @@ class ConversationLane(Lane):
         self._scopes = Scopes(
             caller, self._retry, self._plan, is_single=is_single, heard=self._heard
         )
+        self._is_single = is_single
         self._repeats = self._plan.repeats_of.get(self.name, self._plan.repeats)
         self._width = width
         self._workers = min(width, _CONVERSATIONS_AT_ONCE)
@@ -103,6 +104,15 @@ class ConversationLane(Lane):
             yield conversation
 
     async def _read_conversations(self) -> AsyncIterator[Conversation]:
+        if self._plan.generation and self._is_single:
+            await self._free_single()
+        async for group, done in self._groups():
+            for repeat in range(self._repeats):
+                if conversation := await self._conversation(group, repeat, done):
+                    yield conversation
+
+    async def _groups(self) -> AsyncIterator[tuple[list[SpooledExample], set[tuple[int, int]]]]:
+        """Yield the questions of each conversation, with the rows that are there already."""
         start = 0
         group: list[SpooledExample] = []
         done: set[tuple[int, int]] = set()
@@ -115,33 +125,49 @@ class ConversationLane(Lane):
             for spooled in page:
                 group.append(spooled)
                 if len(group) == group[0].example["question_count"]:
-                    for repeat in range(self._repeats):
-                        conversation = await self._conversation(group, repeat, done)
-                        if conversation.questions:
-                            yield conversation
+                    yield group, done
                     group = []
             done = {key for key in done if group and key[0] >= group[0].ordinal}
             start = stop
 
     async def _conversation(
         self, group: list[SpooledExample], repeat: int, done: set[tuple[int, int]]
-    ) -> Conversation:
-        if self._plan.generation:
-            await self._forget_earlier(group[0], repeat)
+    ) -> Conversation | None:
+        if self._plan.generation and not self._is_single:
+            await self._forget_earlier(group[0].ordinal, repeat)
+        left = _left(group, repeat, done)
+        if not left:
+            return None
         now = self._context.clock()
         conversation = Conversation(group[0], repeat=repeat)
-        conversation.questions = [
-            _item(conversation, spooled, repeat, now)
-            for spooled in group
-            if (spooled.ordinal, repeat) not in done
-        ]
+        conversation.questions = [_item(conversation, spooled, repeat, now) for spooled in left]
         return conversation
 
-    async def _forget_earlier(self, head: SpooledExample, repeat: int) -> None:
+    async def _free_single(self) -> None:
+        """Free systems with one state, which take nothing else before, of what may be in them.
+
+        That is a conversation which had begun: one of the last that are done, of those that the
+        timed ones were chosen among, or of the next. Replicas may have any of them.
+        """
+        latest: deque[tuple[int, int]] = deque(maxlen=self._workers)
+        questions = further = 0
+        async for group, done in self._groups():
+            for repeat in range(self._repeats):
+                left = _left(group, repeat, done)
+                latest.append((group[0].ordinal, repeat))
+                if left or questions:
+                    further += questions >= CHOSEN_AMONG
+                    questions += len(left)
+                    while latest:
+                        await self._forget_earlier(*latest.popleft())
+            if further > self._workers:
+                return
+
+    async def _forget_earlier(self, ordinal: int, repeat: int) -> None:
         # In turn with the others: a system with one state may be between two calls for it.
         if await self._slots.take():
             try:
-                await self._scopes.forget_earlier(head, repeat)
+                await self._scopes.forget_earlier(ordinal, repeat)
             finally:
                 self._slots.give_back()
 
@@ -319,6 +345,12 @@ class ConversationLane(Lane):
         }
         answer.carried = texts_carried(answer.processed, example)
         return answer
+
+
+def _left(
+    group: list[SpooledExample], repeat: int, done: set[tuple[int, int]]
+) -> list[SpooledExample]:
+    return [spooled for spooled in group if (spooled.ordinal, repeat) not in done]
 
 
 def _item(conversation: Conversation, spooled: SpooledExample, repeat: int, now: float) -> Item:

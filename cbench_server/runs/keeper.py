@@ -146,6 +146,8 @@ class RunKeeper:
                 raise  # It is away for all of them, and they are to be tried again.
             except CbenchError as error:
                 log.error("run %s is left alone: %s", run_id, error)
+        if self._is_shared:
+            self.turns.in_store = len(free) - len(resumed)
         return resumed
 
     async def _recover(self, run_id: str) -> bool:

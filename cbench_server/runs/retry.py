@@ -107,7 +107,7 @@ class Retry:
                     # The call was lost, not slow: its clock starts again. A
                     # row that keeps taking its system down must end, though.
                     lost += 1
-                    if await self._close_gate(failure.message):
+                    if await self._close_gate(failure.message) or error.has_died:
                         deaths += 1
                         self._suspects += deaths == 1
                     if deaths >= _MAX_DEATHS:

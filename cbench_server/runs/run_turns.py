@@ -34,6 +34,8 @@ class RunTurns:
         self._working: Counter[str] = Counter()
         self._waiting: list[tuple[str, asyncio.Future[None]]] = []
         self._taken: Counter[str] = Counter()
+        self.in_store = 0
+        """Runs that wait in a queue which daemons share, when it was looked at last."""
 
     def check_room(self, name: str) -> None:
         """Refuse a run for which there is no place even in the queue."""
@@ -73,8 +75,8 @@ class RunTurns:
 
     @property
     def queued(self) -> int:
-        """How many of them wait for their turn."""
-        return len(self._waiting)
+        """How many wait for their turn, here or in a queue that daemons share."""
+        return len(self._waiting) + self.in_store
 
     def take(self, name: str) -> None:
         """Count a run, until it is forgotten."""

@@ -103,13 +103,15 @@ class Scopes:
                 # the first may still be answering.
                 await self.forget(conversation)
                 await self._forget_held()
-            name = self._scope(conversation.head, conversation.repeat, self._plan.generation)
+            name = self._scope(
+                conversation.head.ordinal, conversation.repeat, self._plan.generation
+            )
             scope = f"{name}.{len(conversation.scopes)}"
             conversation.scopes.append(scope)
             conversation.tries += 1
             conversation.ingest_time = 0.0
             conversation.ingested_alone = False
-            await self._reset(scope)
+            await self._reset(Reset(scope))
             era = self._era(conversation)
             for number, turns in enumerate(self._batches(conversation.head)):
                 answer, _ = await self._retry.call(
@@ -159,18 +161,21 @@ class Scopes:
         timeout = min(_FORGET_SECONDS, self._plan.row_timeout)
         for scope in conversation.scopes:
             try:
-                await call_one(self._caller, Call(f"{scope}-f", Reset(scope)), timeout)
+                await call_one(
+                    self._caller, Call(f"{scope}-f", Reset(scope, is_last=True)), timeout
+                )
             except CallFailed:
-                if self._is_single:
+                # A replica that has not forgotten takes no other, and is told again.
+                if self._is_single and self._caller.replicas is None:
                     self._held[scope] = None
 
     async def _forget_held(self) -> None:
         for scope in list(self._held):
-            await self._reset(scope)
+            await self._reset(Reset(scope, is_last=True))
             del self._held[scope]
 
-    async def forget_earlier(self, head: SpooledExample, repeat: int) -> None:
-        """Free what the run left behind when it was interrupted.
+    async def forget_earlier(self, ordinal: int, repeat: int) -> None:
+        """Free what the run left behind of a conversation when it was interrupted.
 
         A system with one state would take nothing else before that, so it is freed
         of every scope that may be in it; in others the first is where most was put.
@@ -178,17 +183,17 @@ class Scopes:
         last = self._plan.generation
         numbers = range(_MAX_TRIES if self._is_single else 1)
         for generation in range(max(0, last - _GENERATIONS_FORGOTTEN), last):
-            name = self._scope(head, repeat, generation)
+            name = self._scope(ordinal, repeat, generation)
             for number in numbers:
                 with suppress(CallFailed):
-                    await self._reset(f"{name}.{number}", is_stray=True)
+                    await self._reset(Reset(f"{name}.{number}", is_last=True, is_stray=True))
 
-    async def _reset(self, scope: str, *, is_stray: bool = False) -> None:
-        await self._retry.call(self._attempt(f"{scope}-r", Reset(scope, is_stray)))
+    async def _reset(self, work: Reset) -> None:
+        await self._retry.call(self._attempt(f"{work.scope}-r", work))
 
-    def _scope(self, head: SpooledExample, repeat: int, generation: int) -> str:
+    def _scope(self, ordinal: int, repeat: int, generation: int) -> str:
         """Name a scope so that it tells nothing about what is asked in it."""
-        return f"{call_id(self._plan.run_id, self._name, head.ordinal, repeat)}-{generation}"
+        return f"{call_id(self._plan.run_id, self._name, ordinal, repeat)}-{generation}"
 
     def _batches(self, head: SpooledExample) -> Iterator[list[Turn]]:
         """Cut the turns so that no call carries much more than a megabyte."""

@@ -89,6 +89,8 @@ class Reset:
     """Work for a memory system: forget a scope, whether or not it is known."""
 
     scope: str
+    is_last: bool = False
+    """Whether nothing more is put there, so that its life ends with it."""
     is_stray: bool = False
     """Whether it was left behind, so that any replica may have it."""
 

@@ -59,6 +59,8 @@ class Replica:
     """What it has to do, the oldest first."""
     scopes: set[str] = field(default_factory=set)
     """Of a memory system: the conversations that live in it."""
+    strays: list[str] = field(default_factory=list)
+    """Those that an earlier life of the run may have left in it, while it was away."""
     sent: int = 0
     lives: int = 0
     """How often it was lost."""

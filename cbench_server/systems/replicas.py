@@ -265,8 +265,6 @@ class Replicas:
         self._go_on(replica)
         if not isinstance(call.work, Process):
             self.homes.ended(replica, call, error.failure)
-            asked.failed(call, error)
-            return
         self._limbo[call] = asked
         death.add_done_callback(lambda told: self._after_loss(call, error, has_died=told.result()))
 
@@ -276,6 +274,10 @@ class Replicas:
             return
         route = call.route
         assert route is not None
+        if not isinstance(call.work, Process):
+            # What was put in before has to be put in elsewhere first.
+            asked.failed(call, CallFailed(error.failure, has_died=has_died))
+            return
         route.losses += 1
         route.deaths += has_died
         if route.deaths >= _MAX_DEATHS:
@@ -363,4 +365,5 @@ class Replicas:
 
     async def close(self) -> None:
         """See Caller."""
+        await self.homes.close()
         await self.roster.close()

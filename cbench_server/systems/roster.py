@@ -149,6 +149,7 @@ class Roster:
         if replica not in self.members:
             return
         if is_back and replica.deaths == 1 and not await self._unfit(replica):
+            await forget_left(replica)
             self._take_in(replica, "")
             return
         await self._await_return(replica, why)

@@ -117,8 +117,30 @@ class Forgetful(Notes):
         return await super().query(question, scope, budget, asked_at)
 
 
+class Deadly(Bare):
+    """One object with one state that dies of one question, or of one conversation."""
+
+    name = "deadly"
+
+    def __init__(self, deadly: str = "") -> None:
+        super().__init__()
+        self._deadly = deadly
+
+    def ingest(self, turns: list[dict[str, Any]]) -> None:
+        if any(turn["content"].startswith(f"in chat {self._deadly} ") for turn in turns):
+            note("died")
+            os._exit(1)
+        super().ingest(turns)
+
+    def query(self, question: str) -> str:
+        if question.endswith(self._deadly):
+            note("died")
+            os._exit(1)
+        return super().query(question)
+
+
 KINDS: dict[str, Callable[..., Any]] = {
-    kind.name: kind for kind in (Notes, Bare, Retriever, Slow, Forgetful)
+    kind.name: kind for kind in (Notes, Bare, Retriever, Slow, Forgetful, Deadly)
 }
 
 if __name__ == "__main__":

@@ -14,7 +14,9 @@ from cbench_client import Attachment, BenchClient, ClientError
 from cbench_client._gen.cbench.v1 import bench_pb2
 from tests.e2e.following import Followed, follow
 from tests.e2e.processes import DaemonProcess, Process, examples, start_held
+from tests.e2e.test_metrics import fetch, samples
 from tests.fixtures import preloaded
+from tests.fixtures.ports import held_port
 from tests.fixtures.postgres import PostgresServer
 from tests.fixtures.waiting import wait_until
 
@@ -32,6 +34,14 @@ def store(postgres: PostgresServer) -> str:
     return postgres.new_store()
 
 
+METRICS = held_port()
+
+
+def queued() -> float:
+    """What the first daemon says of the queue."""
+    return samples(fetch(f"http://127.0.0.1:{METRICS}/metrics"))["cbench_runs_queued{}"]
+
+
 def start(store: str, home: Path, *flags: str) -> DaemonProcess:
     return DaemonProcess(home, *FLAGS, *flags, env={"CBENCH_STORE": store})
 
@@ -43,7 +53,7 @@ def two(
     """Clients of two daemons, each of which works on one run at a time."""
     home = tmp_path_factory.mktemp("daemons")
     with (
-        start(store, home / "one") as one,
+        start(store, home / "one", "--metrics", f"127.0.0.1:{METRICS}") as one,
         start(store, home / "two") as two,
         BenchClient(one.address) as first,
         BenchClient(two.address) as second,
@@ -86,6 +96,7 @@ def test_runs_are_started_once_in_order_by_whichever_daemon_has_a_turn(
         # Two turns in all: the first two are worked on, though all came to one daemon.
         wait_until(lambda: [state(second, run) for run in runs[:2]] == [RUNNING, RUNNING])
         assert [state(first, run) for run in runs[2:]] == [QUEUED, QUEUED]
+        wait_until(lambda: queued() == 2)
         for done, following in ((1, 2), (0, 3)):
             gates[done].touch()
             assert exact(follow(second.watch(runs[done])))
@@ -98,6 +109,7 @@ def test_runs_are_started_once_in_order_by_whichever_daemon_has_a_turn(
             assert exact(followed)
             begun = [each for each in followed.states if each == "RUNNING"]
             assert len(begun) == 1
+        wait_until(lambda: queued() == 0)
     finally:
         for system in systems:
             system.kill()

@@ -259,7 +259,7 @@ def _predictions(client: "BenchClient", args: argparse.Namespace) -> dict[int, d
 def launching_all(args: argparse.Namespace) -> Iterator["Launches"]:
     """Start the systems of --launch, and bridges, so that they get ready while a daemon does."""
     from cbench_server.cli.bridges import bridge_command, bridge_label
-    from cbench_server.cli.cluster_launch import place_of
+    from cbench_server.cli.cluster_launch import Places
     from cbench_server.cli.engine_flags import check_engine
     from cbench_server.cli.launches import launching
     from cbench_server.cli.replicas import copies_of
@@ -275,7 +275,7 @@ def launching_all(args: argparse.Namespace) -> Iterator["Launches"]:
         )
     check_engine(args)
     token = token_of(args) if server else ""
-    place_there = place_of(args)
+    there = Places(args)
     with launching(quiet=args.quiet, patience=args.launch_timeout, token=token) as launches:
         for place in places:
             kind, command = args.systems[place]
@@ -283,9 +283,9 @@ def launching_all(args: argparse.Namespace) -> Iterator["Launches"]:
             if kind != "launch":
                 name = name or bridge_label(kind, command)
                 command = bridge_command(bridge_at(args, place), kind, command, name)
-            there = place_there if kind == "launch" else None
+            where = there.of(place) if kind == "launch" else None
             for _ in range(copies_of(args, place)):
-                launches.start(command, name, folder_at(args, place), there)
+                launches.start(command, name, folder_at(args, place), where)
         yield launches
 
 

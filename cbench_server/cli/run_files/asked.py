@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from cbench_server.cli.engine_flags import resources_text
 from cbench_server.cli.options import DEFAULT_MODEL
 from cbench_server.cli.prices import price_at
 from cbench_server.cli.run_files.filed import entry_at, filed_of, folder_at
@@ -117,6 +118,7 @@ def _of_flags(args: argparse.Namespace, kind: str, price: Any) -> dict[str, Any]
         }
     elif kind == "launch":
         known |= {"only": [*args.only_systems], "replicas": args.replicas}
+        known["resources"] = resources_text(args.resources or {})
     return {name: value for name, value in known.items() if value not in (None, "", [])}
 
 

@@ -93,9 +93,7 @@ SYSTEMS = Table(
     (
         Key("name", "text", "the name to show (default: the one that it gives itself)"),
         Key(
-            "target",
-            "text",
-            "where it is served: HOST:PORT or unix:/PATH, with /NAME for one; A,B,C for replicas",
+            "target", "text", "where it is: HOST:PORT or unix:/PATH, with /NAME; A,B,C for replicas"
         ),
         Key("launch", "text", "a command that starts it and says where it listens"),
         Key("exec", "text", "a program that reads and prints a JSON object per line"),
@@ -107,6 +105,7 @@ SYSTEMS = Table(
         Key("upload", "text", "such a file by the digest under which the daemon has it"),
         Key("served_name", "text", "which of several at the `target`"),
         Key("replicas", "count", "how often a `launch` is started, to share its calls"),
+        Key("resources", "text", "what each takes of a node with `--engine ray`: GPU=1,memory=8GB"),
         Key("only", "texts", "which of the systems that a `launch` serves (default: all)"),
         Key("options", "options", "settings sent with every call to it"),
         Key("unset", "texts", _UNSET),
