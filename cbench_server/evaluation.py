@@ -86,7 +86,7 @@ def evaluate(
     missing. The first `timed_rows` are called one at a time: latencies come
     from those. `group_by` names fields of the examples by which the score is
     summarised as well; a suite such as `bbh:all` is run with all its parts.
-    At the end up to `asked_again` rows (5), at most one in ten, are
+    At the end up to `asked_again` rows (5), none of fewer than ten, are
     asked a second time, to see whether a system is deterministic. With `repeats`
     each system gets each example so often, and every try is a row: intervals
     take the tries of an example together, and what differed is counted.

@@ -29,7 +29,7 @@ _OTHER_TABLES = (
     "num_groups:",
 )
 
-_BUILTIN_KEYS = (
+BUILTIN_KEYS = (
     *(key for metric in METRICS.values() for key in cast(Any, metric).keys),
     *reported_compression.KEYS,
 )
@@ -158,7 +158,7 @@ def headline_columns(
     ]
     shown = {key for column in HEADLINE for key in column.keys}
     if not all_keys:
-        shown.update(_BUILTIN_KEYS)
+        shown.update(BUILTIN_KEYS)
     hidden = (*_OTHER_TABLES, *(() if all_keys else _EVERY_SCORE))
     for key in main_keys(summary):
         if key not in shown and not key.startswith(hidden):
@@ -172,7 +172,7 @@ def ordered_keys(summary: Mapping[str, Iterable[str]]) -> list[str]:
     A summary that crossed the wire has lost its order, so it cannot be relied on.
     """
     present = {key for values in summary.values() for key in values}
-    known = [key for key in _BUILTIN_KEYS if key in present]
+    known = [key for key in BUILTIN_KEYS if key in present]
     return list(dict.fromkeys([*known, *sorted(present.difference(known))]))
 
 
@@ -191,7 +191,7 @@ def dataset_keys(summary: Summary) -> list[str]:
 def type_keys(summary: Summary, score_field: str) -> list[str]:
     """Return the keys of the breakdown by type of question, for a memory run."""
     prefix = type_prefix(summary, score_field)
-    others = {*_BUILTIN_KEYS, f"{prefix}mean"}
+    others = {*BUILTIN_KEYS, f"{prefix}mean"}
     return [key for key in main_keys(summary) if key.startswith(prefix) and key not in others]
 
 

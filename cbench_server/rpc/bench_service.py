@@ -15,6 +15,7 @@ from cbench_server.events import Seen
 from cbench_server.registry import Registry
 from cbench_server.rpc.analysis_service import AnalysisMethods, RunFiles
 from cbench_server.rpc.attachments import Attachments
+from cbench_server.rpc.components import location_of
 from cbench_server.rpc.dataset_info import set_dataset_info
 from cbench_server.rpc.declared_options import builtin_options
 from cbench_server.rpc.evaluator_service import list_evaluators
@@ -282,7 +283,7 @@ class BenchService(AnalysisMethods, RetentionMethods, bench_pb2_grpc.BenchServic
                     name=name,
                     version=said.version,
                     description=said.description,
-                    location="builtin",
+                    location=location_of(self._registry, kind, name),
                 )
                 declared = builtin_options(self._registry, kind, name)
                 options_to_proto(declared, entry.declared_options)

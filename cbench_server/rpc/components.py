@@ -8,7 +8,9 @@ from cbench_client._gen.cbench.v1 import evaluator_pb2
 from cbench_client.messages import convert as wire
 from cbench_server.contract import info_of
 from cbench_server.errors import Unencodable
-from cbench_server.systems.caller import SystemDescription
+from cbench_server.registry import Registry
+from cbench_server.systems import is_shipped
+from cbench_server.systems.caller import BUILTIN, INSTALLED, SystemDescription
 
 
 def description_from_info(
@@ -23,6 +25,12 @@ def description_from_info(
         location=location,
         sdk=sdk,
     )
+
+
+def location_of(registry: Registry, kind: str, name: str) -> str:
+    """Say whether a system of the registry comes with cbench-server, or from somebody else."""
+    name = registry.name_of(kind, name)
+    return BUILTIN if is_shipped(name, registry.get(kind, name)) else INSTALLED
 
 
 def evaluator_info(evaluator: Any, location: str = "builtin") -> evaluator_pb2.EvaluatorInfo:

@@ -23,6 +23,7 @@ from cbench_server.registry import Registry
 from cbench_server.rpc.attached import AttachedCaller, AttachedEvaluator, find_attached
 from cbench_server.rpc.attached_replicas import attached_replicas
 from cbench_server.rpc.attachments import Attachments
+from cbench_server.rpc.components import location_of
 from cbench_server.rpc.credentials import Credentials
 from cbench_server.rpc.declared_options import Taker, builtin_options, checked_options, spread
 from cbench_server.rpc.dialled_evaluator import DialledEvaluator
@@ -32,7 +33,7 @@ from cbench_server.rpc.remote_memory import memory_caller, served_memories
 from cbench_server.rpc.replica_finder import find_replicas
 from cbench_server.rpc.way import Way
 from cbench_server.spec import EvaluatorRef, ModelRef, Options, RunNote, RunSpec, SystemRef
-from cbench_server.systems.caller import Caller, SystemDescription
+from cbench_server.systems.caller import BUILTIN, Caller, SystemDescription
 from cbench_server.systems.in_process import InProcessCaller
 from cbench_server.systems.in_process_memory import InProcessMemoryCaller
 from cbench_server.systems.openai_proxy import OpenAIProxy
@@ -125,7 +126,9 @@ class Finder:
         if ref.builtin:
             with _naming("builtin"):
                 system = self._registry.create_system(ref.builtin, ref.options)
-            return [InProcessCaller(system, inline=True, name=ref.name, location="builtin")]
+            where = location_of(self._registry, "system", ref.builtin)
+            # What others wrote may take long.
+            return [InProcessCaller(system, inline=where == BUILTIN, name=ref.name, location=where)]
         if ref.attached:
             return [self._attached(ref, "systems")]
         if ref.proxy is not None:
@@ -140,7 +143,8 @@ class Finder:
                 system = await asyncio.to_thread(
                     self._registry.create_memory_system, ref.builtin, ref.options
                 )
-            return [InProcessMemoryCaller(system, name=ref.name, location="builtin")]
+            where = location_of(self._registry, "memory_system", ref.builtin)
+            return [InProcessMemoryCaller(system, name=ref.name, location=where)]
         if ref.proxy is not None:
             raise InvalidSpec(
                 "a model behind a proxy remembers nothing. Let it be the reader, which answers "

@@ -1,9 +1,8 @@
 """Asked again: a few rows of a system, called a second time to see whether it is deterministic.
 
 They are asked when all rows of the system are made, one at a time, so that no
-time of a row contains them. They are no rows, and never more than a tenth of
-these. A memory is not asked again, since a question may change it: repeats put
-its conversations in anew.
+time of a row contains them. They are no rows. A memory is not asked
+again, since a question may change it: repeats put its conversations in anew.
 """
 
 from collections.abc import Callable
@@ -17,13 +16,21 @@ from cbench_server.runs.plan import Plan
 from cbench_server.runs.rows import Item, own_size
 from cbench_server.runs.turns import CHOSEN_AMONG
 from cbench_server.spec import RunSpec
-from cbench_server.systems.caller import CONTROL, PREDICTIONS, Answer, Caller, call_one
+from cbench_server.systems.caller import (
+    BUILTIN,
+    CONTROL,
+    PREDICTIONS,
+    Answer,
+    Caller,
+    call_one,
+)
 
 ASKED_AGAIN = 5
-_ROWS_FOR_ONE = 10
+FEWEST_ROWS = 10
+"""A run of fewer is not asked again: it would be nearly as many calls as rows."""
 _SECONDS = 10.0
 # What answers by looking up, or is ours.
-_KNOWN = frozenset({"builtin", PREDICTIONS, CONTROL})
+_KNOWN = frozenset({BUILTIN, PREDICTIONS, CONTROL})
 
 
 def check_asked_again(spec: RunSpec) -> None:
@@ -93,7 +100,7 @@ class AskedAgain:
         """Ask again; return how many rows were answered, and how many otherwise than before."""
         asked = differed = 0
         until = self._clock() + _SECONDS
-        for kept in self._kept[: self._answers // _ROWS_FOR_ONE]:
+        for kept in self._kept if self._answers >= FEWEST_ROWS else ():
             if self._clock() >= until:
                 break
             first = kept.item

@@ -8,7 +8,7 @@ from cbench_server.results import Summary
 from cbench_server.runs.anchor_notes import anchor_notes
 from cbench_server.runs.anchors import anchor_arms
 from cbench_server.runs.concluded_rows import ConcludedRows
-from cbench_server.runs.controls import control_arms, control_notes
+from cbench_server.runs.controls import control_arms, control_notes, missing_controls
 from cbench_server.runs.direct import (
     check_direct,
     compression_notes,
@@ -69,6 +69,7 @@ async def conclude(store: RunRows, run: Run, summary: Summary) -> Conclusions:
             *sweep.notes,
             *await control_notes(rows, run),
             *await lead_notes(rows, run),
+            *await missing_controls(store, run),
             *await anchor_notes(store, run),
         ),
     )

@@ -1,22 +1,24 @@
 """Conduct of systems in words: what they did that no score shows."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from cbench_server.metrics.conduct import Conduct
 from cbench_server.results import OVER_BUDGET, RETRIEVAL_POINTERS, EvalRow, Summary
+from cbench_server.runs.asked_again import FEWEST_ROWS, rows_asked_again
 from cbench_server.runs.judge_notes import Findings
 from cbench_server.runs.run_rows import RunRows
 from cbench_server.runs.store import RowQuery
+from cbench_server.runs.under_test import built_in
 from cbench_server.spec import Run, RunNote
 
 UNCHANGED = "UNCHANGED"
 NONDETERMINISTIC = "NONDETERMINISTIC"
+NOT_ASKED_AGAIN = "NOT_ASKED_AGAIN"
 _MOST_ROWS = 50_000
 """The most rows of a run whose repeats are compared when it ends."""
 _OFTEN = 0.5
-MEANT_TO = frozenset({"identity", "full-history"})
-"""Built-in systems whose whole point is to change nothing."""
+_ANSWERED = ("num_scored", "num_unscored", "num_not_applicable")
 
 Twice = Mapping[str, tuple[int, int]]
 """By system: examples that were asked more than once, and those answered differently."""
@@ -27,13 +29,12 @@ async def add_conduct(found: Findings, store: RunRows, run: Run, asked_again: Tw
     twice = {**dict(run.config.get("asked_again", {})), **asked_again}
     twice |= await compared_repeats(store, run)
     add_twice(found.values, twice)
-    meant = [ref.name or ref.builtin for ref in run.spec.systems if ref.builtin in MEANT_TO]
     tested = {
         name: {**run.summary.get(name, {}), **found.values.get(name, {})}
         for name in run.systems
         if not run.is_added(name)
     }
-    found.notes += conduct_notes(tested, meant, run.spec.repeats, run.spec.query_budget)
+    found.notes += conduct_notes(tested, run)
 
 
 async def compared_repeats(store: RunRows, run: Run) -> Twice:
@@ -79,17 +80,15 @@ def _own(row: EvalRow) -> dict[str, Any]:
     return {name: value for name, value in processed.items() if name != "response"}
 
 
-def conduct_notes(
-    summary: Summary, meant: Iterable[str], repeats: int = 1, budget: int | None = None
-) -> list[RunNote]:
-    """Say in words what the counts of a summary tell; `meant` are to leave contexts as they are."""
-    excused = frozenset(meant)
-    notes = []
+def conduct_notes(summary: Summary, run: Run) -> list[RunNote]:
+    """Say in words what the counts of a summary tell."""
+    budget = run.spec.query_budget
+    notes = _unasked(summary, run)
     for system, values in summary.items():
         counts = {key: int(value) for key, value in values.items() if key in Conduct.keys and value}
         rows = counts.get("num_with_context", 0)
         unchanged = counts.get("num_unchanged", 0)
-        if unchanged and unchanged >= _OFTEN * rows and system not in excused:
+        if unchanged and unchanged >= _OFTEN * rows:
             text = f"{system} changed nothing on {unchanged:,} of {rows:,} rows."
             notes.append(RunNote(UNCHANGED, text, system))
         if pointing := counts.get("num_with_pointers"):
@@ -106,11 +105,34 @@ def conduct_notes(
             )
             notes.append(RunNote(OVER_BUDGET, text, system))
         if differed := counts.get("num_differed"):
-            notes.append(_nondeterminism(system, differed, counts["num_asked_twice"], repeats))
+            notes.append(_nondeterminism(system, differed, counts["num_asked_twice"], run))
     return notes
 
 
-def _nondeterminism(system: str, differed: int, asked: int, repeats: int) -> RunNote:
+def _unasked(summary: Summary, run: Run) -> list[RunNote]:
+    """Name the systems that would have been asked again, had they answered more rows."""
+    spec = run.spec
+    if spec.kind == "memory" or run.parent_run_id or not rows_asked_again(spec):
+        return []
+    known = {*built_in(run), *(ref.name for ref in spec.systems if ref.predictions)}
+    names = [
+        name
+        for name, values in summary.items()
+        if name not in known
+        and not values.get("num_asked_twice")
+        and 0 < sum(values.get(count) or 0 for count in _ANSWERED) < FEWEST_ROWS
+    ]
+    if not names:
+        return []
+    text = (
+        f"Whether {', '.join(names)} would answer the same again is not known: with fewer than "
+        f"{FEWEST_ROWS} answers nothing is asked twice."
+    )
+    return [RunNote(NOT_ASKED_AGAIN, text)]
+
+
+def _nondeterminism(system: str, differed: int, asked: int, run: Run) -> RunNote:
+    repeats = run.spec.repeats
     if repeats > 1:
         text = (
             f"{system} is not deterministic: its {repeats} tries differ on {differed:,} of "

@@ -21,6 +21,7 @@ from cbench_server.runs.concluded_rows import ConcludedRows
 from cbench_server.runs.connections import Connections
 from cbench_server.runs.rows import Item
 from cbench_server.runs.run_rows import RunRows
+from cbench_server.runs.under_test import built_in, under_test
 from cbench_server.spec import Run, RunNote, RunSpec
 from cbench_server.systems.caller import (
     CONTROL,
@@ -38,6 +39,9 @@ SEEDS = 5
 """How often words are dropped at random, each time others."""
 COMPARED = 50_000
 """The most rows of a run whose controls are compared when it ends."""
+NO_CONTROLS = "NO_CONTROLS"
+# Cut to as many tokens, it is what `lead` keeps.
+_OWN_CUTS = {"lead": "truncate-tail"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,29 +87,31 @@ async def control_arms(store: RunRows, run: Run, opened: Connections) -> Arms | 
 
 
 async def wanted_controls(store: RunRows, run: Run) -> list[Control]:
-    """Return controls for every system under test that left shorter contexts.
-
-    Points of a sweep are under test, whatever they are.
-    """
-    roles = {ref.name or ref.builtin for ref in run.spec.systems if ref.role or ref.builtin}
-    points = {name for name, _ in run.config.get("sweep", {}).get("points", ())}
+    """Return controls for every system under test that left shorter contexts."""
     found = []
-    for system in run.systems:
-        is_tested = system in points or (system not in roles and not run.role_of(system))
-        if is_tested and await _share_left(store, run.run_id, system) < 1.0:
-            found += [Control(system, cut) for cut in CUTS]
+    for system in under_test(run):
+        given, left = await _lengths_left(store, run.run_id, system)
+        if left < given:
+            own = own_cut(run, system)
+            found += [Control(system, cut) for cut in CUTS if cut != own]
     return found
 
 
-async def _share_left(store: RunRows, run_id: str, system: str) -> float:
-    """Return the share of the contexts' tokens that a system left; 1 if it returned none."""
+def own_cut(run: Run, system: str) -> str:
+    """Name the control that a system of ours is itself; empty if it is none."""
+    which = built_in(run).get(system, "")
+    return _OWN_CUTS.get(which, which if which in CUTS else "")
+
+
+async def _lengths_left(store: RunRows, run_id: str, system: str) -> tuple[int, int]:
+    """Return the tokens of the contexts that a system told of: what it was given, and left."""
     given = left = 0
     async for page in store.iterate_rows(run_id, system):
         for row in page:
             if row.context_tokens_out is not None:
                 given += row.context_tokens_in or 0
                 left += row.context_tokens_out
-    return left / given if given else 1.0
+    return given, left
 
 
 class ControlCaller(ObjectCaller):
@@ -141,6 +147,9 @@ class ControlCaller(ObjectCaller):
             is_short = len(text) <= LONG_TEXT
             kept = cut_to(*settings) if is_short else await asyncio.to_thread(cut_to, *settings)
             processed: dict[str, Any] = {**work.visible, "context": kept}
+            if work.is_summary:
+                # As for a built-in truncation: what is left of the text is its summary.
+                processed["response"] = kept
             return Answer(call, processed, 0.0, None, texts_carried(processed, example))
 
         return Attempt(run, is_async=True)
@@ -172,7 +181,8 @@ class _Lengths:
             if length is not None:
                 return length
             if self._share is None:
-                self._share = await _share_left(self._store, self._run_id, self._system)
+                given, left = await _lengths_left(self._store, self._run_id, self._system)
+                self._share = left / given if given else 1.0
             return round(have * self._share)
 
     def _forget(self, ordinal: int) -> None:
@@ -193,8 +203,30 @@ async def control_notes(rows: ConcludedRows, run: Run) -> tuple[RunNote, ...]:
         names = (leader, *controls)
         sides = {name: await rows.of(name) for name in names}
         text = await asyncio.to_thread(_verdict, leader, controls, sides, run)
+        if own := own_cut(run, leader):
+            text += f" It is not held against {own}, which at its own length is what it does."
         notes.append(RunNote("MATCHED_CONTROLS", text, leader))
     return tuple(notes)
+
+
+async def missing_controls(store: RunRows, run: Run) -> list[RunNote]:
+    """Say of each system under test that has no controls, though they were asked for, why."""
+    if not run.spec.matched_controls or run.spec.kind == "memory" or run.parent_run_id:
+        return []
+    held = {control.leader for control in controls_of(run)} | set(run.config.get("leads", ()))
+    notes = []
+    for system in under_test(run):
+        if system not in held:
+            given, left = await _lengths_left(store, run.run_id, system)
+            if not given:
+                why = "returned no context, so there is no length to cut to"
+            elif left >= given:
+                why = "shortened nothing, so there is no length to cut to"
+            else:
+                why = "shortened contexts, but the run ended before they were cut to its lengths"
+            text = f"{system} {why}: it has no matched controls."
+            notes.append(RunNote(NO_CONTROLS, text, system))
+    return notes
 
 
 def _verdict(

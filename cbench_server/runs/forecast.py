@@ -13,7 +13,7 @@ from cbench_server.models.price import ZERO
 from cbench_server.models.reader import Reader
 from cbench_server.registry import Registry
 from cbench_server.runs.anchors import ANCHORED
-from cbench_server.runs.asked_again import rows_asked_again
+from cbench_server.runs.asked_again import FEWEST_ROWS, rows_asked_again
 from cbench_server.runs.conclusions import with_arms
 from cbench_server.runs.plan import Plan
 from cbench_server.runs.prices import PriceList, check_budget, with_known_prices
@@ -27,6 +27,7 @@ from cbench_server.runs.resolved_dataset import Uploads
 from cbench_server.runs.spec_checks import check_whole
 from cbench_server.runs.worst_cost import WorstCosts
 from cbench_server.spec import ModelRef, RunSpec, SystemRef
+from cbench_server.systems import is_shipped
 from cbench_server.systems.caller import SystemDescription
 from cbench_server.systems.openai_proxy import OpenAIProxy
 from cbench_server.systems.proxy_caller import ProxyCaller
@@ -175,8 +176,9 @@ class _Counting:
         """Add what a run asks for beside its rows."""
         made = self._made
         examples = sum(made.datasets.values())
-        ours = sum(bool(ref.builtin or ref.predictions) for ref in spec.systems)
-        again = min(rows_asked_again(spec), examples // 10) if spec.kind != "memory" else 0
+        ours = sum(bool(ref.predictions) or is_shipped(ref.builtin) for ref in spec.systems)
+        is_asked = spec.kind != "memory" and examples >= FEWEST_ROWS
+        again = min(rows_asked_again(spec), examples) if is_asked else 0
         if again and len(spec.systems) > ours:
             self._ask("systems, asked again", again * (len(spec.systems) - ours))
         if spec.reader is not None and spec.anchors is not False:

@@ -19,6 +19,7 @@ from cbench_server.runs.plan import scores_summaries
 from cbench_server.runs.rows import Item
 from cbench_server.runs.run_rows import RunRows
 from cbench_server.runs.store import RowKey
+from cbench_server.runs.under_test import built_in, under_test
 from cbench_server.spec import Run, RunNote, SystemRef
 from cbench_server.systems.caller import CONTROL, Answer, Call, Caller, SystemDescription
 from cbench_server.systems.in_process import Attempt, ObjectCaller
@@ -79,10 +80,9 @@ def _summaries(run: Run) -> set[str]:
 async def _writers(store: RunRows, run: Run) -> list[str]:
     """Name the systems under test that answered on such a dataset, without a reader."""
     datasets = _summaries(run)
-    builtin = {ref.name or ref.builtin for ref in run.spec.systems if ref.role or ref.builtin}
     found = []
-    for system in run.systems if datasets else ():
-        if system not in builtin and not run.is_added(system):
+    for system in under_test(run) if datasets else ():
+        if system not in built_in(run):
             async for page in store.iterate_rows(run.run_id, system):
                 if any(row.dataset in datasets and _is_own(row) for row in page):
                     found.append(system)

@@ -18,7 +18,7 @@ from cbench_server.metrics.summary import Summarized, Summarizer
 from cbench_server.models.tracing import Tracer, under
 from cbench_server.results import EvalResult, EvalRow
 from cbench_server.runs.conclusions import Conclusions, conclude
-from cbench_server.runs.conduct import MEANT_TO, add_twice, compared_repeats, conduct_notes
+from cbench_server.runs.conduct import add_twice, compared_repeats, conduct_notes
 from cbench_server.runs.finished import finished_examples, may_be_partial
 from cbench_server.runs.judge_notes import explain
 from cbench_server.runs.judging import mark_rows
@@ -193,7 +193,7 @@ class _Parts:
     def _conduct(self, found: Summarized) -> list[RunNote]:
         run = self._done.run
         tested = {name: values for name, values in found.summary.items() if not run.is_added(name)}
-        return conduct_notes(tested, MEANT_TO, run.spec.repeats, run.spec.query_budget)
+        return conduct_notes(tested, run)
 
 
 def _finished(done: Done, job: Job) -> set[int] | None:

@@ -9,6 +9,8 @@ from cbench_server.metrics.suites import suites_from
 from cbench_server.metrics.summary import Summarized, Summarizer
 from cbench_server.registry import Registry
 from cbench_server.results import Summary
+from cbench_server.runs.conduct import NOT_ASKED_AGAIN, UNCHANGED
+from cbench_server.runs.controls import NO_CONTROLS
 from cbench_server.runs.finished import finished_examples, may_be_partial
 from cbench_server.runs.grouping import group_notes
 from cbench_server.runs.resolution import resolve_metrics
@@ -63,5 +65,5 @@ def lasting(run: Run) -> tuple[RunNote, ...]:
     """Return the notes that a run keeps; what was said of an end before may be over."""
     over = {INCOMPLETE}
     if not run.parent_run_id:
-        over.add(STOPPED_BY_BUDGET)
+        over |= {STOPPED_BY_BUDGET, NO_CONTROLS, NOT_ASKED_AGAIN, UNCHANGED}
     return tuple(note for note in run.notes if note.code not in over)

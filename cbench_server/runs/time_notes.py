@@ -3,6 +3,7 @@
 from cbench_server.results import RETRIED_ALONE, Summary
 from cbench_server.runs.connections import Connections
 from cbench_server.spec import RunNote
+from cbench_server.systems.caller import BUILTIN
 
 SHARED_MACHINE = "SHARED_MACHINE"
 
@@ -24,7 +25,7 @@ def time_notes(summary: Summary, opened: Connections | None) -> list[RunNote]:
     local = [
         system.name
         for system in described
-        if system.is_on_this_machine and system.location != "builtin"
+        if system.is_on_this_machine and system.location != BUILTIN
     ]
     if len(local) > 1:
         text = (

@@ -45,4 +45,12 @@ MEMORY_BUILTINS: Mapping[str, Callable[..., MemorySystem]] = LazyMapping(
 )
 """The same for memory systems; each scope gets its own object."""
 
-__all__ = ["BUILTINS", "MEMORY_BUILTINS"]
+
+def is_shipped(name: str, factory: object = None) -> bool:
+    """Whether a name, or the factory that is registered under it, is one of these."""
+    name = name.replace("_", "-")
+    known = [each[name] for each in (BUILTINS, MEMORY_BUILTINS) if name in each]
+    return bool(known) if factory is None else factory in known
+
+
+__all__ = ["BUILTINS", "MEMORY_BUILTINS", "is_shipped"]

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 Turn = dict[str, Any]
 T = TypeVar("T")
 
+BUILTIN = "builtin"
+INSTALLED = "installed"
+"""Where objects are that run in our process: ours, and those that others register."""
 PREDICTIONS = "predictions"
 CONTROL = "control"
 """Where outputs are that no call makes: in a file, or cut to another system's length."""
@@ -37,7 +40,7 @@ class SystemDescription:
     description: str = ""
     max_concurrency: int | None = None
     location: str = ""
-    """Where it was found: `builtin`, `attached`, `in-process`, a target or a URL."""
+    """Where it was found: `builtin`, `installed`, `attached`, `in-process`, a target or a URL."""
     sdk: str = ""
     replicas: tuple[str, ...] = ()
     """The names of its processes, if it has several."""
@@ -58,7 +61,7 @@ class SystemDescription:
     @property
     def is_on_this_machine(self) -> bool:
         """Whether it takes its time from the same processors as we do, as far as is known."""
-        if self.location in ("builtin", "in-process"):
+        if self.location in (BUILTIN, INSTALLED, "in-process"):
             return True
         address = self.location.rpartition("://")[2]
         return address.startswith(("127.", "localhost", "[::1]", "unix:", "ipv4:127."))

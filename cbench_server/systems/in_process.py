@@ -29,6 +29,7 @@ from cbench_server.systems.caller import (
 )
 from cbench_server.systems.controls import TruncateHead, TruncateTail
 from cbench_server.systems.crew import Crew
+from cbench_server.systems.lead import Lead
 from cbench_server.types import Example, System
 
 # Calls queued for the threads of a crew, beyond those they work on.
@@ -206,8 +207,8 @@ class InProcessCaller(ObjectCaller):
         return Attempt(arun if is_async else run, is_async)
 
     def _with_summary(self, work: Process, returned: Any) -> Any:
-        """Let what a truncation keeps be its answer where that is a summary, as `lead` answers."""
-        if work.is_summary and isinstance(self._system, TruncateHead | TruncateTail):
+        """Let what an end of the text keeps be its answer where that is a summary."""
+        if work.is_summary and isinstance(self._system, TruncateHead | TruncateTail | Lead):
             return {**returned, "response": returned["context"]}
         return returned
 

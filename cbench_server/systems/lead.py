@@ -20,18 +20,18 @@ _GLANCE = 16
 
 
 class Lead:
-    """Answers with the beginning of the context."""
+    """Keeps the beginning of the context; where a summary is asked for, that is its answer."""
 
     name = "lead"
-    version = "1"
+    version = "2"
     description = (
-        "Answers with the first `n` sentences of the context, or words by `unit`: the usual "
-        "baseline of summaries."
+        "Keeps the first `n` sentences of the context, or words by `unit`: the usual baseline of "
+        "summaries."
     )
 
     def __init__(self, *, n: int = 3, unit: str = "sentences") -> None:
         if not isinstance(n, int) or isinstance(n, bool) or n < 1:
-            raise InvalidInput(f"n is {n!r}; it is how many {unit} to answer with, from 1 on")
+            raise InvalidInput(f"n is {n!r}; it is how many {unit} to keep, from 1 on")
         if unit not in _UNITS:
             raise InvalidInput(f"unit is {unit!r}; it is one of {', '.join(_UNITS)}")
         self._n = n
@@ -40,7 +40,8 @@ class Lead:
     def process(self, example: Example) -> Example:
         context = example.get("context")
         text = context if isinstance(context, str) else ""
-        return {"id": example.get("id"), "response": self.beginning_of(text)}
+        kept = {key: value for key, value in example.items() if key != "response"}
+        return {**kept, "context": self.beginning_of(text)}
 
     def beginning_of(self, text: str) -> str:
         """Return the first sentences or words of a text."""

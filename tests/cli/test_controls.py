@@ -79,6 +79,70 @@ def test_a_blind_cut_is_not_called_better(cbench: Cbench, serve: Serve) -> None:
     assert "is not shown to be better than cutting to the same length" in note["text"]
 
 
+def test_built_in_systems_are_held_to_cuts_where_nothing_else_is_tested(cbench: Cbench) -> None:
+    names = ("identity", "truncate-head", "lead", "random-drop")
+    finished = cbench(
+        *("run", *(part for name in names for part in ("--builtin", name))),
+        *("--option", "lead.n=1", "--controls", "matched", "--dataset", "mini-qa", "-n", 12),
+        *("--output", "json"),
+    )
+    run = strict(finished.stdout)
+    # What cuts as a control does is not held against itself.
+    assert run["systems"][4:] == [
+        "truncate-tail@truncate-head",
+        "random-drop@truncate-head",
+        "truncate-head@lead",
+        "random-drop@lead",
+        "truncate-tail@random-drop",
+        "truncate-head@random-drop",
+    ]
+    said = {note["system"]: note["text"] for note in _notes(run)}
+    assert [*said] == ["truncate-head", "lead", "random-drop"]
+    own = " It is not held against truncate-tail, which at its own length is what it does."
+    assert said["lead"].endswith(own)
+    (none,) = [note for note in run["notes"] if note["code"] == "NO_CONTROLS"]
+    assert (none["system"], none["text"]) == (
+        "identity",
+        "identity shortened nothing, so there is no length to cut to: it has no matched controls.",
+    )
+
+
+def test_cuts_of_a_summary_are_answers_too(cbench: Cbench) -> None:
+    finished = cbench(
+        *("run", "--builtin", "lead", "--controls", "matched", "--dataset", "mini-summaries"),
+        *("-n", 12, "--output", "json"),
+    )
+    run = strict(finished.stdout)
+    assert {row["system"] for row in run["rows"]} == {
+        "lead",
+        "truncate-head@lead",
+        "random-drop@lead",
+    }
+    assert all("rouge_l_f1" in row["scores"] for row in run["rows"])
+    (note,) = _notes(run)
+    assert note["text"].startswith("lead is ")
+    assert run["summary"]["lead"]["context_compression"] > 0.5
+
+
+def test_a_system_that_returns_no_context_has_no_controls_and_it_is_said_why(
+    cbench: Cbench, tmp_path: Path
+) -> None:
+    answers = tmp_path / "answers.jsonl"
+    examples = list(load_dataset("mini-qa"))[:3]
+    lines = [{"id": each["id"], "response": "?"} for each in examples]
+    answers.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    finished = cbench(
+        *("run", "--predictions", answers, "--name", "said", "--builtin", "truncate-tail"),
+        *("--controls", "matched", "--dataset", "mini-qa", "-n", 3, "--output", "json"),
+    )
+    run = strict(finished.stdout)
+    assert run["systems"] == ["said", "truncate-tail"]
+    notes = [note["text"] for note in run["notes"] if note["code"] == "NO_CONTROLS"]
+    assert notes == [
+        "said returned no context, so there is no length to cut to: it has no matched controls."
+    ]
+
+
 def test_a_memory_run_has_no_such_controls(cbench: Cbench) -> None:
     finished = cbench(
         "memory", "run", "--builtin", "bm25", "--dataset", "mini-memory", "--controls", "matched"

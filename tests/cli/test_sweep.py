@@ -244,7 +244,7 @@ def test_a_spec_in_python_sweeps_too(daemon_address: str, has_controls: bool) ->
     config = fields_from_proto(run.config)
     curve = config["sweep"]["curve"]
     assert [point["value"] for point in curve["points"]] == [0.5, 0.9]
-    assert len(curve["controls"]) == (3 if has_controls else 0)
+    assert len(curve["controls"]) == (2 if has_controls else 0)
     assert any(note.code == "SWEEP" for note in run.notes)
     (whole,) = [ref for ref in run.spec.systems if not ref.swept_option]
     assert whole.builtin == "identity"

@@ -348,7 +348,7 @@ def test_records_without_running_text_are_not_marked_however_they_are_written() 
     rows = [{"name": f"Anna Berg{n}", "city": "Porto", "year": 1900 + n} for n in range(30)]
     examples = [
         {"id": n, "context": json.dumps(rows, indent=2), "question": "Who?", "answer": "Anna Berg7"}
-        for n in range(3)
+        for n in range(10)
     ]
     as_table = Keeps(
         "table",

@@ -12,6 +12,7 @@ from cbench_server.daemon.embedded import embedded
 from cbench_server.reports.report import report_of
 from cbench_server.reports.table import RowFacts
 from cbench_server.reports.table import notes as table_notes
+from cbench_server.systems.controls import Identity
 from tests.e2e.following import Followed, run
 
 EXAMPLES = [
@@ -57,7 +58,9 @@ def test_a_system_that_changes_nothing_is_named(client: BenchClient) -> None:
         {"builtin": "identity"},
     ]
     seen = run(client, {"systems": systems}, EXAMPLES)
-    assert said(seen, "UNCHANGED") == {"lazy": "lazy changed nothing on 30 of 30 rows."}
+    assert said(seen, "UNCHANGED") == {
+        name: f"{name} changed nothing on 30 of 30 rows." for name in ("lazy", "identity")
+    }
     assert [values(seen, name)["num_unchanged"] for name in ("lazy", "partly")] == [30.0, 10.0]
     assert values(seen, "partly")["num_with_context"] == 30.0
 
@@ -92,13 +95,12 @@ class Counting:
 def test_a_few_rows_are_asked_twice_and_are_no_rows() -> None:
     system = Counting()
     result = evaluate([system], EXAMPLES, progress=False)
-    # One in ten, at most five.
-    assert (len(result.rows), system.calls) == (30, 33)
-    assert result.summary["counting"]["num_asked_twice"] == 3.0
-    assert result.summary["counting"]["num_differed"] == 3.0
+    assert (len(result.rows), system.calls) == (30, 35)
+    assert result.summary["counting"]["num_asked_twice"] == 5.0
+    assert result.summary["counting"]["num_differed"] == 5.0
     (note,) = [note for note in result.config["notes"] if note["code"] != "COMPRESSION_UNKNOWN"]
     assert note["code"] == "NONDETERMINISTIC"
-    assert "asked again, it answered 3 of 3 rows differently" in note["text"]
+    assert "asked again, it answered 5 of 5 rows differently" in note["text"]
     assert note["text"] in table_notes(report_of(result).run, RowFacts())
 
 
@@ -106,16 +108,24 @@ def test_a_steady_system_gets_no_sentence_and_asking_can_be_turned_off() -> None
     steady, unasked = Counting(is_steady=True), Counting()
     result = evaluate([steady], EXAMPLES, progress=False)
     assert [note["code"] for note in result.config["notes"]] == ["COMPRESSION_UNKNOWN"]
-    assert result.summary["counting"]["num_asked_twice"] == 3.0
+    assert result.summary["counting"]["num_asked_twice"] == 5.0
     result = evaluate([unasked], EXAMPLES, progress=False, asked_again=0)
     assert unasked.calls == 30
     assert [note["code"] for note in result.config["notes"]] == ["COMPRESSION_UNKNOWN"]
 
 
-def test_a_short_run_is_not_asked_again() -> None:
+def test_a_short_run_is_not_asked_again_and_says_so() -> None:
     system = Counting()
-    evaluate([system], EXAMPLES[:9], progress=False)
+    result = evaluate([system, Identity()], EXAMPLES[:9], progress=False)
     assert system.calls == 9
+    (note,) = [note for note in result.config["notes"] if note["code"] == "NOT_ASKED_AGAIN"]
+    assert note["text"] == (
+        "Whether counting would answer the same again is not known: with fewer than 10 answers "
+        "nothing is asked twice."
+    )
+    longer = evaluate([system], EXAMPLES[:10], progress=False)
+    assert system.calls == 9 + 15
+    assert "NOT_ASKED_AGAIN" not in {note["code"] for note in longer.config["notes"]}
 
 
 class Hoarding:

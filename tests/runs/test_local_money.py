@@ -89,9 +89,9 @@ def test_a_price_that_cannot_be_meant(price: tuple[float, ...]) -> None:
 def test_what_is_asked_again_is_part_of_the_cost(model: PricedModel) -> None:
     many = [{**EXAMPLES[n % 6], "id": n} for n in range(20)]
     result = evaluate([proxy(model, price=PRICE)], many, progress=False)
-    assert len(model.requests) == 22
+    assert len(model.requests) == 25
     cost = result.config["cost"]
     assert cost["usd"] == pytest.approx(float(model.bill), rel=1e-12)
     assert cost["by"]["asked_again"] == pytest.approx(float(sum(model.charged[20:])), rel=1e-12)
-    assert result.summary["asked"]["num_asked_twice"] == 2.0
+    assert result.summary["asked"]["num_asked_twice"] == 5.0
     assert "asked_again" not in result.filter(example_id=3).config["cost"]["by"]

@@ -1,4 +1,4 @@
-"""Lead: the first sentences or words of a text as an answer."""
+"""Lead: the first sentences or words of a text."""
 
 import pytest
 
@@ -23,7 +23,7 @@ TEXT = (
 )
 def test_sentences_end_where_a_reader_ends_them(n: int, beginning: str) -> None:
     answer = Lead(n=n).process({"id": 7, "context": TEXT, "question": "?"})
-    assert answer == {"id": 7, "response": beginning}
+    assert answer == {"id": 7, "context": beginning, "question": "?"}
 
 
 def test_other_scripts_words_and_nothing() -> None:
@@ -31,7 +31,7 @@ def test_other_scripts_words_and_nothing() -> None:
     assert Lead(n=4, unit="words").beginning_of(TEXT) == "Dr. A. Moss came"
     assert Lead(n=400, unit="words").beginning_of(TEXT) == TEXT
     assert Lead().beginning_of("  ") == Lead(unit="words").beginning_of("") == ""
-    assert Lead().process({"id": 1}) == {"id": 1, "response": ""}
+    assert Lead().process({"id": 1}) == {"id": 1, "context": ""}
 
 
 @pytest.mark.parametrize("options", [{"n": 0}, {"n": True}, {"unit": "lines"}])

@@ -85,7 +85,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         dest="asked_again",
         type=natural_int,
         help="rows of each system that are asked a second time after its last, to see whether it "
-        "is deterministic, at most one in ten; they are no rows (default: 5)",
+        "is deterministic; none where it answered fewer than ten; they are no rows (default: 5)",
     )
     add_controls_flag(conduct)
     options.add_dry_run(conduct)
