@@ -51,14 +51,18 @@ def saturation_notes(
             continue
         count = counts.setdefault(row.system, _Count())
         held = (sessions or {}).get(str(row.metadata.get("conversation_id")), 0)
-        passages = wanted.get(row.system) or _passages(row)
         count.asked += 1
+        given, left = row.context_tokens_in, row.context_tokens_out
+        passages = wanted.get(row.system) or _passages(row)
+        if given and left is not None:
+            is_whole = left >= _NEARLY_ALL * given
+            count.rows += 1
+            count.whole += is_whole
+            count.longest = max(count.longest, given)
+            if not is_whole and not wanted.get(row.system):
+                # They came to less than the conversation, so they are no whole sessions.
+                passages = 0
         count.covered += bool(held) and passages >= held
-        if not row.context_tokens_in or row.context_tokens_out is None:
-            continue
-        count.rows += 1
-        count.whole += row.context_tokens_out >= _NEARLY_ALL * row.context_tokens_in
-        count.longest = max(count.longest, row.context_tokens_in)
     notes = [
         RunNote(
             "SATURATED",
