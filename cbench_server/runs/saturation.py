@@ -9,7 +9,7 @@ from cbench_server.spec import RunNote, RunSpec
 from cbench_server.types import Example
 
 _NEARLY_ALL = 0.9
-_MOST_ROWS = 0.5
+_MOST = 0.5
 _TOP_K = ("top_k", "topk", "k", "n_results", "num_results", "limit")
 
 
@@ -59,8 +59,8 @@ def saturation_notes(
             count.rows += 1
             count.whole += is_whole
             count.longest = max(count.longest, given)
-            if not is_whole and not wanted.get(row.system):
-                # They came to less than the conversation, so they are no whole sessions.
+            if not wanted.get(row.system) and left * held < _MOST * given * passages:
+                # On average they are far shorter than a session, such as turns.
                 passages = 0
         count.covered += bool(held) and passages >= held
     notes = [
@@ -71,7 +71,7 @@ def saturation_notes(
             system,
         )
         for system, count in counts.items()
-        if count.whole > _MOST_ROWS * count.rows
+        if count.whole > _MOST * count.rows
     ]
     notes += [
         RunNote(
@@ -82,7 +82,7 @@ def saturation_notes(
             system,
         )
         for system, count in counts.items()
-        if count.covered > _MOST_ROWS * count.asked and count.whole <= _MOST_ROWS * count.rows
+        if count.covered > _MOST * count.asked and count.whole <= _MOST * count.rows
     ]
     window = spec.reader.context_window if spec.reader is not None else None
     longest = max((count.longest for count in counts.values()), default=0)
