@@ -51,7 +51,8 @@ def finish(
         if tracer is not None:
             tracer.close()
     mark_rows(done.rows, done.judges)
-    name_score(done.rows)
+    # Where a dataset's own evaluators score, and none of their scores counts, there is no headline.
+    name_score([row for row in done.rows if not job.plans[row.dataset].own_scores])
     part_of = _Parts(job, done, metrics, config, started)
     whole = part_of(done.rows)
     return EvalResult(
