@@ -1,14 +1,13 @@
 """`evaluate()` and `evaluate_memory()`: the front doors for systems that are Python objects."""
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from typing import Any, Literal
 
 from cbench_server import __version__
 from cbench_server.contract import info_of
-from cbench_server.datasets.conversations import questions
 from cbench_server.datasets.protocol import DatasetProtocol
 from cbench_server.datasets.withheld import OF_ANY_FILE, Withheld
 from cbench_server.metrics.per_group import PerGroup
@@ -19,8 +18,11 @@ from cbench_server.runs.identity import digest_of
 from cbench_server.runs.local import Job
 from cbench_server.runs.local_arguments import check_numbers, components
 from cbench_server.runs.local_config import LocalRecord
-from cbench_server.runs.local_data import Given, Source, load, sources_of
+from cbench_server.runs.local_data import Given, Source, check_asked, load, sources_of
+from cbench_server.runs.local_findings import Lines, read_corrections
 from cbench_server.runs.local_groups import checked_fields, described_figures, refs_of
+from cbench_server.runs.local_prompts import prompt_ref, prompts_of
+from cbench_server.runs.local_questions import question_digests, questions_in
 from cbench_server.runs.local_result import finish, tokenizer_name
 from cbench_server.runs.local_spec import Asked, with_data
 from cbench_server.runs.local_systems import Given as GivenSystem
@@ -43,7 +45,7 @@ from cbench_server.spec import RunSpec
 from cbench_server.systems.openai_proxy import OpenAIProxy
 from cbench_server.telemetry.traces import tracer_from_environment
 from cbench_server.tokens import Tokenizer, get_tokenizer
-from cbench_server.types import Evaluator, Example, MemorySystem, Metric, System
+from cbench_server.types import Evaluator, MemorySystem, Metric, System
 
 
 def evaluate(
@@ -71,6 +73,11 @@ def evaluate(
     direct: OpenAIProxy | None = None,
     sweep: Sweep | None = None,
     budget_usd: float | None = None,
+    prompt: str | PathLike[str] | None = None,
+    system_prompt: str = "",
+    few_shot: int = 0,
+    labels: Lines | None = None,
+    errata: Lines | None = None,
 ) -> EvalResult:
     """Run every system on every example and score what comes back.
 
@@ -100,7 +107,12 @@ def evaluate(
     `controls="none"`, such cuts. `budget_usd` is the most that models may cost
     in this call: systems then advance example by example, and figures cover the
     examples that all of them have finished.
+
+    `prompt` is "plain", a template, or the `Path` of a file with one; `system_prompt`
+    goes before it, and `few_shot` other examples go into it. `labels` of people and
+    `errata` of the data are files, or what their lines hold, as for `cbench run`.
     """
+    corrections = read_corrections(labels, errata)
     check_numbers(
         max_workers=max_workers,
         max_examples=max_examples,
@@ -117,6 +129,7 @@ def evaluate(
         anchors=anchors,
         controls=controls,
         budget_usd=budget_usd,
+        prompt=prompt_ref(prompt, system_prompt, few_shot),
     )
     spec, named = asked.spec_of(
         systems,
@@ -132,14 +145,19 @@ def evaluate(
     sources = sources_of(named_parts(dataset, registry), load_dataset)
     counter = get_tokenizer(tokenizer)
     examples = load(sources, max_examples, counter, text_fields)
+    check_asked(examples)
     fields = checked_fields(group_by, sources, examples)
     plans = _plans(sources, examples, evaluators, "process", score_field, fields, blind=blind)
     refs = refs_of(sources, plans, max_examples)
+    spec = with_data(spec, refs, plans.values())
+    prompts = prompts_of(spec, sources, examples)
     job = Job(
-        spec=with_data(spec, refs, plans.values()),
+        spec=spec,
         systems=named,
         examples=examples,
         plans=plans,
+        prompts=prompts,
+        corrections=corrections,
         tokenizer=counter,
         text_fields=frozenset(text_fields) if text_fields is not None else None,
         max_workers=max_workers or 1,
@@ -154,7 +172,8 @@ def evaluate(
         "blind": blind,
     }
     settings |= described_figures(refs, fields)
-    record = LocalRecord(_objects(named), sources, examples, plans, settings)
+    record = LocalRecord(_objects(named), sources, examples, plans, prompts, settings)
+    corrections.check(plans, named, examples, sources, record)
     used = _metrics(metrics, job.spec, fields)
     return finish(job, used, record.describe, tracer_from_environment(__version__))
 
@@ -181,6 +200,10 @@ def evaluate_memory(
     anchors: bool | None = None,
     sweep: Sweep | None = None,
     budget_usd: float | None = None,
+    prompt: str | PathLike[str] | None = None,
+    system_prompt: str = "",
+    labels: Lines | None = None,
+    errata: Lines | None = None,
 ) -> EvalResult:
     """Feed every conversation to every system, ask its questions and score the answers.
 
@@ -191,8 +214,10 @@ def evaluate_memory(
     answer gives rows with a `failure`. With `max_workers` conversations are
     held at once, where the system is a class, or takes a `scope`; `timed_rows`,
     `group_by`, `reader`, `anchors`, `sweep` and `budget_usd` are as for `evaluate`,
-    and so are `repeats`, each of which puts the conversations in anew.
+    and so are `repeats`, each of which puts the conversations in anew, `prompt`,
+    `system_prompt`, `labels` and `errata`.
     """
+    corrections = read_corrections(labels, errata)
     check_numbers(
         budget=budget,
         max_workers=max_workers,
@@ -209,6 +234,7 @@ def evaluate_memory(
         anchors=anchors,
         controls=None,
         budget_usd=budget_usd,
+        prompt=prompt_ref(prompt, system_prompt, 0),
     )
     spec, named = asked.spec_of(
         systems,
@@ -223,18 +249,22 @@ def evaluate_memory(
         },
     )
     sources = sources_of(named_parts(dataset, registry), load_dataset)
-    found = [_questions(source, question_types, max_examples) for source in sources]
+    found = [questions_in(source, question_types, max_examples) for source in sources]
     counter = get_tokenizer(tokenizer)
     examples = load(found, None, counter, None)
     fields = checked_fields(group_by, sources, examples)
     plans = _plans(sources, examples, evaluators, "memory", score_field, fields, blind=True)
-    digests = _digests(examples)
+    digests = question_digests(examples)
     refs = refs_of(sources, plans, max_examples)
+    spec = with_data(spec, refs, plans.values())
+    prompts = prompts_of(spec, sources, examples)
     job = Job(
-        spec=with_data(spec, refs, plans.values()),
+        spec=spec,
         systems=named,
         examples=examples,
         plans=plans,
+        prompts=prompts,
+        corrections=corrections,
         tokenizer=counter,
         text_fields=None,
         max_workers=max_workers or 1,
@@ -250,7 +280,9 @@ def evaluate_memory(
         "question_types": list(question_types),
     }
     settings |= described_figures(refs, fields)
-    record = LocalRecord(_objects(named), sources, examples, plans, settings)
+    record = LocalRecord(_objects(named), sources, examples, plans, prompts, settings)
+    whole = [questions_in(source, (), None) for source in sources]
+    corrections.check(plans, named, examples, whole, record)
     used = _metrics(metrics, job.spec, fields)
     return finish(job, used, record.describe_memory, tracer_from_environment(__version__))
 
@@ -274,8 +306,7 @@ def _plans(
         protocol = (loaded and loaded.protocol) or UNKNOWN_PROTOCOL
         own = () if given is not None else own_evaluators(protocol, kind)
         made = [registry.create_evaluator(ref.name, ref.options) for ref in own]
-        record = loaded.record if loaded else None
-        withheld = record.reference_fields if record else OF_ANY_FILE
+        withheld = loaded.reference_fields if loaded else OF_ANY_FILE
         plans[tag] = DatasetPlan(
             evaluators=made if given is None else given,
             reference_fields=Withheld(withheld) if blind else frozenset(),
@@ -325,38 +356,3 @@ def _told(reader: OpenAIProxy | None) -> list[str]:
 
 def _objects(named: Mapping[str, GivenSystem]) -> dict[str, Any]:
     return {name: given.system for name, given in named.items()}
-
-
-def _questions(source: Source, question_types: Sequence[str], max_examples: int | None) -> Source:
-    """Turn conversations into questions, under the tag that each conversation carries."""
-    tags: list[str | None] = []
-
-    def tagged() -> Iterator[Example]:
-        for conversation in source.examples:
-            tags.append(conversation.get("dataset"))
-            yield conversation
-
-    def asked() -> Iterator[Example]:
-        found = questions(
-            tagged(),
-            label=source.label or "",
-            question_types=question_types,
-            max_conversations=max_examples,
-        )
-        for question in found:
-            tag = tags[-1]
-            yield question if tag is None else {**question, "dataset": tag}
-
-    return replace(source, examples=asked())
-
-
-def _digests(examples: Sequence[SpooledExample]) -> dict[int, str]:
-    """Name what the answer to each question depends on: itself and its conversation."""
-    digests: dict[int, str] = {}
-    head = ""
-    for entry in examples:
-        if "turns" in entry.example:
-            head = entry.digest
-        if head and entry.digest:
-            digests[entry.ordinal] = f"{head}\n{entry.digest}"
-    return digests

@@ -300,7 +300,8 @@ def load_dataset(name: str | PathLike[str], **options: Any) -> Iterable[Example]
     name such as `mmlu:anatomy`), and those of the hub `split`, `revision`,
     `data_dir` and `skip_bad_lines`; a file takes `skip_bad_lines`, and `tag`,
     by which its rows are to be known instead of its name. Both take a `mapping` from fields to
-    paths, such as `{"answer": "gold.text[0]"}`. They can be iterated more than once. A
+    paths, such as `{"answer": "gold.text[0]"}`, and conversations `as_transcript`, which gives
+    each question with the whole conversation as context. They can be iterated more than once. A
     registered function gets the options as they are.
     """
     from cbench_server.datasets.loaded import loaded_file, loaded_record

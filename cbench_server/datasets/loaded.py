@@ -5,12 +5,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from cbench_server.datasets.conversations import transcripts
 from cbench_server.datasets.mapping import mapped, read_mapping
 from cbench_server.datasets.once import once
 from cbench_server.datasets.protocol import DatasetProtocol
-from cbench_server.datasets.published import as_examples
+from cbench_server.datasets.published import as_examples, benchmark_of_file, protocol_of_file
 from cbench_server.datasets.readers.files import iterate_file, name_of_file
 from cbench_server.datasets.record import DatasetRecord
+from cbench_server.datasets.withheld import MADE_OF_A_SOURCE, OF_ANY_FILE
 from cbench_server.errors import InvalidInput
 from cbench_server.types import Example
 
@@ -31,21 +33,34 @@ class LoadedDataset:
         origin: Mapping[str, Any] | None = None,
         describe: Callable[[], Mapping[str, Any]] = dict,
         count: int | None = None,
+        data_dir: str = "",
+        worded_as: tuple[str, str] = ("", ""),
     ) -> None:
         self.label = label
         """The tag of its rows."""
         self.record = record
         """None for a file."""
         self.protocol = protocol
-        """How its config is measured; None for a file."""
+        """How its config is measured; None for a file that is in no benchmark's form."""
         self._read = read
         self._origin = dict(origin or {})
         self._describe = describe
         self.count = count
         """The most examples that are read; None for all."""
+        self.data_dir = data_dir
+        """Where its mirror is, if it has one."""
+        self.worded_as = worded_as
+        """The dataset and config whose prompt it has; both empty for any."""
 
     def __iter__(self) -> Iterator[Example]:
         return islice(map(once, self._read()), self.count)
+
+    @property
+    def reference_fields(self) -> tuple[str, ...]:
+        """The fields kept from systems."""
+        declared = self.record.reference_fields if self.record else OF_ANY_FILE
+        is_made = "mapping" in self._origin or "as_transcript" in self._origin
+        return (*declared, *(MADE_OF_A_SOURCE if is_made else ()))
 
     def describe(self) -> dict[str, Any]:
         """Record where the examples come from; asks the hub where it is read."""
@@ -58,6 +73,7 @@ def loaded_record(
     *,
     n: int | None = None,
     mapping: Mapping[str, str] | None = None,
+    as_transcript: bool = False,
     **options: Any,
 ) -> LoadedDataset:
     """Load a dataset by its record; what cannot be read is refused at once."""
@@ -73,7 +89,7 @@ def loaded_record(
     size = record.size_of(chosen) if is_counted and not options.get("split") else None
     return LoadedDataset(
         label,
-        lambda: _fields(record.examples(chosen, **options), mapping, label),
+        lambda: _fields(record.examples(chosen, **options), mapping, label, as_transcript),
         record=record,
         protocol=protocol,
         origin={
@@ -81,7 +97,7 @@ def loaded_record(
             "revision": options.get("revision") or protocol.revision,
             **({"published_examples": size} if size is not None and n is None else {}),
             **({"asked_revision": options["revision"]} if options.get("revision") else {}),
-            **_recorded(mapping),
+            **_recorded(mapping, as_transcript),
         },
         describe=lambda: (
             hub.provenance(chosen, **where)
@@ -89,6 +105,8 @@ def loaded_record(
             else record.own_files(chosen, where.get("data_dir", ""))
         ),
         count=n,
+        data_dir=where.get("data_dir", ""),
+        worded_as=(record.name, chosen),
     )
 
 
@@ -99,32 +117,44 @@ def loaded_file(
     n: int | None = None,
     skip_bad_lines: bool = False,
     mapping: Mapping[str, str] | None = None,
+    as_transcript: bool = False,
     **unknown: Any,
 ) -> LoadedDataset:
     """Load a file of examples, under its own name unless a tag is given."""
     if unknown:
         raise InvalidInput(
             f'a file of examples has no option "{next(iter(unknown))}"; there are n, tag, '
-            "skip_bad_lines and mapping"
+            "skip_bad_lines, mapping and as_transcript"
         )
 
     label = tag or name_of_file(path)
 
     def read() -> Iterator[Example]:
         rows = iterate_file(path, skip_bad_lines=skip_bad_lines)
-        return _fields(as_examples(rows), mapping, label)
+        return _fields(as_examples(rows), mapping, label, as_transcript)
 
-    iterate_file(path, skip_bad_lines=skip_bad_lines)
+    first = next(iterate_file(path, skip_bad_lines=skip_bad_lines), {})
     read_mapping(mapping or {})
-    origin = {"file": str(path), "split": "", **_recorded(mapping)}
-    return LoadedDataset(label, read, origin=origin, count=n)
+    benchmark = "" if mapping else benchmark_of_file(first)
+    return LoadedDataset(
+        label,
+        read,
+        protocol=protocol_of_file(benchmark),
+        origin={"file": str(path), "split": "", **_recorded(mapping, as_transcript)},
+        count=n,
+        worded_as=(benchmark, ""),
+    )
 
 
 def _fields(
-    examples: Iterator[Example], mapping: Mapping[str, str] | None, label: str
+    examples: Iterator[Example], mapping: Mapping[str, str] | None, label: str, as_transcript: bool
 ) -> Iterator[Example]:
-    return mapped(examples, mapping, label) if mapping else examples
+    examples = mapped(examples, mapping, label) if mapping else examples
+    return transcripts(examples, label=label) if as_transcript else examples
 
 
-def _recorded(mapping: Mapping[str, str] | None) -> dict[str, Any]:
-    return {"mapping": dict(mapping)} if mapping else {}
+def _recorded(mapping: Mapping[str, str] | None, as_transcript: bool) -> dict[str, Any]:
+    return {
+        **({"mapping": dict(mapping)} if mapping else {}),
+        **({"as_transcript": True} if as_transcript else {}),
+    }

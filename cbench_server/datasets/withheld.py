@@ -24,6 +24,8 @@ _OF_ANY_FILE = (
 )
 OF_ANY_FILE = (*DEFAULT_REFERENCE_FIELDS, *_OF_ANY_FILE)
 """What is withheld of examples that are no known dataset's."""
+MADE_OF_A_SOURCE = ("evidence", "is_abstention", "qa_pairs", "question_id", "question_type")
+"""Fields of conversations, and of mappings, that tell where or whether an answer is."""
 # Mark the turns that hold the answer, in LongMemEval and in files made after it.
 _OF_TURNS = ("has_answer", "is_evidence")
 

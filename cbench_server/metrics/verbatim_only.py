@@ -1,6 +1,6 @@
 """Notes on evidence recall: it is found word for word, which says little of what was rewritten."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from cbench_server.results import Summary
 from cbench_server.spec import RunNote
@@ -24,6 +24,15 @@ def verbatim_notes(summary: Summary) -> list[RunNote]:
 def rewriting(notes: Sequence[RunNote]) -> frozenset[str]:
     """Return the systems whose evidence recall is marked."""
     return frozenset(note.system for note in notes if note.code == VERBATIM_ONLY)
+
+
+def said_of(notes: Sequence[RunNote], systems: Collection[str], score: str) -> tuple[str, ...]:
+    """Return what belongs beside a figure of some systems, if it is one of evidence."""
+    if not score.startswith("evidence_"):
+        return ()
+    return tuple(
+        note.text for note in notes if note.code == VERBATIM_ONLY and note.system in systems
+    )
 
 
 def _sentence(system: str, share: float) -> str:

@@ -7,6 +7,7 @@ from itertools import combinations
 from cbench_server.comparison import Comparison
 from cbench_server.comparison.comparison import EFFECT
 from cbench_server.errors import InvalidInput
+from cbench_server.metrics.verbatim_only import said_of
 from cbench_server.reports.report import compared_by_judges
 from cbench_server.reports.stored_runs import Source, check_ranked, rows_reader, run_differences
 from cbench_server.reports.suites import suites_in_all
@@ -48,6 +49,10 @@ def compare_runs(source: Source, run: Run, other: Run | None, choice: Choice) ->
         pairs = _pairs_in(run, choice.systems, choice.baseline)
     runs = [run, other] if other else [run]
     notes += tuple(f"{each.run_id}: {each.partial_note}" for each in runs if each.partial_note)
+    sides = {side for pair in pairs for side in pair}
+    for each in runs:
+        systems = {system for run_id, system in sides if run_id == each.run_id}
+        notes += said_of(each.notes, systems, choice.score_field)
     shown = _shown_as(pairs)
     read = {each.run_id: rows_reader(source, each, choice.group_by) for each in runs}
     found = compared_by_judges(

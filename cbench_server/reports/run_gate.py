@@ -1,13 +1,14 @@
 """The gate of a stored run: its policies, checked on one of its systems."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cbench_server.comparison import score_infos
 from cbench_server.comparison.gate import Check, check, not_measured
 from cbench_server.comparison.policies import Policy
 from cbench_server.comparison.quantities import Measures
 from cbench_server.errors import InvalidInput
+from cbench_server.metrics.verbatim_only import said_of
 from cbench_server.reports.judged_gate import judged_check
 from cbench_server.reports.stored_runs import Source, check_ranked
 from cbench_server.reports.suites import complete_suite
@@ -55,12 +56,22 @@ def gate_run(
     for place, policy in enumerate(policies):
         try:
             made = check(policy, measures)
-            checks.append(judged_check(made, measures, run, against[0] if against else None))
+            made = judged_check(made, measures, run, against[0] if against else None)
+            checks.append(_verbatim(made, run, system, against))
         except InvalidInput as error:
             # The others' verdicts are wanted all the same, by CI above all.
             unsuited.add(place)
             checks.append(not_measured(policy, str(error)))
     return Verdicts(system, tuple(checks), frozenset(unsuited))
+
+
+def _verbatim(made: Check, run: Run, system: str, against: tuple[Run, str] | None) -> Check:
+    """Add what a figure of evidence says little of: systems that rewrite their text."""
+    metric = made.policy.metric
+    notes = said_of(run.notes, [system], metric)
+    if against and made.policy.needs_baseline:
+        notes += said_of(against[0].notes, [against[1]], metric)
+    return replace(made, explanation=" ".join([made.explanation, *notes]))
 
 
 def _only_system(run: Run, wanted: str, flag: str, field: str) -> str:

@@ -75,7 +75,10 @@ class Holdings:
     def _of_data(self, run: Run) -> Iterator[str]:
         yield from _refused(
             lambda: resolve_datasets(
-                run.spec, self._registry, self._uploads, is_read=not run.parent_run_id
+                run.spec,
+                self._registry,
+                self._uploads,
+                recorded=run.config if run.parent_run_id else None,
             ),
             "data",
         )

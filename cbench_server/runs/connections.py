@@ -2,9 +2,9 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from cbench_server.datasets.prompts.prompt import Asking
 from cbench_server.errors import InvalidSpec, RunFailed, SystemUnreachable, blaming
@@ -113,10 +113,19 @@ class Connections:
 
 
 async def connect(
-    spec: RunSpec, finder: Finder, registry: Registry, uploads: Uploads, *, is_rescored: bool
+    spec: RunSpec,
+    finder: Finder,
+    registry: Registry,
+    uploads: Uploads,
+    *,
+    recorded: Mapping[str, Any] | None = None,
 ) -> Connections:
-    """Find and open everything that a spec names; a rescored run calls no systems."""
-    datasets = resolve_datasets(spec, registry, uploads, is_read=not is_rescored)
+    """Find and open everything that a spec names.
+
+    With what is `recorded` of a run, that is rescored, and no system is called.
+    """
+    is_rescored = recorded is not None
+    datasets = resolve_datasets(spec, registry, uploads, recorded=recorded)
     for name, digest in (("errata", spec.errata_upload), ("labels", spec.labels_upload)):
         if digest:
             with blaming(f"{'' if is_rescored else 'spec.'}{name}_upload"):

@@ -110,6 +110,17 @@ def corrected(example: Example, erratum: Erratum) -> Example | None:
     return {**example, "answers": answers, "answer": answers[0]}
 
 
+def texts_in(described: Any) -> list[str]:
+    """Return every text in a description, among which are the digests of a source."""
+    if isinstance(described, str):
+        return [described] if described else []
+    if isinstance(described, Mapping):
+        described = list(described.values())
+    if isinstance(described, list | tuple):
+        return [text for each in described for text in texts_in(each)]
+    return []
+
+
 class Ceilings:
     """The best score that references as published allow, by category; "" is all."""
 

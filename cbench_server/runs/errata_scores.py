@@ -11,7 +11,8 @@ from cbench_server.runs.errata import Ceilings, Errata, corrected
 from cbench_server.runs.judge_notes import Findings
 from cbench_server.runs.plan import DatasetPlan
 from cbench_server.runs.recorded_rows import rescore
-from cbench_server.runs.store import RowQuery, RunStore
+from cbench_server.runs.run_rows import RunRows
+from cbench_server.runs.store import RowQuery
 from cbench_server.scoring.placement import Scoring
 from cbench_server.spec import Run
 from cbench_server.types import Example
@@ -20,7 +21,7 @@ _PAGE = 512
 
 
 async def rows_with_originals(
-    store: RunStore, run_id: str, system: str
+    store: RunRows, run_id: str, system: str
 ) -> AsyncIterator[tuple[EvalRow, Example]]:
     """Read the rows of a system with what it returned and what it was given."""
     query = RowQuery(system=system, processed=True, original=True, limit=_PAGE)
@@ -36,7 +37,7 @@ async def rows_with_originals(
 
 async def add_errata(
     found: Findings,
-    store: RunStore,
+    store: RunRows,
     run: Run,
     errata: Errata,
     plans: Mapping[str, DatasetPlan],
@@ -72,7 +73,7 @@ async def add_errata(
                 mended = corrected(original, erratum)
                 if mended is None:
                     continue
-                row = await rescore(row, mended, plans[row.dataset], scoring, clock)
+                row = await rescore(replace(row), mended, plans[row.dataset], scoring, clock)
             summarizer.extend([replace(row, processed=None)])
     summary = summarizer.result().summary
     best = {label: each.describe() for label, each in ceilings.items()}

@@ -11,7 +11,7 @@ from cbench_server.metrics.per_group import COUNT
 from cbench_server.registry import Registry
 from cbench_server.results import Summary
 from cbench_server.runs.suites import suites_in
-from cbench_server.spec import MetricRef, RunNote, RunSpec
+from cbench_server.spec import DatasetRef, MetricRef, RunNote, RunSpec
 
 TOO_MANY = "TOO_MANY_GROUPS"
 # Some sources give a field to a part of their examples only.
@@ -52,6 +52,11 @@ class Groupable(Protocol):
         """What its config measures."""
         ...
 
+    @property
+    def ref(self) -> DatasetRef:
+        """What it was asked for by."""
+        ...
+
     def originals(self) -> Iterable[Mapping[str, Any]]:
         """Iterate its examples."""
         ...
@@ -75,7 +80,10 @@ def check_fields(asked: Sequence[str], datasets: Sequence[Groupable]) -> None:
                 return
     if missing:
         place = list(asked).index(missing[0])
-        raise InvalidSpec(unknown_field(missing[0], known), field=f"spec.group_by[{place}]")
+        text = unknown_field(missing[0], known)
+        if any(each.ref.mapping for each in datasets):
+            text += f". A mapping keeps the fields it names only: add {missing[0]}=PATH to it."
+        raise InvalidSpec(text, field=f"spec.group_by[{place}]")
 
 
 def group_notes(group_by: Sequence[str], summary: Summary) -> list[RunNote]:

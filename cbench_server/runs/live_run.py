@@ -217,7 +217,7 @@ class LiveRun:
                 services.finder,
                 services.registry,
                 services.uploads,
-                is_rescored=is_rescored,
+                recorded=run.config if is_rescored else None,
             ),
         )
         if not is_rescored:

@@ -4,29 +4,29 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
-from cbench_server.contract import optional_method
-from cbench_server.datasets.prompts.library import prompt_for
 from cbench_server.datasets.prompts.prompt import Asking
 from cbench_server.errors import InvalidSpec, RunFailed
 from cbench_server.events import RowScored
 from cbench_server.models.probe import probe
 from cbench_server.results import EvalRow, Failure
+from cbench_server.runs.answers import Told
 from cbench_server.runs.arms import Arms
 from cbench_server.runs.asked_again import rows_asked_again
 from cbench_server.runs.conclusions import ADDED_ARMS, arms_config
+from cbench_server.runs.config import describe_prompts
 from cbench_server.runs.connections import Connections
 from cbench_server.runs.judging import Record
 from cbench_server.runs.local_cache import SystemCache
-from cbench_server.runs.local_judges import check_local_judges
+from cbench_server.runs.local_findings import Corrections
+from cbench_server.runs.local_judges import check_local_judges, leaks_of
+from cbench_server.runs.local_prompts import told_of
 from cbench_server.runs.local_store import LocalExamples, LocalStore
 from cbench_server.runs.local_systems import (
     Given,
     LocalFinder,
     caller_of,
-    is_asked_here,
     own_prices,
 )
 from cbench_server.runs.pipeline import Pipeline
@@ -41,7 +41,6 @@ from cbench_server.scoring.placement import Scoring
 from cbench_server.scoring.workers import WorkerPool
 from cbench_server.spec import Run, RunNote, RunSpec, RunState
 from cbench_server.systems.caller import Caller, SystemDescription
-from cbench_server.systems.in_process import INSTRUCTION, takes
 from cbench_server.systems.openai_proxy import OpenAIProxy
 from cbench_server.systems.own_proxy import reader_of
 from cbench_server.tokens import Tokenizer
@@ -68,6 +67,9 @@ class Job:
     progress: bool
     settings: str
     """What an answer depends on beside its example and system."""
+    prompts: Mapping[str, Asking]
+    """What models, and systems that answer, are told, by tag."""
+    corrections: Corrections = field(default_factory=Corrections)
     reader: OpenAIProxy | None = None
     content: Callable[[SpooledExample], str] = lambda entry: entry.digest
     """Names all that an answer to an example depends on, empty where that has no name."""
@@ -77,14 +79,12 @@ class Job:
         """How many rows each system gives."""
         return len(self.examples) * self.spec.repeats
 
-    @cached_property
-    def prompts(self) -> dict[str, Asking]:
-        """What models, and systems that answer, are told, by dataset."""
-        return {
-            label: Asking(prompt_for(name, config))
-            for label in self.plans
-            for name, _, config in [label.partition(":")]
-        }
+    @property
+    def told(self) -> dict[str, Told]:
+        """What of that the rows of each system depend on."""
+        has_reader = self.reader is not None
+        found = {name: told_of(each, has_reader=has_reader) for name, each in self.systems.items()}
+        return {name: told for name, told in found.items() if told}
 
     def new_run(self) -> Run:
         """Return the run that arms, notes and costs are told of."""
@@ -94,6 +94,7 @@ class Job:
             "datasets": [{"label": tag, **plan.describe()} for tag, plan in self.plans.items()],
             **arms_config(refs, self.spec.kind),
             **({"roles": roles} if roles else {}),
+            **({"prompts": describe_prompts(self.prompts, self.told)} if self.told else {}),
         }
         return Run(
             _RUN_ID,
@@ -114,6 +115,8 @@ class Done:
     """By system, then in the order of the examples."""
     timing: dict[str, float] = field(default_factory=dict)
     judges: list[Record] = field(default_factory=list)
+    leaks: list[RunNote] = field(default_factory=list)
+    """What judged systems see that they should not."""
     twice: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Rows of each system that were asked a second time, and those answered differently."""
     spent: dict[str, Any] = field(default_factory=dict)
@@ -135,7 +138,7 @@ class LocalWork:
             LocalFinder(),
             [],
             plans=dict(job.plans),
-            prompts=job.prompts,
+            prompts=dict(job.prompts),
             refs={name: given.ref for name, given in job.systems.items()},
             tokenizer=job.tokenizer,
         )
@@ -164,6 +167,7 @@ class LocalWork:
                 self._check_budget()
                 await self._money.open(self._store.run, opened)
                 self._done.judges = await check_local_judges(job.plans, job.examples)
+                self._done.leaks = leaks_of(job.plans, job.examples, job.spec.kind)
                 await self._run_systems(scoring, display.advance)
                 await self._run_added(scoring)
             return await self._concluded()
@@ -185,7 +189,7 @@ class LocalWork:
 
     async def _known(self, name: str, scoring: Scoring) -> list[EvalRow]:
         """Take the rows of a system whose answers are cached."""
-        self._answers[name] = answers = self._answers_of(self._job.systems[name].system)
+        self._answers[name] = answers = self._answers_of(name)
         job = self._job
         if answers is None:
             return []
@@ -196,14 +200,13 @@ class LocalWork:
         self._store.add(known)
         return known
 
-    def _answers_of(self, system: Any) -> SystemCache | None:
+    def _answers_of(self, name: str) -> SystemCache | None:
         """Look at a system before it is called: it may change as it works."""
         job = self._job
         if job.cache is None:
             return None
-        is_told = _is_told(system) or is_asked_here(system) or job.reader is not None
-        content = self._content_with_prompt if is_told else job.content
-        return SystemCache(job.cache, system, job.settings, job.plans, content)
+        content = self._content_with_prompt if name in job.told else job.content
+        return SystemCache(job.cache, job.systems[name].system, job.settings, job.plans, content)
 
     def _content_with_prompt(self, entry: SpooledExample) -> str:
         content = self._job.content(entry)
@@ -271,7 +274,7 @@ class LocalWork:
             kind=spec.kind,
             reader=self._opened.reader,
             query_budget=spec.query_budget,
-            prompts=job.prompts,
+            prompts=dict(job.prompts),
             anchors=frozenset(self._store.run.anchors),
             money=self._money.money,
         )
@@ -297,10 +300,3 @@ def _stopped(failure: Failure, is_cached: bool) -> str:
     if is_cached:
         return f"{failure.message}. {way}: what is in cache_dir is not asked again."
     return f"{failure.message}. {way}, and with cache_dir, so that answers are kept."
-
-
-def _is_told(system: Any) -> bool:
-    """Whether a system wants to know what the dataset asks of whoever answers."""
-    names = ("process", "process_conversation", "query")
-    methods = [optional_method(system, f"{twin}{name}") for twin in ("a", "") for name in names]
-    return any(takes(method, INSTRUCTION) for method in methods)

@@ -5,11 +5,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cbench_server.contract import info_of
+from cbench_server.datasets.prompts.prompt import Asking
 from cbench_server.results import EvalRow
 from cbench_server.runs.departures import followed
 from cbench_server.runs.environment import describe_environment
 from cbench_server.runs.local_data import Source
 from cbench_server.runs.plan import DatasetPlan
+from cbench_server.runs.prompting import axis_of
 from cbench_server.runs.shortfalls import compared
 from cbench_server.runs.store import SpooledExample
 
@@ -23,20 +25,23 @@ class LocalRecord:
         sources: Sequence[Source],
         examples: Sequence[SpooledExample],
         plans: Mapping[str, DatasetPlan],
+        prompts: Mapping[str, Asking],
         settings: Mapping[str, Any],
     ) -> None:
         self._systems = systems
         self._examples = examples
         self._plans = plans
+        self._prompts = prompts
         self._settings = settings
         self._origins = {
             source.label: source.loaded.describe() for source in sources if source.loaded
         }
-        self._protocols = {
-            source.label: source.loaded.protocol
-            for source in sources
-            if source.loaded and source.loaded.protocol
-        }
+        self._loaded = {source.label: source.loaded for source in sources if source.loaded}
+
+    @property
+    def datasets(self) -> list[dict[str, Any]]:
+        """What is known of the examples of each tag, all of them."""
+        return [self._dataset(tag, self._examples) for tag in self._plans]
 
     def describe(self, rows: Sequence[EvalRow]) -> dict[str, Any]:
         """Record how rows were made: all of them, or a part."""
@@ -84,15 +89,19 @@ class LocalRecord:
 
     def _compared(self, tag: str, origin: Mapping[str, Any]) -> dict[str, Any]:
         """Say how far the official protocol was followed."""
-        protocol = self._protocols.get(tag)
-        if protocol is None:
+        loaded = self._loaded.get(tag)
+        if loaded is None or loaded.protocol is None:
             return {"protocol": None, "is_official_metric": False}
-        loaded = followed(
-            protocol, origin, self._plans[tag], revision=str(origin.get("asked_revision", ""))
+        protocol = followed(
+            loaded.protocol,
+            origin,
+            self._plans[tag],
+            revision=str(origin.get("asked_revision", "")),
+            prompt=axis_of(self._prompts[tag].prompt),
         )
         return {
-            "protocol": loaded.describe() if loaded.follows else None,
-            "is_official_metric": loaded.metric.status == "same",
+            "protocol": protocol.describe() if protocol.follows else None,
+            "is_official_metric": loaded.record is not None and protocol.metric.status == "same",
         }
 
 

@@ -106,6 +106,18 @@ def load(
     return sorted(prepared, key=lambda entry: entry.ordinal)
 
 
+def check_asked(examples: Iterable[SpooledExample]) -> None:
+    """Refuse conversations where nobody would be asked about them."""
+    for entry in examples:
+        if "turns" in entry.example and "qa_pairs" in entry.example:
+            named = f'dataset "{entry.dataset}"' if entry.dataset else "the dataset"
+            raise InvalidSpec(
+                f"{named} holds conversations and questions about them. Give it to "
+                "evaluate_memory(), or load it by load_dataset(NAME, as_transcript=True), which "
+                "gives each question with the whole conversation as context."
+            )
+
+
 def _as_given(entry: SpooledExample, example: Example) -> SpooledExample:
     """Take away what was not in the example: systems get it as it was given."""
     whole, tokens = dict(entry.example), dict(entry.field_tokens)

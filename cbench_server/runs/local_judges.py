@@ -7,7 +7,6 @@ from typing import Any
 from cbench_server.contract import info_of, optional_method
 from cbench_server.errors import RunFailed
 from cbench_server.models.probe import probe
-from cbench_server.runs.judge_notes import Findings
 from cbench_server.runs.judging import (
     MOST_EXAMPLES,
     CheckMemory,
@@ -16,9 +15,10 @@ from cbench_server.runs.judging import (
     check_judges,
     judges_of,
 )
+from cbench_server.runs.leaks import leaks_in
 from cbench_server.runs.plan import DatasetPlan
 from cbench_server.runs.store import SpooledExample
-from cbench_server.spec import RunSpec
+from cbench_server.spec import RunNote, RunSpec
 from cbench_server.types import Evaluator, Example
 
 _CHECKS = CheckMemory()
@@ -71,12 +71,19 @@ async def check_local_judges(
     return records
 
 
-def described_judges(records: Sequence[Record], found: Findings) -> dict[str, Any]:
-    """Return what the record of an evaluation says of its judges."""
-    return {
-        "judges": list(records),
-        "judging": found.facts,
-    }
+def leaks_of(
+    plans: Mapping[str, DatasetPlan], examples: Sequence[SpooledExample], kind: str
+) -> list[RunNote]:
+    """Say what systems see of the answers, where a judge is asked about theirs."""
+    notes = []
+    for label, plan in plans.items():
+        # Where nothing is withheld, that was asked for.
+        if not plan.reference_fields or not judges_of(plan.evaluators):
+            continue
+        given = [entry.example for entry in examples if entry.dataset == label][:MOST_EXAMPLES]
+        found = leaks_in(given, plan.reference_fields, is_memory=kind == "memory")
+        notes += [RunNote("LEAK", text, dataset=label) for text in found]
+    return notes
 
 
 def _broken(judge: Evaluator, dataset: str, why: str) -> Record:

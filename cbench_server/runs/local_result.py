@@ -20,10 +20,10 @@ from cbench_server.results import EvalResult, EvalRow
 from cbench_server.runs.conclusions import Conclusions, conclude
 from cbench_server.runs.conduct import add_twice, compared_repeats, conduct_notes
 from cbench_server.runs.finished import finished_examples, may_be_partial
-from cbench_server.runs.judge_notes import explain
+from cbench_server.runs.judge_notes import Findings
 from cbench_server.runs.judging import mark_rows
 from cbench_server.runs.local import Done, Job, LocalWork
-from cbench_server.runs.local_judges import described_judges
+from cbench_server.runs.local_findings import explained, with_errata
 from cbench_server.runs.local_money import local_cost
 from cbench_server.runs.local_store import LocalStore
 from cbench_server.runs.model_notes import model_notes
@@ -31,8 +31,7 @@ from cbench_server.runs.saturation import saturation_notes, session_count
 from cbench_server.runs.suites import counted_suites
 from cbench_server.runs.summary import checked, figure_notes
 from cbench_server.runs.summary_notes import summary_notes
-from cbench_server.runs.verdicts import by_judge
-from cbench_server.spec import RunNote, RunSpec
+from cbench_server.spec import RunNote
 from cbench_server.tokens import Tokenizer
 from cbench_server.types import Metric
 
@@ -52,7 +51,8 @@ def finish(
         if tracer is not None:
             tracer.close()
     mark_rows(done.rows, done.judges)
-    name_score(done.rows)
+    # Where a dataset's own evaluators score, and none of their scores counts, there is no headline.
+    name_score([row for row in done.rows if not job.plans[row.dataset].own_scores])
     part_of = _Parts(job, done, metrics, config, started)
     whole = part_of(done.rows)
     return EvalResult(
@@ -114,8 +114,6 @@ class _Parts:
         self._metrics = metrics
         self._config = config
         self._times = {"started_at": started, "ended_at": time.time()}
-        judged = by_judge(done.judges, iter(done.rows))
-        self._findings = explain(judged, RunSpec((), ()), None)
         self._finished = _finished(done, job)
         self.scores = {
             name: score for plan in job.plans.values() for name, score in plan.scores.items()
@@ -136,6 +134,9 @@ class _Parts:
         if present >= set(done.run.systems):
             arms = run_in_thread(conclude(store, store.run, found.summary))
             recorded = {key: value for key, value in done.run.config.items() if key != "datasets"}
+        findings = self._explained(rows, store, found, is_whole=is_whole)
+        for name, values in findings.values.items():
+            found.summary.setdefault(name, {}).update(values)
         spent, money_notes = done.spent, done.money_notes
         if not is_whole:
             spent, money_notes = local_cost(done.spent, rows), []
@@ -143,7 +144,8 @@ class _Parts:
             *money_notes,
             *figure_notes(config, done.run.spec.group_by, found.summary),
             *model_notes(store.run, found.summary),
-            *self._findings.notes,
+            *done.leaks,
+            *findings.notes,
             *self._saturation(rows),
             *summary_notes(found, Counter(row.system for row in rows)),
             *self._conduct(found),
@@ -159,7 +161,8 @@ class _Parts:
             **self._times,
             "headlines": {name: [*used] for name, used in found.headlines.items()},
             "metric_failures": found.failures,
-            **(described_judges(done.judges, self._findings) if done.judges else {}),
+            **({"judges": list(done.judges)} if done.judges else {}),
+            **({"judging": findings.facts} if findings.facts else {}),
             **recorded,
             **arms.config,
             **spent,
@@ -167,6 +170,19 @@ class _Parts:
             "notes": [asdict(note) for note in notes],
         }
         return _Part(found, described)
+
+    def _explained(
+        self, rows: Sequence[EvalRow], store: LocalStore, found: Summarized, *, is_whole: bool
+    ) -> Findings:
+        """Say what is known of judges; of a part no mended row is judged again."""
+        job, done = self._job, self._done
+        ranked = [row for row in rows if row.system in done.run.ranked]
+        findings = explained(done.judges, ranked, done.run, job.corrections)
+        if is_whole and job.corrections.errata is not None:
+            make = partial(Summarizer, self._metrics, done.run.systems, self.scores)
+            errata = job.corrections.errata
+            run_in_thread(with_errata(findings, store, found.summary, errata, job.plans, make))
+        return findings
 
     def _summarized(
         self, rows: Sequence[EvalRow], present: set[str], *, is_whole: bool

@@ -21,7 +21,7 @@ from cbench_server.runs.local_systems import (
 )
 from cbench_server.runs.plan import DatasetPlan
 from cbench_server.runs.prices import check_prices
-from cbench_server.spec import DatasetRef, EvaluatorRef, RunSpec
+from cbench_server.spec import DatasetRef, EvaluatorRef, PromptRef, RunSpec
 from cbench_server.systems.openai_proxy import OpenAIProxy
 
 _CONTROLS = ("matched", "none")
@@ -38,6 +38,7 @@ class Asked:
     anchors: bool | None
     controls: str | None
     budget_usd: float | None
+    prompt: PromptRef | None = None
 
     def spec_of(
         self, systems: Any, settings: Mapping[str, Any]
@@ -53,6 +54,7 @@ class Asked:
             anchors=self.anchors,
             matched_controls=self._wants_controls,
             budget_usd=self._checked_budget,
+            prompt=self.prompt,
             **settings,
         )
         spec = with_arms(spec)

@@ -68,7 +68,9 @@ class LocalStore:
         self, run_id: str, query: RowQuery = ALL_ROWS, token: str | None = None
     ) -> RowPage:
         names = (query.system,) if query.system else self._run.systems
-        return RowPage([row for name in names for row in self.rows_of(name)], None)
+        rows = [row for name in names for row in self.rows_of(name)]
+        originals = [self._examples[row.ordinal].example for row in rows]
+        return RowPage(rows, None, originals if query.original else None)
 
     async def read_rows_at(self, keys: Sequence[RowKey]) -> list[EvalRow | None]:
         return [self._rows.get(key.system, {}).get((key.ordinal, key.repeat)) for key in keys]

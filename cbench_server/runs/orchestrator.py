@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from cbench_server.errors import (
     AlreadyExists,
@@ -52,7 +53,7 @@ class Orchestrator(RunKeeper):
         if self._is_shared:
             self.turns.check_queue(len(await self.store.unfinished()))
         check_whole(spec, self._registry)
-        opened = await self._connect(spec, is_rescored=False)
+        opened = await self._connect(spec)
         try:
             check_score_field(spec.score_field, opened.plans.values())
             check_anchor_names(spec, opened.names)
@@ -107,7 +108,7 @@ class Orchestrator(RunKeeper):
         if references_upload:
             with blaming("references_upload"):
                 self._services.uploads.count(references_upload)
-        opened = await self._connect(spec, is_rescored=True)
+        opened = await self._connect(spec, parent.config)
         try:
             run = replace(
                 new_run(spec, request_id, parent.systems, self._clock()),
@@ -123,10 +124,12 @@ class Orchestrator(RunKeeper):
             raise
         return await self._unbroken.do(self._accept(run, opened))
 
-    async def _connect(self, spec: RunSpec, *, is_rescored: bool) -> Connections:
+    async def _connect(
+        self, spec: RunSpec, recorded: Mapping[str, Any] | None = None
+    ) -> Connections:
         services = self._services
         return await connect(
-            spec, services.finder, services.registry, services.uploads, is_rescored=is_rescored
+            spec, services.finder, services.registry, services.uploads, recorded=recorded
         )
 
     async def _known(self, request_id: str, spec: RunSpec) -> Run | None:

@@ -2,9 +2,9 @@
 
 import itertools
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 from cbench_server.datasets.prompts.library import is_official, prompt_for
 from cbench_server.datasets.prompts.prompt import (
@@ -15,10 +15,10 @@ from cbench_server.datasets.prompts.prompt import (
 )
 from cbench_server.datasets.prompts.template import parse, split_forms
 from cbench_server.datasets.protocol import OWN_WORDS, SAME, Axis, differs
+from cbench_server.datasets.record import DatasetRecord
 from cbench_server.errors import CbenchError, InvalidSpec, UnknownName, blaming
 from cbench_server.runs.digests import canonical_digest
-from cbench_server.runs.resolved_dataset import ResolvedDataset
-from cbench_server.spec import PromptRef, RunSpec
+from cbench_server.spec import DatasetRef, PromptRef, RunSpec
 from cbench_server.types import Example
 
 SAME_ROWS = "the first rows of the same split, never the example itself"
@@ -26,6 +26,38 @@ _POOL = 64
 _LOOKED_AT = 20
 _SHOTS = 100
 _EXAMPLE = "{context}\n{question}\nAnswer: {answer}"
+
+
+class Prompted(Protocol):
+    """A dataset that models are asked about."""
+
+    @property
+    def ref(self) -> DatasetRef:
+        """What it was asked for by."""
+        ...
+
+    @property
+    def record(self) -> DatasetRecord | None:
+        """What is known of it; None for a file."""
+        ...
+
+    @property
+    def data_dir(self) -> str:
+        """Where mirrors are."""
+        ...
+
+    @property
+    def worded_as(self) -> tuple[str, str]:
+        """The dataset and config whose prompt it has; both empty for any."""
+        ...
+
+    def reference_fields(self, spec: RunSpec) -> frozenset[str]:
+        """The fields kept from systems."""
+        ...
+
+    def unshuffled(self) -> Iterator[Example]:
+        """Iterate the examples in the order of their source."""
+        ...
 
 
 def check_prompt(ref: PromptRef | None) -> None:
@@ -68,20 +100,15 @@ def check_prompt(ref: PromptRef | None) -> None:
         )
 
 
-def resolve_prompts(spec: RunSpec, datasets: Sequence[ResolvedDataset]) -> dict[str, Asking]:
+def resolve_prompts(spec: RunSpec, datasets: Iterable[Prompted]) -> dict[str, Asking]:
     """Return what models are told, by dataset; reads few-shot examples where they are wanted."""
     with blaming("spec.prompt"):
         check_prompt(spec.prompt)
         return {dataset.ref.label: _asking(spec, dataset) for dataset in datasets}
 
 
-def _asking(spec: RunSpec, dataset: ResolvedDataset) -> Asking:
-    name, config = dataset.ref.name, dataset.ref.config
-    if dataset.record is not None:
-        name, config = dataset.record.name, dataset.record.config_of(config)
-    elif dataset.ref.upload:
-        # A file that is called like a dataset is still a file.
-        name = config = ""
+def _asking(spec: RunSpec, dataset: Prompted) -> Asking:
+    name, config = dataset.worded_as
     prompt = _chosen(prompt_for(name, config), spec.prompt)
     if prompt.origin == "file":
         _check_fields(prompt, spec, dataset)
@@ -147,7 +174,7 @@ def axis_of(prompt: Prompt) -> Axis:
     )
 
 
-def _check_fields(prompt: Prompt, spec: RunSpec, dataset: ResolvedDataset) -> None:
+def _check_fields(prompt: Prompt, spec: RunSpec, dataset: Prompted) -> None:
     """Refuse a template that names what is withheld, or what examples do not have."""
     named = parse(prompt.template).fields
     hidden = dataset.reference_fields(spec)
@@ -161,7 +188,7 @@ def _check_fields(prompt: Prompt, spec: RunSpec, dataset: ResolvedDataset) -> No
     others = named - STANDARD
     if not others:
         return
-    known = STANDARD.union(*itertools.islice(dataset.examples(), _LOOKED_AT))
+    known = STANDARD.union(*itertools.islice(dataset.unshuffled(), _LOOKED_AT))
     for field in sorted(others - known):
         raise InvalidSpec(
             f"the prompt template: {UnknownName('field', field, sorted(known))}",
@@ -169,7 +196,7 @@ def _check_fields(prompt: Prompt, spec: RunSpec, dataset: ResolvedDataset) -> No
         )
 
 
-def _pool(dataset: ResolvedDataset, split: str) -> tuple[list[Example], str]:
+def _pool(dataset: Prompted, split: str) -> tuple[list[Example], str]:
     """Read rows to draw from: of another split where it can be read, else the dataset's first."""
     record, ref = dataset.record, dataset.ref
     is_other = split and record is not None and split != (ref.split or record.split)
@@ -179,5 +206,4 @@ def _pool(dataset: ResolvedDataset, split: str) -> tuple[list[Example], str]:
             return list(itertools.islice(found, _POOL)), f"split {split}"
         except CbenchError:
             pass  # It is neither mirrored nor on the hub: the same split has to serve.
-    unshuffled = replace(dataset, ref=replace(ref, shuffle=False))
-    return list(itertools.islice(unshuffled.examples(), _POOL)), SAME_ROWS
+    return list(itertools.islice(dataset.unshuffled(), _POOL)), SAME_ROWS

@@ -108,16 +108,21 @@ def parse_failure_budget(text: str) -> FailureBudget:
 
 
 def resolve_datasets(
-    spec: RunSpec, registry: Registry, uploads: Uploads, *, is_read: bool = True
+    spec: RunSpec,
+    registry: Registry,
+    uploads: Uploads,
+    *,
+    recorded: Mapping[str, Any] | None = None,
 ) -> list[ResolvedDataset]:
     """Find every dataset, so that an unknown name fails before anything runs.
 
-    Unless `is_read`, its examples need not be there.
+    With what is `recorded` of a run that has read them, their examples need not be there.
     """
     resolved = []
     for place, ref in enumerate(spec.datasets):
         with blaming(f"spec.datasets[{place}]"):
-            resolved.append(_resolved(ref, spec, registry, uploads, is_read=is_read))
+            dataset = _resolved(ref, spec, registry, uploads, is_read=recorded is None)
+        resolved.append(dataset if recorded is None else dataset.as_recorded(recorded))
     return resolved
 
 

@@ -1,7 +1,7 @@
 """Datasets of a run: which examples were asked for, and how they are read."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from typing import Any, Protocol
@@ -9,20 +9,22 @@ from typing import Any, Protocol
 from cbench_server.datasets.conversations import questions, transcripts
 from cbench_server.datasets.mapping import mapped
 from cbench_server.datasets.protocol import DatasetProtocol
-from cbench_server.datasets.published import as_examples, protocol_of_file
+from cbench_server.datasets.published import (
+    as_examples,
+    benchmark_followed,
+    benchmark_of_file,
+    protocol_of_file,
+)
 from cbench_server.datasets.record import DatasetRecord
 from cbench_server.datasets.shuffle import shuffled
-from cbench_server.datasets.withheld import OF_ANY_FILE, Withheld
-from cbench_server.errors import InvalidSpec, NotFound
+from cbench_server.datasets.withheld import MADE_OF_A_SOURCE, OF_ANY_FILE, Withheld
+from cbench_server.errors import InvalidSpec
 from cbench_server.runs.spool import FIRST_ROWS, choose, prepare
 from cbench_server.runs.store import SpooledExample
 from cbench_server.runs.wiring import UNKNOWN_PROTOCOL
 from cbench_server.spec import DatasetRef, RunSpec
 from cbench_server.tokens import Tokenizer
 from cbench_server.types import Example
-
-# Fields that we make of a source, and that give away where or whether an answer is.
-_TELLING = ("evidence", "is_abstention", "qa_pairs", "question_id", "question_type")
 
 
 class Uploads(Protocol):
@@ -49,6 +51,14 @@ class ResolvedDataset:
     data_dir: str = ""
     is_memory: bool = False
     question_types: tuple[str, ...] = ()
+    recorded_benchmark: str | None = None
+    """What a run says of an upload that it has read; None before it is."""
+
+    def as_recorded(self, config: Mapping[str, Any]) -> "ResolvedDataset":
+        """Return it as a run has read it: an upload may have been deleted since."""
+        described = {each.get("label"): each for each in config.get("datasets", ())}
+        protocol = described.get(self.ref.label, {}).get("protocol") or {}
+        return replace(self, recorded_benchmark=benchmark_followed(protocol.get("follows", "")))
 
     def open(
         self, first_ordinal: int, tokenizer: Tokenizer, text_fields: frozenset[str] | None
@@ -130,16 +140,30 @@ class ResolvedDataset:
         """What its config measures, or the benchmark whose file was uploaded as it is."""
         if self.record is not None:
             return self.record.protocol_of(self.ref.config)
-        known = None if self.ref.mapping else protocol_of_file(self._first)
-        return known or UNKNOWN_PROTOCOL
+        return protocol_of_file(self._benchmark) or UNKNOWN_PROTOCOL
+
+    @property
+    def worded_as(self) -> tuple[str, str]:
+        """The dataset and config whose prompt it has; a file that is only called like one has
+        that of any."""
+        if self.record is not None:
+            return self.record.name, self.record.config_of(self.ref.config)
+        return self._benchmark, ""
+
+    @property
+    def _benchmark(self) -> str:
+        """The benchmark in whose form an upload is, if any."""
+        if self.recorded_benchmark is not None:
+            return self.recorded_benchmark
+        return "" if self.ref.mapping else benchmark_of_file(self._first)
 
     @cached_property
     def _first(self) -> Example:
-        """The first row of an upload; a run can be rescored after its upload was deleted."""
-        try:
-            return next(self.uploads.iterate(self.ref.upload), {})
-        except NotFound:
-            return {}
+        return next(self.uploads.iterate(self.ref.upload), {})
+
+    def unshuffled(self) -> Iterator[Example]:
+        """Iterate the examples in the order of their source."""
+        return replace(self, ref=replace(self.ref, shuffle=False)).examples()
 
     @property
     def holds_conversations(self) -> bool:
@@ -175,5 +199,5 @@ class ResolvedDataset:
         if spec.expose_reference_fields:
             return frozenset()
         declared = self.record.reference_fields if self.record else OF_ANY_FILE
-        own = _TELLING if self.ref.as_transcript or self.ref.mapping else ()
+        own = MADE_OF_A_SOURCE if self.ref.as_transcript or self.ref.mapping else ()
         return Withheld((*declared, *own, *spec.reference_fields))

@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cbench_server.events import RowScored, StoredEvent
 from cbench_server.results import EvalRow
 from cbench_server.runs.connections import Connections
-from cbench_server.runs.errata import Errata
+from cbench_server.runs.errata import Errata, texts_in
 from cbench_server.runs.errata_scores import add_errata, rows_with_originals
 from cbench_server.runs.judge_notes import Findings, explain
 from cbench_server.runs.judging import (
@@ -109,7 +109,7 @@ class RunJudges:
     def _check_errata(self, run: Run, opened: Connections) -> None:
         ids = {dataset.ref.label: _all_ids(dataset) for dataset in opened.datasets}
         described = {
-            str(each.get("label")): frozenset(_texts(each))
+            str(each.get("label")): frozenset(texts_in(each))
             for each in run.config.get("datasets", [])
         }
         self._errata(run).check(ids, described)
@@ -164,14 +164,3 @@ def _all_ids(dataset: ResolvedDataset) -> list[object]:
 
 def _ids_of(dataset: ResolvedDataset) -> list[object]:
     return [each.example["id"] for each in dataset.open(0, lambda text: 0, frozenset())]
-
-
-def _texts(value: Any) -> list[str]:
-    """Return every text in a description, among which are the digests of a source."""
-    if isinstance(value, str):
-        return [value] if value else []
-    if isinstance(value, dict):
-        value = list(value.values())
-    if isinstance(value, list | tuple):
-        return [text for each in value for text in _texts(each)]
-    return []

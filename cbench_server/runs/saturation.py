@@ -9,7 +9,7 @@ from cbench_server.spec import RunNote, RunSpec
 from cbench_server.types import Example
 
 _NEARLY_ALL = 0.9
-_MOST_ROWS = 0.5
+_MOST = 0.5
 _TOP_K = ("top_k", "topk", "k", "n_results", "num_results", "limit")
 
 
@@ -51,14 +51,18 @@ def saturation_notes(
             continue
         count = counts.setdefault(row.system, _Count())
         held = (sessions or {}).get(str(row.metadata.get("conversation_id")), 0)
-        passages = wanted.get(row.system) or _passages(row)
         count.asked += 1
+        given, left = row.context_tokens_in, row.context_tokens_out
+        passages = wanted.get(row.system) or _passages(row)
+        if given and left is not None:
+            is_whole = left >= _NEARLY_ALL * given
+            count.rows += 1
+            count.whole += is_whole
+            count.longest = max(count.longest, given)
+            if not wanted.get(row.system) and left * held < _MOST * given * passages:
+                # On average they are far shorter than a session, such as turns.
+                passages = 0
         count.covered += bool(held) and passages >= held
-        if not row.context_tokens_in or row.context_tokens_out is None:
-            continue
-        count.rows += 1
-        count.whole += row.context_tokens_out >= _NEARLY_ALL * row.context_tokens_in
-        count.longest = max(count.longest, row.context_tokens_in)
     notes = [
         RunNote(
             "SATURATED",
@@ -67,7 +71,7 @@ def saturation_notes(
             system,
         )
         for system, count in counts.items()
-        if count.whole > _MOST_ROWS * count.rows
+        if count.whole > _MOST * count.rows
     ]
     notes += [
         RunNote(
@@ -78,7 +82,7 @@ def saturation_notes(
             system,
         )
         for system, count in counts.items()
-        if count.covered > _MOST_ROWS * count.asked and count.whole <= _MOST_ROWS * count.rows
+        if count.covered > _MOST * count.asked and count.whole <= _MOST * count.rows
     ]
     window = spec.reader.context_window if spec.reader is not None else None
     longest = max((count.longest for count in counts.values()), default=0)

@@ -20,6 +20,9 @@ _WORD = re.compile(r"\w+")
 class _Notes:
     """The turns of a conversation as lines of text, which its subclasses choose from."""
 
+    ranks = False
+    """Whether lines are chosen by what is asked, so that the first ones are the best."""
+
     def __init__(self) -> None:
         self._lines: list[str] = []
         self._tokens: dict[int, int] = {}
@@ -40,7 +43,8 @@ class _Notes:
         """Return the lines chosen, in order of time, as many of the best as the budget holds."""
         chosen = self._within(self._ranked(question), budget)
         context = "\n".join(self._lines[number] for number in sorted(chosen))
-        return {"context": context, "stored_bytes": self._bytes}
+        ranked = {"retrieved": [self._lines[number] for number in chosen]} if self.ranks else {}
+        return {"context": context, "stored_bytes": self._bytes, **ranked}
 
     def _ranked(self, question: str) -> Iterable[int]:
         """Return the numbers of the lines to show, the most important first."""
@@ -103,7 +107,8 @@ class Bm25(_Notes):
     """Returns the `k` turns that share the rarest words with the question."""
 
     name = "bm25"
-    version = "1"
+    version = "2"
+    ranks = True
     description = "Returns the `k` turns that match the question best by BM25."
 
     def __init__(self, *, k: int = 20) -> None:

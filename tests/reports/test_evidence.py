@@ -66,6 +66,20 @@ def test_json_and_page_say_it_too(
     assert "0.000 (verbatim only)" in page.read_text()
 
 
+@pytest.mark.parametrize(
+    ("score", "is_said"), [("evidence_recall", True), ("answer_recall", False)]
+)
+def test_comparisons_and_gates_say_it_beside_evidence_only(
+    out: str, capsys: pytest.CaptureFixture[str], score: str, is_said: bool
+) -> None:
+    said = "random-drop: evidence recall is verbatim only."
+    main(["compare", "last", "--score-field", score])
+    assert (said in capsys.readouterr().out) is is_said
+    for system in ("random-drop", "truncate-tail"):
+        main(["gate", "last", "--system", system, "--policy", f"{score} at least 0"])
+        assert (said in capsys.readouterr().out) is (is_said and system == "random-drop")
+
+
 def test_evaluate_in_python_says_it_too() -> None:
     result = evaluate([DropsWords()], _ROWS, evaluators=[EvidenceRecall()], progress=False)
     assert [

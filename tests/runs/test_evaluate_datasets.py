@@ -301,3 +301,20 @@ def test_a_worst_value_that_an_evaluator_declares_counts() -> None:
 
     summary = run(Fails(), dataset=EXAMPLES, evaluators=[Distance()]).summary["says"]
     assert summary["mean_score_with_failures"] == pytest.approx(11 / 3)
+
+
+_FIXTURES = Path(__file__).parents[1] / "datasets" / "fixtures"
+
+
+@pytest.mark.parametrize("name", ["swebench", "swebench-verified", "swebench-lite", "alpaca-eval"])
+def test_a_benchmark_without_an_honest_figure_has_no_headline(name: str) -> None:
+    """Not even the first score that happens to be there: by f1 a reversed patch is right."""
+
+    class Gold(Says):
+        def process(self, example: Example) -> Example:
+            return {**example, "response": example["answer"]}
+
+    dataset = load_dataset(name, data_dir=str(_FIXTURES))
+    result = evaluate([Gold(name="gold")], dataset, progress=False)
+    assert {row.primary_score for row in result.rows} == {""}
+    assert result.summary["gold"]["mean_score"] is None

@@ -83,7 +83,7 @@ def test_a_template_that_is_the_benchmarks_own_is_recognised() -> None:
 
 def ifeval_prompt(ref: PromptRef) -> Prompt:
     run = RunSpec((SystemRef(builtin="identity"),), (DatasetRef("ifeval"),), prompt=ref)
-    datasets = resolve_datasets(run, registry, NoUploads(), is_read=False)
+    datasets = resolve_datasets(run, registry, NoUploads(), recorded={})
     return resolve_prompts(run, datasets)["ifeval"].prompt
 
 

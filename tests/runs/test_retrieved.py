@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from cbench_client import BenchClient, Server
+from cbench_client.messages.convert import fields_from_proto
 from cbench_server import evaluate_memory
 from cbench_server.daemon.embedded import embedded
 from cbench_server.evaluators import EvidenceRecall
+from cbench_server.systems.memories import Bm25
 
 _TALK = {
     "id": "talk",
@@ -92,3 +94,41 @@ def test_passages_over_the_wire_have_recall_by_rank_and_are_the_context(
 def test_passages_in_process_have_recall_by_rank() -> None:
     result = evaluate_memory([Ranked()], [_TALK], evaluators=[EvidenceRecall()])
     assert [row.scores["evidence_recall_at_5"] for row in result.rows] == [0.0, 1.0]
+
+
+def test_the_built_in_retriever_names_its_turns_best_first_and_saturates_nothing() -> None:
+    result = evaluate_memory([Bm25], "mini-memory", progress=False)
+    assert all(row.processed and len(row.processed["retrieved"]) <= 20 for row in result.rows)
+    assert not [note for note in result.config["notes"] if note["code"] == "SATURATED"]
+
+
+def test_a_published_file_keeps_its_benchmark_when_it_is_rescored_without_it(
+    client: BenchClient, tmp_path: Path
+) -> None:
+    said = [{"speaker": "Ann", "dia_id": "D1:1", "text": "I bought a red bike."}]
+    row = {
+        "sample_id": "c1",
+        "conversation": {"speaker_a": "Ann", "session_1": said},
+        "qa": [{"question": "What did Ann buy?", "answer": "bike", "category": 4}],
+    }
+    upload, _ = client.upload([row])
+    spec = {
+        "kind": "memory",
+        "systems": [{"builtin": "bm25"}],
+        "datasets": [{"name": "talks", "upload": upload}],
+    }
+    for _ in client.evaluate(spec):
+        pass
+    (first,) = client.list()
+    for file in (tmp_path / "uploads").rglob("*"):
+        if file.is_file():
+            file.unlink()
+    child = client.rescore(first.run_id)
+    for _ in client.watch(child.run_id):
+        pass
+    runs = [client.get(run_id) for run_id in (first.run_id, child.run_id)]
+    before, after = (fields_from_proto(run.config)["datasets"][0] for run in runs)
+    assert before["protocol"]["follows"] == after["protocol"]["follows"]
+    assert before["primary_score"] == after["primary_score"] == "locomo_f1"
+    scores = [[dict(row.scores) for row in client.rows(each.run_id)] for each in (first, child)]
+    assert scores[0] == scores[1]
