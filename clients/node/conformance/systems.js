@@ -1,6 +1,6 @@
 // The systems that PROGRAM.md describes.
 
-import { RemoteFailure } from "cbench-client";
+import { float, RemoteFailure } from "cbench-client";
 
 import { conformancePanic, hold, probe } from "./probe.js";
 
@@ -115,7 +115,7 @@ export const systems = [
       mode: { type: "text", default: "good", choices: ["fast", "good"] },
       limit: { type: "integer", default: 3, nullable: true },
     },
-    process: (example, { options }) => ({ ...options }),
+    process: (example, { options }) => ({ ...options, ratio: float(options.ratio) }),
   },
   {
     name: "conformance-chat",
