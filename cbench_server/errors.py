@@ -31,10 +31,9 @@ CbenchError
     └── ChatFailed       a model gave no answer (models/chat.py)
 """
 
-import re
-
 import difflib
 import json
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
