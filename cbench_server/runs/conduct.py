@@ -5,20 +5,16 @@ from typing import Any
 
 from cbench_server.metrics.conduct import Conduct
 from cbench_server.results import OVER_BUDGET, RETRIEVAL_POINTERS, EvalRow, Summary
-from cbench_server.runs.asked_again import FEWEST_ROWS, rows_asked_again
 from cbench_server.runs.judge_notes import Findings
 from cbench_server.runs.run_rows import RunRows
 from cbench_server.runs.store import RowQuery
-from cbench_server.runs.under_test import built_in
 from cbench_server.spec import Run, RunNote
 
 UNCHANGED = "UNCHANGED"
 NONDETERMINISTIC = "NONDETERMINISTIC"
-NOT_ASKED_AGAIN = "NOT_ASKED_AGAIN"
 _MOST_ROWS = 50_000
 """The most rows of a run whose repeats are compared when it ends."""
 _OFTEN = 0.5
-_ANSWERED = ("num_scored", "num_unscored", "num_not_applicable")
 
 Twice = Mapping[str, tuple[int, int]]
 """By system: examples that were asked more than once, and those answered differently."""
@@ -83,7 +79,7 @@ def _own(row: EvalRow) -> dict[str, Any]:
 def conduct_notes(summary: Summary, run: Run) -> list[RunNote]:
     """Say in words what the counts of a summary tell."""
     budget = run.spec.query_budget
-    notes = _unasked(summary, run)
+    notes: list[RunNote] = []
     for system, values in summary.items():
         counts = {key: int(value) for key, value in values.items() if key in Conduct.keys and value}
         rows = counts.get("num_with_context", 0)
@@ -107,28 +103,6 @@ def conduct_notes(summary: Summary, run: Run) -> list[RunNote]:
         if differed := counts.get("num_differed"):
             notes.append(_nondeterminism(system, differed, counts["num_asked_twice"], run))
     return notes
-
-
-def _unasked(summary: Summary, run: Run) -> list[RunNote]:
-    """Name the systems that would have been asked again, had they answered more rows."""
-    spec = run.spec
-    if spec.kind == "memory" or run.parent_run_id or not rows_asked_again(spec):
-        return []
-    known = {*built_in(run), *(ref.name for ref in spec.systems if ref.predictions)}
-    names = [
-        name
-        for name, values in summary.items()
-        if name not in known
-        and not values.get("num_asked_twice")
-        and 0 < sum(values.get(count) or 0 for count in _ANSWERED) < FEWEST_ROWS
-    ]
-    if not names:
-        return []
-    text = (
-        f"Whether {', '.join(names)} would answer the same again is not known: with fewer than "
-        f"{FEWEST_ROWS} answers nothing is asked twice."
-    )
-    return [RunNote(NOT_ASKED_AGAIN, text)]
 
 
 def _nondeterminism(system: str, differed: int, asked: int, run: Run) -> RunNote:

@@ -9,7 +9,7 @@ from cbench_server.metrics.suites import suites_from
 from cbench_server.metrics.summary import Summarized, Summarizer
 from cbench_server.registry import Registry
 from cbench_server.results import Summary
-from cbench_server.runs.conduct import NOT_ASKED_AGAIN, UNCHANGED
+from cbench_server.runs.conduct import UNCHANGED
 from cbench_server.runs.controls import NO_CONTROLS
 from cbench_server.runs.finished import finished_examples, may_be_partial
 from cbench_server.runs.grouping import group_notes
@@ -65,5 +65,5 @@ def lasting(run: Run) -> tuple[RunNote, ...]:
     """Return the notes that a run keeps; what was said of an end before may be over."""
     over = {INCOMPLETE}
     if not run.parent_run_id:
-        over |= {STOPPED_BY_BUDGET, NO_CONTROLS, NOT_ASKED_AGAIN, UNCHANGED}
+        over |= {STOPPED_BY_BUDGET, NO_CONTROLS, UNCHANGED}
     return tuple(note for note in run.notes if note.code not in over)
