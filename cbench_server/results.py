@@ -132,9 +132,14 @@ class EvalRow(msgspec.Struct, omit_defaults=True):
         return self.failure is None and (self.reader_time > 0 or self.reader_usage is not None)
 
     @property
+    def has_retention_only(self) -> bool:
+        """Whether there is a context, no response, and not the score that counts either."""
+        return self.context_only and self.primary_score not in self.scores
+
+    @property
     def score_name(self) -> str:
         """The score that counts for this row, taken by itself."""
-        return RETENTION if self.context_only else self.primary_score
+        return RETENTION if self.has_retention_only else self.primary_score
 
     @property
     def score(self) -> float | None:

@@ -7,7 +7,8 @@ applicable* if the example cannot have the score, whichever system it is.
 
 A system that never returns a response is judged by the answers that its
 contexts retain. One response on any row makes it a system that answers, and its
-rows without a response count as the worst value.
+rows without a response count as the worst value. So does the score that counts
+where an evaluator gives it to a context, as one that someone chose may be.
 """
 
 import math
@@ -40,14 +41,14 @@ def outcome_of(row: EvalRow, score: str) -> Outcome:
         return Outcome.FAILED if is_system_failure(row) else Outcome.UNSCORED
     if math.isfinite(row.scores.get(score, math.nan)):
         return Outcome.SCORED
-    if is_context_only(row) and score != RETENTION:
+    if is_context_only(row) and score != RETENTION and not row.evaluator_failures:
         return Outcome.NO_RESPONSE
     return Outcome.UNSCORED
 
 
 def is_context_only(row: EvalRow) -> bool:
-    """Whether a row has a context and no response; older rows say so by their score."""
-    return row.context_only or row.primary_score == RETENTION
+    """Whether only retention can score a row; older rows say so by their score."""
+    return row.has_retention_only or row.primary_score == RETENTION
 
 
 class Responses:

@@ -2,11 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cbench_server import evaluate
 from cbench_server.comparison.pairs import Side
+from cbench_server.evaluators import AnswerQuality
+from cbench_server.evaluators.context_retention import ContextRetention
 from cbench_server.metrics import EveryScore, MeanScore, PassRate
 from cbench_server.metrics.summary import Summarizer
 from cbench_server.results import EvalRow, Failure
@@ -157,3 +161,35 @@ def test_every_score_has_a_mean_and_a_count() -> None:
     assert (values["mean_score:main"], values["num_scored:main"]) == (1.0, 1.0)
     assert (values["mean_score:other"], values["num_scored:other"]) == (0.75, 2.0)
     assert values["mean_score:other_ci_low"] is not None
+
+
+class _ShareKept:
+    name = "share-kept"
+
+    def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:
+        if original["question"] == "broken":
+            raise ValueError("no length")
+        return {"kept": len(processed["context"]) / len(original["context"])}
+
+
+class _FirstHalf:
+    name = "first-half"
+
+    def process(self, example: dict[str, Any]) -> dict[str, Any]:
+        return {**example, "context": example["context"][:5]}
+
+
+def test_a_score_that_was_chosen_counts_for_contexts_where_an_evaluator_gives_it() -> None:
+    asked = [
+        {"context": "Rome or it", "question": question, "answer": "Rome"}
+        for question in ("where", "which", "broken")
+    ]
+    evaluators = [AnswerQuality(), ContextRetention(), _ShareKept()]
+    result = evaluate([_FirstHalf()], asked, evaluators, score_field="kept", timed_rows=0)
+    summary = result.summary["first-half"]
+    assert summary["mean_score"] == 0.5, "not what its contexts retain, which is 1"
+    assert (summary["num_scored"], summary["num_unscored"]) == (2, 1), "an evaluator failed"
+    assert summary["num_unchanged"] == 0 and summary["num_with_context"] == 3
+    assert [row.score for row in result.rows[:2]] == [0.5, 0.5]
+    unchosen = evaluate([_FirstHalf()], asked, evaluators, timed_rows=0).summary["first-half"]
+    assert unchosen["mean_score"] == 1.0, "only retention stands in for the dataset's own score"
