@@ -189,7 +189,8 @@ def test_a_score_that_was_chosen_counts_for_contexts_where_an_evaluator_gives_it
     summary = result.summary["first-half"]
     assert summary["mean_score"] == 0.5, "not what its contexts retain, which is 1"
     assert (summary["num_scored"], summary["num_unscored"]) == (2, 1), "an evaluator failed"
-    assert summary["num_unchanged"] == 0 and summary["num_with_context"] == 3
+    assert summary["num_unchanged"] == 0
+    assert summary["num_with_context"] == 3
     assert [row.score for row in result.rows[:2]] == [0.5, 0.5]
     unchosen = evaluate([_FirstHalf()], asked, evaluators, timed_rows=0).summary["first-half"]
     assert unchosen["mean_score"] == 1.0, "only retention stands in for the dataset's own score"
