@@ -2,7 +2,7 @@
 
 import argparse
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from cbench_server.cli.connect import server_of, system_tls
 from cbench_server.cli.exits import OK, UsageError
 from cbench_server.cli.screen import print_json
+from cbench_server.cli.served import Announced, assumed_names
 from cbench_server.cli.spec import build_spec, registered_dataset
 from cbench_server.texts import numbers
 from cbench_server.texts.grid import printable
@@ -45,7 +46,13 @@ async def _forecast(args: argparse.Namespace) -> "Forecast":
     import_modules(tuple(args.imports or ()))
     registry.data_dir = args.data_dir or settings.data_dir
     files = _Files(skip_bad_lines=args.skip_bad_lines)
-    message = message_from_dict(bench_pb2.RunSpec(), _spec(args, files))
+    launched = {
+        place: (f"{kind}: {value}", "")
+        for place, (kind, value) in enumerate(args.systems)
+        if kind in ("launch", "exec", "http")
+    }
+    assumed = assumed_names(args, launched)
+    message = message_from_dict(bench_pb2.RunSpec(), _spec(args, files, launched, assumed))
     maker = EvaluatorMaker(registry, Credentials(settings.credential_table(), "OPENAI_API_KEY"))
 
     async def find(ref: EvaluatorRef) -> "Evaluator":
@@ -56,10 +63,21 @@ async def _forecast(args: argparse.Namespace) -> "Forecast":
         return await maker.make(ref.name, ref.options)
 
     spec = spec_from_proto(message)
-    return await forecast(spec, registry, files, find, settings.price_table())
+    made = await forecast(spec, registry, files, find, settings.price_table())
+    for place, names in assumed.items():
+        made.notes.append(
+            f"only the run can tell whether {args.systems[place][1]} serves {', '.join(names)}, "
+            "and what else"
+        )
+    return made
 
 
-def _spec(args: argparse.Namespace, files: "_Files") -> dict[str, Any]:
+def _spec(
+    args: argparse.Namespace,
+    files: "_Files",
+    launched: Mapping[int, tuple[str, str]],
+    assumed: Announced,
+) -> dict[str, Any]:
     selection = {
         "shuffle": args.shuffle,
         "where": dict(args.where),
@@ -77,12 +95,7 @@ def _spec(args: argparse.Namespace, files: "_Files") -> dict[str, Any]:
     }
     for file in filter(None, (vars(args).get("labels_file"), vars(args).get("errata"))):
         files.add(file)
-    launched = {
-        place: (f"{kind}: {value}", "")
-        for place, (kind, value) in enumerate(args.systems)
-        if kind in ("launch", "exec", "http")
-    }
-    return build_spec(args, launched, predictions, datasets, system_tls(args))
+    return build_spec(args, launched, predictions, datasets, system_tls(args), None, assumed)
 
 
 class _Files:

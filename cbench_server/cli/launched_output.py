@@ -29,7 +29,8 @@ class Voice:
         if self.through is not None and not self.is_quiet:
             self.through(line)
         else:
-            print(line, file=sys.stderr, flush=True)
+            # In one piece: other threads write, too, and print writes the line's end by itself.
+            print(f"{line}\n", end="", file=sys.stderr, flush=True)
 
     def chat(self, text: str) -> None:
         """Say something, unless quiet is wanted."""

@@ -56,9 +56,6 @@ def add_process(parser: argparse.ArgumentParser) -> None:
 @contextmanager
 def named_process(args: argparse.Namespace) -> Iterator[Process | None]:
     """Give the process that the flags name, None if they name none; a launched one ends after."""
-    from cbench_client import Tls
-    from cbench_client.remote.peer import split_target
-
     if args.system and args.launch:
         raise UsageError("--system and --launch name two processes; list them one after the other.")
     if args.credential and not args.system:
@@ -70,12 +67,19 @@ def named_process(args: argparse.Namespace) -> Iterator[Process | None]:
             launches.start(args.launch)
             yield Process(launches.wait()[0].target, args.launch)
     elif args.system:
-        target, served = split_target(args.system)
-        secured = args.system_tls or args.system_ca
-        tls = Tls(ca_pem=pem(args.system_ca)) if secured else None
-        yield Process(target, target, served, tls, _token(args.credential, target))
+        yield process_at(args.system, args)
     else:
         yield None
+
+
+def process_at(text: str, args: argparse.Namespace) -> Process:
+    """Give the process at `TARGET[/SERVED]`, reached as the flags for systems say."""
+    from cbench_client import Tls
+    from cbench_client.remote.peer import split_target
+
+    target, served = split_target(text)
+    tls = Tls(ca_pem=pem(args.system_ca)) if args.system_tls or args.system_ca else None
+    return Process(target, target, served, tls, _token(args.credential, target))
 
 
 def _token(credential: str, target: str) -> str | None:

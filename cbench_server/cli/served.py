@@ -1,7 +1,8 @@
 """Names that processes announce for the systems they serve, asked for when a flag needs them."""
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from cbench_server.cli.exits import (
@@ -11,6 +12,10 @@ from cbench_server.cli.exits import (
     did_you_mean,
     in_flags,
 )
+from cbench_server.cli.processes import process_at
+from cbench_server.cli.replicas import served_at
+from cbench_server.cli.run_files.filed import entry_at
+from cbench_server.errors import CbenchError
 
 if TYPE_CHECKING:
     from cbench_client._gen.cbench.v1.evaluator_pb2 import EvaluatorDescribeResponse, EvaluatorInfo
@@ -22,21 +27,64 @@ Announced = Mapping[int, Sequence[str]]
 
 
 def announced_names(args: argparse.Namespace, launched: Mapping[int, str]) -> dict[int, list[str]]:
-    """Ask the launched processes for the names of their systems, if a flag may use one."""
+    """Ask processes for the names of their systems, if a flag may use one."""
     owners = {owner for owner, *_ in (*args.option, *args.sweep)} - {""}
-    if not (owners or args.only_systems) or not launched:
-        if args.only_systems:
-            raise UsageError(
-                "--only-system chooses among the systems of a --launch, and there is none. Write "
-                "--system TARGET/NAME for one of several that are served."
-            )
+    if args.only_systems and not launched:
+        raise UsageError(
+            "--only-system chooses among the systems of a --launch, and there is none. Write "
+            "--system TARGET/NAME for one of several that are served."
+        )
+    if not (owners or args.only_systems):
         return {}
     import asyncio  # Here, so that --help does not wait for it.
 
-    return {
+    found = {
         place: [each.name for each in asyncio.run(describe(target, args.kind))]
         for place, target in launched.items()
     }
+    if owners - _given_names(args) - {name for names in found.values() for name in names}:
+        for place, target in _nameless(args).items():
+            # What only the daemon can reach has no names here.
+            with suppress(CbenchError, CommandFailed):
+                at = process_at(target, args)
+                served = asyncio.run(describe(at.target, args.kind, at.tls, at.token))
+                found[place] = [each.name for each in served]
+    return found
+
+
+def assumed_names(args: argparse.Namespace, launched: Collection[int]) -> dict[int, list[str]]:
+    """Return the names in flags that a process not asked for its systems may announce.
+
+    They are taken for those of the first such process, a launched one without a `--name` if
+    there is any.
+    """
+    used = (*(owner for owner, *_ in (*args.option, *args.sweep)), *args.only_systems)
+    names = [name for name in dict.fromkeys(used) if name and name not in _given_names(args)]
+    shown = sorted(launched, key=lambda place: (bool(_name_at(args, place)), place))
+    places = [*shown, *_nameless(args)]
+    return {places[0]: names} if places and names else {}
+
+
+def _given_names(args: argparse.Namespace) -> set[str]:
+    """Return all by which the command line itself names systems."""
+    served = [served_at(value) for kind, value in args.systems if kind == "system"]
+    parts = {told[part] for told in served for part in ("name", "served_name")}
+    return parts | {*args.name} | {value for _, value in args.systems}
+
+
+def _nameless(args: argparse.Namespace) -> dict[int, str]:
+    """Return the targets of `--system` that say no name, by their places."""
+    found = {}
+    for place, (kind, value) in enumerate(args.systems):
+        if kind == "system" and not _name_at(args, place):
+            told = {**served_at(value), **entry_at(args, place)}
+            if not (told["name"] or told["served_name"]):
+                found[place] = str(told["target"])
+    return found
+
+
+def _name_at(args: argparse.Namespace, place: int) -> str:
+    return args.name[place] if place < len(args.name) else ""
 
 
 async def describe(

@@ -2,8 +2,9 @@
 
 from functools import partial
 
-from cbench_server.errors import InvalidInput, blaming
+from cbench_server.errors import InvalidInput, UnknownName, blaming
 from cbench_server.registry import Registry
+from cbench_server.reports import WHOLE
 from cbench_server.reports.formats import WITH_TEXTS
 from cbench_server.reports.inspect_log import to_inspect
 from cbench_server.reports.report import Reporter
@@ -37,8 +38,17 @@ def reporter_of(
     if name == INSPECT:
         return partial(to_inspect, system=_chosen(run, system))
     with blaming("format"):
-        plain: Reporter = formats.get("reporter", name)
+        plain = _plain(formats, name)
     return WITH_TEXTS[name] if with_texts else plain
+
+
+def _plain(formats: Registry, name: str) -> Reporter:
+    try:
+        plain: Reporter = formats.get("reporter", name)
+    except UnknownName:
+        known = (*formats.list("reporter"), INSPECT, WHOLE)
+        raise UnknownName("reporter", name, known) from None
+    return plain
 
 
 def _chosen(run: Run, system: str) -> str:

@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeVar
 from cbench_client._gen.cbench.v1 import bench_pb2
 from cbench_server.errors import DamagedRun, InvalidInput
 from cbench_server.registry import Registry
+from cbench_server.reports import WHOLE
 from cbench_server.rpc.runs import run_to_proto
 from cbench_server.rpc.stored_source import StoredSource
 from cbench_server.runs.callers import audit
@@ -21,8 +22,6 @@ from cbench_server.runs.orchestrator import Orchestrator
 from cbench_server.spec import Run, RunNote
 
 _PIECE_BYTES = 256 * 1024
-WHOLE = "run"
-"""The format of all of a run."""
 _CHOICES = {"group_by": "--group-by", "with_texts": "--with-texts", "system": "--system"}
 
 T = TypeVar("T")

@@ -73,6 +73,28 @@ def test_a_dry_run_calls_launches_and_stores_nothing(
     assert told["usd"] > 0
 
 
+@pytest.mark.parametrize(
+    ("flags", "rows"),
+    [
+        (("--launch", "./mine", "--option", "one.ratio=1"), 4),
+        (("--launch", "./mine", "--name", "x", "--option", "one.ratio=1"), 4),
+        (("--launch", "./mine", "--sweep", "one.ratio=0.1,0.2,0.3"), 10),
+        (("--launch", "./mine", "--only-system", "one", "--only-system", "two"), 6),
+        (("--system", "127.0.0.1:1", "--option", "one.ratio=1"), 4),
+    ],
+)
+def test_names_that_only_a_process_knows_are_believed_and_told(
+    cbench: Cbench, flags: tuple[str, ...], rows: int
+) -> None:
+    run = ("run", *flags, "--builtin", "truncate-tail", "--dataset", "mini-qa", "-n", "2")
+    told = json.loads(cbench(*run, "--dry-run", "--output", "json").stdout)
+    assert told["rows"] == rows
+    [note] = [note for note in told["notes"] if "only the run can tell" in note]
+    assert f"{flags[1]} serves one" in note
+    unknown = ("run", "--builtin", "identity", "--option", "one.ratio=1", "--dataset", "mini-qa")
+    assert 'no system "one" on this command line' in complaint(cbench(*unknown, "--dry-run"))
+
+
 def test_the_rows_and_tokens_are_those_of_the_run(cbench: Cbench) -> None:
     flags = ("run", "--builtin", "identity", "--builtin", "truncate-head", "--dataset", "mini-qa")
     told = json.loads(cbench(*flags, "--dry-run", "--output", "json").stdout)

@@ -66,9 +66,11 @@ def test_a_files_suffix_tells_the_format(stored: Cbench, tmp_path: Path) -> None
         (["-o", "rows.xyz"], ['"rows.xyz"', "--format", "parquet"]),
         ([], ["stdout", "--format", "markdown"]),
         (["--format", "parket"], ['no reporter "parket"', "parquet"]),
+        (["--format", "inspct"], ['no reporter "inspct"; did you mean "inspect"?']),
+        (["--format", "zzz"], ['no reporter "zzz". Known: ', " inspect,", " run,"]),
         (["--format", "csv", "-o", "missing/rows.csv"], ["missing/rows.csv"]),
     ],
-    ids=["suffix", "nothing", "typo", "folder"],
+    ids=["suffix", "nothing", "typo", "typo-of-a-log", "unknown", "folder"],
 )
 def test_what_cannot_be_done_is_said(
     stored: Cbench, words: list[str], complaint_has: list[str]

@@ -158,6 +158,17 @@ def test_mistakes_end_before_the_run(
     assert words in complaint(done)
 
 
+def test_served_systems_are_known_by_the_names_they_announce(
+    cbench: Cbench, start: Start, program: Path
+) -> None:
+    served = ("run", "--system", start(sys.executable, program), *ONE_EXAMPLE)
+    run = strict(cbench(*served, "--option", "one.ratio=0", "--output", "json").stdout)
+    kept = {name: metrics["mean_context_tokens_out"] for name, metrics in run["summary"].items()}
+    assert kept["one"] == 0 < kept["two"]
+    refused = cbench(*served, "--option", "oen.ratio=1")
+    assert 'no system "oen" on this command line. Did you mean "one"?' in complaint(refused)
+
+
 def test_an_option_that_nobody_checks_is_told(cbench: Cbench, tmp_path: Path) -> None:
     launch = (
         "run",

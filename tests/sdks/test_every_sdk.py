@@ -5,6 +5,7 @@ clients/python/tests, its linters in `make lint`, its run of the conformance sui
 tests/conformance, and its programs that attach and drive in tests/test_examples.py.
 """
 
+import re
 import shlex
 import shutil
 import signal
@@ -18,6 +19,7 @@ from cbench_client import BenchClient, RemoteEvaluator, RemoteMemorySystem
 from cbench_server.rpc.grants import digest_of
 from tests.e2e.processes import DaemonProcess
 from tests.fixtures.sdks import (
+    CLIENTS,
     COMPILED,
     GO,
     NODE,
@@ -47,6 +49,25 @@ def headings(page: Path) -> list[str]:
 @each_compiled
 def test_its_readme_has_the_same_sections(sdk: Sdk) -> None:
     assert headings(sdk.readme) == headings(PYTHON_SDK.readme)
+
+
+@pytest.mark.parametrize(
+    ("folder", "client", "method"),
+    [
+        ("python", "## BenchClient\n", r"^- `(\w+)\("),
+        ("node", "## BenchClient\n", r"^    (\w+)\("),
+        ("go", "type Client struct", r"^func \(c \*Client\) (\w+)\("),
+        ("rust", "## Bench\n", r"^pub async fn (\w+)"),
+    ],
+    ids=lambda value: value if value.isalpha() else "",
+)
+def test_its_readme_names_every_request_to_a_daemon(folder: str, client: str, method: str) -> None:
+    api = (CLIENTS / folder / "API.md").read_text().partition(client)[2]
+    names = set(re.findall(method, re.split(r"^## ", api, maxsplit=1, flags=re.M)[0], re.M))
+    readme = (CLIENTS / folder / "README.md").read_text()
+    beside = {"connect", "constructor", "close"}  # Making a client and ending it.
+    missing = {name for name in names - beside if not re.search(rf"[`.]{name}\b", readme)}
+    assert (len(names) > 20, missing) == (True, set())
 
 
 @each_compiled

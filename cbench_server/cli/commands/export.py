@@ -10,6 +10,7 @@ from cbench_server.cli.exits import OK, UsageError
 from cbench_server.cli.files import STDOUT, size_text, write_file, write_stdout
 from cbench_server.cli.outcome import inform
 from cbench_server.cli.stored_runs import find_run, report_from
+from cbench_server.reports import WHOLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from cbench_server.spec import Run
 
 _RUN_SUFFIXES = (".run", ".run.gz")
-_WHOLE = "run"
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -77,7 +77,7 @@ def export(args: argparse.Namespace) -> int:
     with connect(args) as client:
         # After connect(), which imports the modules of --import with their reporters.
         name = args.format or _format(args.out)
-        if name == _WHOLE:
+        if name == WHOLE:
             is_packed = args.out.endswith(".gz")
         if args.out == STDOUT:
             check_terminal(name, "pass -o FILE")
@@ -140,7 +140,7 @@ def _format(out: str) -> str:
     from cbench_server.reports.formats import SUFFIXES
 
     if out.endswith(_RUN_SUFFIXES):
-        return _WHOLE
+        return WHOLE
     suffix = Path(out).suffix.lower()
     if suffix not in SUFFIXES:
         known = ", ".join(registry.list("reporter"))

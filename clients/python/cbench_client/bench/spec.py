@@ -19,13 +19,20 @@ def message_from_dict(message: M, fields: Mapping[str, Any], path: str = "") -> 
     without their prefix (`"memory"`), and None means unset.
     """
     known = message.DESCRIPTOR.fields_by_name
+    given: dict[str, str] = {}
     for name, value in fields.items():
         if name not in known:
             close = get_close_matches(str(name), known, 1)
             hint = f' Did you mean "{close[0]}"?' if close else f" Known: {', '.join(known)}."
             raise InvalidSpec(f'there is no field "{path}{name}".{hint}')
-        if value is not None:
-            _set(message, known[name], value, f"{path}{name}")
+        if value is None:
+            continue
+        if choice := known[name].containing_oneof:
+            other = given.setdefault(choice.name, name)
+            if other != name:
+                whole = f'"{path.removesuffix(".")}"' if path else "this"
+                raise InvalidSpec(f"{whole} gives both {other} and {name}; give one.")
+        _set(message, known[name], value, f"{path}{name}")
     return message
 
 

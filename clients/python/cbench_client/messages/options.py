@@ -1,6 +1,7 @@
 """Options that components declare: as values, on the wire, and checked."""
 
 import difflib
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -96,6 +97,8 @@ class DeclaredOption:
             words.append(f"from {self.minimum:g}")
         if self.maximum is not None:
             words.append(f"up to {self.maximum:g}")
+        if self.nullable and self.kind:
+            words.append("or null")
         text = f"{self.name}: {' '.join(words)}"
         if self.required:
             return f"{text}, required"
@@ -207,6 +210,8 @@ def _near(name: str, known: Iterable[str]) -> str:
 
 
 def _written(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return f'"{value}"' if isinstance(value, str) else f"{value}"
+    """Write a value as `--option` takes it: as JSON."""
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except TypeError:
+        return f"{value}"  # Bytes have no JSON.

@@ -332,8 +332,12 @@ def test_a_spec_is_read_from_plain_values(daemon: Daemon, client: BenchClient) -
         ({"text_fields": "context"}, "it is a list"),
         ({"kind": "sideways"}, "RUN_KIND_MEMORY"),
         ({"row_timeout": "soon"}, '"row_timeout" cannot be'),
+        (
+            {"systems": [{"builtin": "identity", "target": "h:1"}]},
+            r'"systems\[0\]" gives both builtin and target; give one\.',
+        ),
     ],
-    ids=["unknown", "wrong-type", "not-a-dict", "not-a-list", "text", "enum", "span"],
+    ids=["unknown", "wrong-type", "not-a-dict", "not-a-list", "text", "enum", "span", "two-of-one"],
 )
 def test_a_spec_that_makes_no_sense_names_its_field(
     client: BenchClient, spec: dict[str, Any], complaint: str

@@ -164,7 +164,7 @@ async def test_what_handlers_take_is_announced() -> None:
             "ratio: number from 0 up to 1, default 0.5",
             'mode: one of "head", "tail", default "head"',
             "stops: list, default []",
-            "seed: whole number, default None",
+            "seed: whole number or null, default null",
         ],
         "typed-dict": ["k: whole number, required", "ratio: number from 0 up to 1"],
         "keywords": ["ratio: number from 0 up to 1, default 0.5", "k: any value, default 3"],
