@@ -133,6 +133,20 @@ async def test_a_former_owner_commits_nothing(
     assert [row.ordinal for row in (await one.read_rows("r1")).rows] == [0, 2]
 
 
+async def test_an_owner_who_comes_back_reads_what_others_stored_meanwhile(
+    one: SqlStore, two: SqlStore, shared: Place, make_run: MakeRun, make_row: MakeRow
+) -> None:
+    await one.create_run(make_run())
+    for ordinal, store in enumerate((one, two, one)):
+        shared.sql("DELETE FROM leases")
+        async with asyncio.timeout(60):
+            while (claim := await store.owners.acquire("r1")) is None:
+                await asyncio.sleep(0.05)
+        assert await store.wait_for_events("r1", ordinal, 60)
+        assert [each.seq for each in await store.read_events("r1", ordinal)] == [ordinal + 1]
+        await store.append("r1", [RowScored(make_row(ordinal))], claim=claim)
+
+
 async def test_an_epoch_that_is_given_twice_lets_a_former_owner_commit_nothing(
     one: SqlStore, two: SqlStore, shared: Place, make_run: MakeRun, make_row: MakeRow
 ) -> None:

@@ -42,6 +42,8 @@ class Leases:
         self._connection: PostgresConnection | None = None
         self.released: Callable[[], None] = lambda: None
         """Called when a claim was given back, so that others may have it at once."""
+        self.claimed: Callable[[str], object] = lambda _: None
+        """Called with a run that has come to this process."""
 
     async def acquire(self, run_id: str) -> Claim | None:
         """See Ownership."""
@@ -57,6 +59,7 @@ class Leases:
         if row is None or run_id in self._held:
             return None
         claim = self._held[run_id] = Claim(run_id, int(row[0]))
+        self.claimed(run_id)
         return claim
 
     async def renew(self, claim: Claim) -> bool:

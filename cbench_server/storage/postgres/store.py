@@ -7,7 +7,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, TypeVar
 
-from cbench_server.errors import LostClaim
 from cbench_server.events import StoredEvent
 from cbench_server.runs import failpoints
 from cbench_server.runs.ownership import Claim
@@ -74,6 +73,8 @@ class PostgresStore(SqlStore):
         self._pulse = Pulse(database, self._leases, lease_seconds / 3, self._heard)
         super().__init__(database, self._leases, clock, max_bytes)
         self._leases.released = self.tell_others
+        # What was here of a run that others had meanwhile, or that was lost, is not its end.
+        self._leases.claimed = self._tails.forget
 
     def uploads(self, home: Path, max_upload_bytes: int, max_total_bytes: int) -> UploadStore:
         """Return the uploads, which are in the database too."""
@@ -88,11 +89,7 @@ class PostgresStore(SqlStore):
         claim: Claim | None = None,
     ) -> int:
         """See RunStore."""
-        try:
-            last_seq = await super().append(run_id, events, update=update, claim=claim)
-        except LostClaim:
-            self._tails.forget(run_id)
-            raise
+        last_seq = await super().append(run_id, events, update=update, claim=claim)
         self._leases.stored(claim, last_seq)
         return last_seq
 
