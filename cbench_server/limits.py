@@ -52,6 +52,9 @@ MAX_LABELS = limit(
     "refused",
     f"{_MET}a_spec_beyond_a_limit_is_refused",
 )
+MAX_REPLICAS = limit(
+    "replicas of a system", 256, "", "refused", f"{_MET}a_system_has_only_so_many_replicas"
+)
 
 # Of other processes.
 MAX_OFFERED = limit(

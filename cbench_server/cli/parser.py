@@ -64,7 +64,9 @@ class Parser(argparse.ArgumentParser):
         self.exit(USAGE, f"{complaint(message)}{end} See: {self.prog} --help\n")
 
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
-        if "" in arg_strings and action.dest not in _MAY_BE_EMPTY:
+        # Of a command's own words it takes care itself, and names the one.
+        words = arg_strings[:1] if action.nargs == argparse.PARSER else arg_strings
+        if "" in words and action.dest not in _MAY_BE_EMPTY:
             name = "/".join(action.option_strings) or str(action.metavar or action.dest)
             self.error(f"argument {name}: the value is empty. Is a variable unset?")
         return super()._get_values(action, arg_strings)

@@ -6,6 +6,7 @@ from typing import Any
 
 from cbench_server.cli.exits import UsageError
 from cbench_server.cli.values import positive_int
+from cbench_server.limits import MAX_REPLICAS
 
 _ADDRESSES = re.compile(r"[^,\s]+(,[^,\s]+)+")
 _NAMED = re.compile(r"([^=,:/]+)=(.+)", re.DOTALL)
@@ -65,6 +66,8 @@ def copies_of(args: argparse.Namespace, place: int) -> int:
             f"--replicas {count} is for --launch; --{args.systems[place][0]} has "
             "--exec-concurrency and --http-concurrency."
         )
+    if count > MAX_REPLICAS:
+        raise UsageError(f"a system has at most {MAX_REPLICAS} replicas, not {count:,}.")
     return count
 
 

@@ -1,5 +1,6 @@
 """The daemon's settings: flags, then CBENCH_* variables, then a TOML file, then defaults."""
 
+import math
 import os
 import tomllib
 from collections.abc import Mapping
@@ -205,13 +206,16 @@ def _typed(name: str, value: Any, kind: Any) -> Any:
                 }[value.lower()]
             return bool(value)
         if kind in (int, float):
-            return kind(value)
+            number = kind(value)
+            if not math.isfinite(number) or (isinstance(value, float) and number != value):
+                raise ValueError
+            return number
         if kind == list[str]:
             return value.split(",") if isinstance(value, str) else [str(each) for each in value]
         if kind is str:
             return str(value)
         return dict(value)
-    except (KeyError, ValueError, TypeError) as error:
+    except (KeyError, ValueError, TypeError, OverflowError) as error:
         raise BadSetting(f'setting "{name}" cannot be {value!r}.') from error
 
 
@@ -228,6 +232,7 @@ def _check(settings: Settings) -> None:
         "max_store_mb",
         "max_upload_mb",
         "max_uploads_mb",
+        "ray_workers",
     ):
         if getattr(settings, name) < 0:
             raise BadSetting(f'setting "{name}" must not be negative.')

@@ -8,12 +8,12 @@ from typing import Any
 
 from cbench_client.remote.description import SystemDescription as ServedSystem
 from cbench_server.errors import InvalidSpec, SystemUnreachable
+from cbench_server.limits import MAX_REPLICAS
 from cbench_server.spec import SystemRef
 from cbench_server.systems.caller import Caller
 from cbench_server.systems.replica import Replica, Standing
 from cbench_server.systems.replicas import Replicas
 
-MAX_REPLICAS = 256
 _CONNECT_S = 5.0
 
 Describe = Callable[[SystemRef], Awaitable[list[ServedSystem]]]

@@ -100,14 +100,16 @@ LIVE_BYTES = (
     "SELECT coalesce(sum(length(events.head) + coalesce(length(events.body), 0)), 0) AS coalesce_1 FROM events",
     "SELECT coalesce(sum(length(examples.body)), 0) AS coalesce_1 FROM examples",
 )
+MARK_COMMIT = "INSERT INTO daemons (id, name, revision, expires) VALUES (%(writer)s::VARCHAR COLLATE \"C\", '', %(number)s::VARCHAR, (date_part('epoch', clock_timestamp()) + 3600)) ON CONFLICT (id) DO UPDATE SET revision = excluded.revision, expires = excluded.expires"
+FIND_MARK = 'SELECT 1 FROM daemons WHERE daemons.id = %(writer)s::VARCHAR COLLATE "C" AND daemons.revision = %(number)s::VARCHAR'
 ENTER_DAEMON = "INSERT INTO daemons (id, name, revision, expires) VALUES (%(daemon)s::VARCHAR COLLATE \"C\", %(name)s::VARCHAR, %(revision)s::VARCHAR, (date_part('epoch', clock_timestamp()) + %(seconds)s)) ON CONFLICT (id) DO UPDATE SET expires = (date_part('epoch', clock_timestamp()) + %(seconds)s)"
 LEAVE_DAEMON = 'DELETE FROM daemons WHERE daemons.id = %(daemon)s::VARCHAR COLLATE "C"'
-LIVE_DAEMONS = "SELECT daemons.name, daemons.revision FROM daemons WHERE daemons.expires > date_part('epoch', clock_timestamp())"
+LIVE_DAEMONS = "SELECT daemons.name, daemons.revision FROM daemons WHERE daemons.expires > date_part('epoch', clock_timestamp()) AND daemons.name != ''"
 FORGET_DAEMONS = "DELETE FROM daemons WHERE daemons.expires <= date_part('epoch', clock_timestamp())"
 CLAIM_RUN = "INSERT INTO leases (run_id, epoch, daemon, expires) VALUES (%(run_id)s::VARCHAR COLLATE \"C\", nextval('lease_epochs'), %(daemon)s::VARCHAR COLLATE \"C\", (date_part('epoch', clock_timestamp()) + %(seconds)s)) ON CONFLICT (run_id) DO UPDATE SET epoch = nextval('lease_epochs'), daemon = %(daemon)s::VARCHAR COLLATE \"C\", expires = (date_part('epoch', clock_timestamp()) + %(seconds)s) WHERE leases.expires <= date_part('epoch', clock_timestamp()) OR leases.daemon = %(daemon)s::VARCHAR COLLATE \"C\" RETURNING leases.epoch"
-HOLD_CLAIM = 'SELECT leases.epoch FROM leases WHERE leases.run_id = %(run_id)s::VARCHAR COLLATE "C" AND leases.epoch = %(epoch)s::BIGINT FOR SHARE'
+HOLD_CLAIM = 'SELECT runs.last_seq, runs.examples FROM leases LEFT OUTER JOIN runs ON runs.run_id = leases.run_id WHERE leases.run_id = %(run_id)s::VARCHAR COLLATE "C" AND leases.epoch = %(epoch)s::BIGINT AND leases.daemon = %(daemon)s::VARCHAR COLLATE "C" FOR SHARE OF leases'
 RENEW_LEASES = "UPDATE leases SET expires=(date_part('epoch', clock_timestamp()) + %(seconds)s) WHERE leases.daemon = %(daemon)s::VARCHAR COLLATE \"C\" RETURNING leases.run_id, leases.epoch"
-RELEASE_RUN = 'DELETE FROM leases WHERE leases.run_id = %(run_id)s::VARCHAR COLLATE "C" AND leases.epoch = %(epoch)s::BIGINT'
+RELEASE_RUN = 'DELETE FROM leases WHERE leases.run_id = %(run_id)s::VARCHAR COLLATE "C" AND leases.epoch = %(epoch)s::BIGINT AND leases.daemon = %(daemon)s::VARCHAR COLLATE "C"'
 RELEASE_ALL = 'DELETE FROM leases WHERE leases.daemon = %(daemon)s::VARCHAR COLLATE "C"'
 LEASED_RUNS = "SELECT leases.run_id FROM leases WHERE leases.expires > date_part('epoch', clock_timestamp())"
 LIVE_LEASES = "SELECT count(*) AS count_1 FROM leases WHERE leases.expires > date_part('epoch', clock_timestamp())"

@@ -155,7 +155,8 @@ intents = Table(
     Column("sum", BigInteger, nullable=False),
 )
 
-# Who uses the store now. Times here are seconds of the database's clock.
+# Who uses the store now, and the last commit of each connection that writes. Times here are
+# seconds of the database's clock.
 daemons = Table(
     "daemons",
     shared_metadata,

@@ -36,7 +36,12 @@ _seconds = bindparam("seconds", type_=Float)
 _lapses = _now + _seconds
 _one = literal_column("1", Integer)
 _mine = bindparam("daemon", type_=leases.c.daemon.type)
-_this_lease = (leases.c.run_id == bindparam("run_id"), leases.c.epoch == bindparam("epoch"))
+# By the daemon too: a standby that took over may give an epoch again that it has not heard of.
+_this_lease = (
+    leases.c.run_id == bindparam("run_id"),
+    leases.c.epoch == bindparam("epoch"),
+    leases.c.daemon == _mine,
+)
 _this_upload = uploads.c.digest == bindparam("digest")
 
 _enter = insert(daemons).values(
@@ -46,12 +51,30 @@ _claim = insert(leases).values(
     run_id=bindparam("run_id"), epoch=lease_epochs.next_value(), daemon=_mine, expires=_lapses
 )
 
+# A connection that writes has an entry without a name, which tells its last commit.
+_no_name = literal_column("''", Text)
+_writer = bindparam("writer", type_=daemons.c.id.type)
+_number = bindparam("number", type_=daemons.c.revision.type)
+_mark = insert(daemons).values(
+    id=_writer, name=_no_name, revision=_number, expires=_now + literal_column("3600", Float)
+)
+
+OF_COMMITS: Mapping[str, ClauseElement] = {
+    "MARK_COMMIT": _mark.on_conflict_do_update(
+        index_elements=[daemons.c.id],
+        set_={"revision": _mark.excluded.revision, "expires": _mark.excluded.expires},
+    ),
+    "FIND_MARK": select(_one).where(daemons.c.id == _writer, daemons.c.revision == _number),
+}
+
 OF_LEASES: Mapping[str, ClauseElement] = {
     "ENTER_DAEMON": _enter.on_conflict_do_update(
         index_elements=[daemons.c.id], set_={"expires": _lapses}
     ),
     "LEAVE_DAEMON": delete(daemons).where(daemons.c.id == _mine),
-    "LIVE_DAEMONS": select(daemons.c.name, daemons.c.revision).where(daemons.c.expires > _now),
+    "LIVE_DAEMONS": select(daemons.c.name, daemons.c.revision).where(
+        daemons.c.expires > _now, daemons.c.name != _no_name
+    ),
     "FORGET_DAEMONS": delete(daemons).where(daemons.c.expires <= _now),
     # A daemon that could not give a lease back may have it again at once.
     "CLAIM_RUN": _claim.on_conflict_do_update(
@@ -60,7 +83,10 @@ OF_LEASES: Mapping[str, ClauseElement] = {
         where=or_(leases.c.expires <= _now, leases.c.daemon == _mine),
     ).returning(leases.c.epoch),
     # Held until the commit, so that nobody takes the run over in between.
-    "HOLD_CLAIM": select(leases.c.epoch).where(*_this_lease).with_for_update(read=True),
+    "HOLD_CLAIM": select(runs.c.last_seq, runs.c.examples)
+    .select_from(leases.outerjoin(runs, runs.c.run_id == leases.c.run_id))
+    .where(*_this_lease)
+    .with_for_update(read=True, of=leases),
     "RENEW_LEASES": update(leases)
     .where(leases.c.daemon == _mine)
     .values(expires=_lapses)
@@ -111,4 +137,4 @@ OF_UPLOADS: Mapping[str, ClauseElement] = {
     ),
 }
 
-OF_SHARING: Mapping[str, Any] = {**OF_LEASES, **OF_TAKEOVER, **OF_UPLOADS}
+OF_SHARING: Mapping[str, Any] = {**OF_COMMITS, **OF_LEASES, **OF_TAKEOVER, **OF_UPLOADS}

@@ -91,8 +91,13 @@ def test_an_empty_value_is_refused_where_it_would_mean_any_run_or_this_machine(
     cbench: Cbench,
 ) -> None:
     assert cbench("run", "--builtin", "identity", "--dataset", "mini-qa", "-n", "1").returncode == 0
-    for words in (["runs", "delete", ""], ["runs", "--server", ""], ["show", ""]):
-        assert "the value is empty" in complaint(cbench(*words))
+    for words, name in (
+        (["runs", "delete", ""], "RUN"),
+        (["runs", "--server", ""], "--server"),
+        (["show", ""], "RUN"),
+        (["run", "--replicas", ""], "--replicas"),
+    ):
+        assert complaint(cbench(*words)).startswith(f"argument {name}: the value is empty.")
     assert cbench("show", "last").returncode == 0
 
 

@@ -150,6 +150,25 @@ def test_flags_win_over_variables_and_variables_over_the_file(
     assert (settings.max_runs, settings.max_queued, settings.log_level) == (3, 2, "debug")
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("lease_seconds", "nan"),
+        ("lease_seconds", "inf"),
+        ("lease_seconds", "2.9"),
+        ("max_runs", "9" * 400),
+        ("max_runs", 2.5),
+        ("ray_workers", "-1"),
+        ("engine", "slurm"),
+    ],
+)
+def test_a_setting_that_nobody_means_is_refused_by_name(name: str, value: object) -> None:
+    from cbench_server.daemon.settings import BadSetting, load_settings
+
+    with pytest.raises(BadSetting, match=f'setting "{name}"'):
+        load_settings({name: value}, {})
+
+
 def test_health_and_reflection_answer(daemon: DaemonProcess) -> None:
     import grpc
     from grpc_health.v1 import health_pb2, health_pb2_grpc

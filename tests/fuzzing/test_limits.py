@@ -24,9 +24,11 @@ from cbench_server.evaluators.judge.verdicts import parse_yes_no
 from cbench_server.limits import LONG_TEXT, text_size
 from cbench_server.models.chat import ChatClient, ChatFailed
 from cbench_server.rpc.attachments import Attachments
+from cbench_server.rpc.replica_finder import check_replicas
 from cbench_server.runs.spec_limits import check_limits
 from cbench_server.spec import RunSpec, SystemRef
 from tests.e2e.processes import Process, examples
+from tests.fixtures import preloaded
 from tests.fixtures.model_server import ModelServer, clean_environment, server
 
 __all__ = ["ModelServer", "clean_environment", "server"]
@@ -60,6 +62,26 @@ def test_a_spec_beyond_a_limit_is_refused(most: dict[str, Any], beyond: dict[str
     check_limits(RunSpec(**{**usual, **most}))
     with pytest.raises(InvalidSpec):
         check_limits(RunSpec(**{**usual, **beyond}))
+
+
+def test_a_system_has_only_so_many_replicas(tmp_path: Path) -> None:
+    def served_at(count: int) -> SystemRef:
+        first, *others = [f"127.0.0.1:{1000 + number}" for number in range(count)]
+        return SystemRef(name="a", target=first, replicas=tuple(others))
+
+    check_replicas(served_at(limits.MAX_REPLICAS))
+    with pytest.raises(InvalidSpec, match="at most 256 replicas, not 257"):
+        check_replicas(served_at(limits.MAX_REPLICAS + 1))
+    launch = ("--launch", f'{sys.executable} -c \'open("{tmp_path / "started"}", "w")\'')
+    done = preloaded.run(
+        [str(preloaded.CBENCH), "run", *launch, "--replicas", "257", "--dataset", "mini-qa"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    said = "cbench: a system has at most 256 replicas, not 257.\n"
+    assert (done.returncode, done.stderr) == (2, said)
+    assert not (tmp_path / "started").exists()
 
 
 def test_a_daemon_refuses_them(tmp_path: Path) -> None:

@@ -1,22 +1,30 @@
 """What a store in PostgreSQL has to itself: leases, a schema that others use, lost connections."""
 
 import asyncio
+import signal
 import subprocess
 import sys
-import threading
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cbench_server.errors import LostClaim, NotFound, StoreCorrupt, StoreError, StoreTooNew
+from cbench_server.errors import (
+    LostClaim,
+    NotFound,
+    StoreAway,
+    StoreCorrupt,
+    StoreError,
+    StoreTooNew,
+)
 from cbench_server.events import RowScored, StateChanged
 from cbench_server.results import EvalRow
 from cbench_server.spec import Run, RunState
 from cbench_server.storage import postgresql_statements
 from cbench_server.storage.sql_store import SqlStore
-from tests.fixtures.postgres import PASSWORD, PostgresServer
+from tests.fixtures.commit_proxy import CommitProxy
+from tests.fixtures.postgres import PASSWORD, PostgresServer, postgres_server
 from tests.fixtures.stores import Place
 
 MakeRun = Callable[..., Run]
@@ -125,6 +133,39 @@ async def test_a_former_owner_commits_nothing(
     assert [row.ordinal for row in (await one.read_rows("r1")).rows] == [0, 2]
 
 
+async def test_an_owner_who_comes_back_reads_what_others_stored_meanwhile(
+    one: SqlStore, two: SqlStore, shared: Place, make_run: MakeRun, make_row: MakeRow
+) -> None:
+    await one.create_run(make_run())
+    for ordinal, store in enumerate((one, two, one)):
+        shared.sql("DELETE FROM leases")
+        async with asyncio.timeout(60):
+            while (claim := await store.owners.acquire("r1")) is None:
+                await asyncio.sleep(0.05)
+        assert await store.wait_for_events("r1", ordinal, 60)
+        assert [each.seq for each in await store.read_events("r1", ordinal)] == [ordinal + 1]
+        await store.append("r1", [RowScored(make_row(ordinal))], claim=claim)
+
+
+async def test_an_epoch_that_is_given_twice_lets_a_former_owner_commit_nothing(
+    one: SqlStore, two: SqlStore, shared: Place, make_run: MakeRun, make_row: MakeRow
+) -> None:
+    await one.create_run(make_run())
+    claim = await one.owners.acquire("r1")
+    assert claim is not None
+    # As a standby that took over before it heard of the lease.
+    shared.sql(f"SELECT setval('lease_epochs', {claim.epoch}, false)")
+    shared.sql("DELETE FROM leases")
+    taken = await two.owners.acquire("r1")
+    assert taken == claim
+    with pytest.raises(LostClaim, match="another owner"):
+        await one.append("r1", [RowScored(make_row(0))], claim=claim)
+    await two.append("r1", [RowScored(make_row(1))], claim=taken)
+    await one.owners.release(claim)
+    await two.append("r1", [RowScored(make_row(2))], claim=taken)
+    assert [row.ordinal for row in (await two.read_rows("r1")).rows] == [1, 2]
+
+
 async def test_the_same_request_at_two_daemons_at_once_gives_one_run(
     one: SqlStore, two: SqlStore, make_run: MakeRun
 ) -> None:
@@ -195,52 +236,50 @@ async def test_a_commit_whose_answer_is_lost_is_not_done_twice(
     shared: Place, postgres: PostgresServer, make_run: MakeRun
 ) -> None:
     """The connection is cut between a commit and its answer: by a proxy that swallows that."""
-    async with swallowing(postgres.port) as proxy:
+    async with CommitProxy(postgres.port) as proxy:
         through = Place(shared.home, shared.address.replace(f":{postgres.port}", f":{proxy.port}"))
         # The proxy is served by this loop, which opening blocks.
         store = await asyncio.to_thread(through.open)
         await store.create_run(make_run())
-        proxy.swallow.set()
+        proxy.lose_answer.set()
         change = {"state": RunState.RUNNING}
         await store.append("r1", [StateChanged(RunState.RUNNING)], update=change)
-        assert not proxy.swallow.is_set()
+        assert not proxy.lose_answer.is_set()
         assert [each.seq for each in await store.read_events("r1", 0)] == [1, 2]
         await store.close()
 
 
-class swallowing:  # noqa: N801 - it reads like a function
-    """A proxy to a server that once withholds the answer to a COMMIT and hangs up."""
+async def test_a_commit_that_a_crash_undid_is_not_taken_for_another_of_its_number(
+    tmp_path: Path, make_run: MakeRun
+) -> None:
+    with postgres_server() as server:
+        async with CommitProxy(server.port) as proxy:
+            address = server.new_store().replace(f":{server.port}", f":{proxy.port}")
+            # The proxy is served by this loop, which opening blocks.
+            store = await asyncio.to_thread(Place(tmp_path, address).open)
+            await store.create_run(make_run())
+            proxy.lose_commit.set()
+            begun = [StateChanged(RunState.RUNNING)]
+            change = {"state": RunState.RUNNING}
+            writing = asyncio.ensure_future(store.append("r1", begun, update=change))
+            await proxy.has_commit.wait()
+            await asyncio.to_thread(crash_and_count_on, server)
+            proxy.let_go.set()
+            with pytest.raises(StoreAway):
+                await writing
+            assert (await store.get_run("r1")).state == RunState.QUEUED
+            await store.append("r1", begun, update=change)
+            assert [each.seq for each in await store.read_events("r1", 0)] == [1, 2]
+            await store.close()
 
-    def __init__(self, port: int) -> None:
-        self._target = port
-        self.swallow = threading.Event()
 
-    async def __aenter__(self) -> "swallowing":
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        self.port = self._server.sockets[0].getsockname()[1]
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        self._server.close()
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self._target)
-        is_last = asyncio.Event()
-
-        async def pass_on(source: asyncio.StreamReader, to: asyncio.StreamWriter) -> None:
-            while data := await source.read(65536):
-                if to is far_writer and b"COMMIT" in data and self.swallow.is_set():
-                    is_last.set()
-                if to is writer and is_last.is_set():
-                    self.swallow.clear()
-                    break
-                to.write(data)
-                await to.drain()
-            to.close()
-
-        await asyncio.gather(
-            pass_on(reader, far_writer), pass_on(far_reader, writer), return_exceptions=True
-        )
+def crash_and_count_on(server: PostgresServer) -> None:
+    """Crash it, and have others take the numbers of transactions that it forgot."""
+    server.stop(signal.SIGQUIT)
+    server.start()
+    server.sql(
+        "DO 'BEGIN FOR n IN 1..100 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END'"
+    )
 
 
 async def test_uploads_are_found_by_every_daemon_and_checked(
@@ -294,3 +333,18 @@ def test_messages_never_hold_the_password(postgres: PostgresServer) -> None:
     address = read_address(postgres.address())
     assert PASSWORD not in repr(address) + address.name
     assert PASSWORD not in address.without_secrets(f"connecting with {PASSWORD} failed")
+
+
+@pytest.mark.parametrize(
+    ("address", "name"),
+    [
+        ("postgresql://u:p@one:1,two:2/x?target_session_attrs=any", "postgresql://one:1,two:2/x"),
+        ("postgresql://one,two/x", "postgresql://one,two/x"),
+        ("postgresql:///x?host=one,two&port=5", "postgresql://one:5,two:5/x"),
+        ("postgresql:///x", "postgresql:///x"),
+    ],
+)
+def test_a_store_is_called_by_its_hosts(address: str, name: str) -> None:
+    from cbench_server.storage.postgres.address import read_address
+
+    assert read_address(address).name == name

@@ -1,6 +1,8 @@
 """Addresses of PostgreSQL stores, of which the password is never shown."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from cbench_server.errors import InvalidInput
 from cbench_server.lazy_imports import require
@@ -57,6 +59,15 @@ def read_address(text: str) -> Address:
             "password."
         ) from None
     parameters = _PATIENCE | {name: str(value) for name, value in given.items()}
-    host, port = parameters.get("host", ""), parameters.get("port", "")
-    place = f"{host}:{port}" if port else host
-    return Address(parameters, f"postgresql://{place}/{parameters.get('dbname', '')}")
+    return Address(parameters, f"postgresql://{_places(given)}/{given.get('dbname', '')}")
+
+
+def _places(given: Mapping[str, Any]) -> str:
+    """Name the hosts, which have a port each, one for all, or none."""
+    hosts = str(given.get("host", "")).split(",")
+    ports = str(given.get("port", "")).split(",")
+    if len(ports) == 1:
+        ports *= len(hosts)
+    return ",".join(
+        f"{host}:{port}" if port else host for host, port in zip(hosts, ports, strict=False)
+    )

@@ -1,5 +1,6 @@
 """Connection to PostgreSQL, which is made again when it was lost between two transactions."""
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -13,6 +14,7 @@ from cbench_server.storage import postgresql_statements
 from cbench_server.storage.connection import Connection, Cursor
 
 _BEGIN_WRITING = "BEGIN; SELECT pg_current_xact_id()::text"
+_COMMIT = f"{postgresql_statements.MARK_COMMIT}; COMMIT"
 # Who reads keeps nobody from writing, and may wait for a slow client between two pages.
 _BEGIN_READING = (
     "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
@@ -41,6 +43,8 @@ class PostgresConnection:
         self.raw = connect()
         self.portals: set[str] = set()
         self._xid = ""
+        self._writer = os.urandom(8).hex()
+        self._number = 0
         self._closing = threading.Event()
         self._counted: tuple[int, int, float] | None = None
 
@@ -61,8 +65,11 @@ class PostgresConnection:
         return self._again_if_lost(lambda: self.raw.execute(statement, prepare=False))
 
     def commit(self) -> None:
+        self._number += 1
         try:
-            done = self.raw.execute("COMMIT").statusmessage
+            cursor = psycopg.ClientCursor(self.raw).execute(_COMMIT, self._mark)
+            cursor.nextset()
+            done = cursor.statusmessage
         except psycopg.OperationalError as error:
             if not self.raw.closed:
                 raise
@@ -71,10 +78,17 @@ class PostgresConnection:
         if done != "COMMIT":
             raise psycopg.OperationalError("the transaction was rolled back at its end")
 
+    @property
+    def _mark(self) -> dict[str, str]:
+        """What this connection's last commit leaves in the database."""
+        return {"writer": self._writer, "number": str(self._number)}
+
     def _settle(self, lost: psycopg.OperationalError) -> None:
         """Find out what became of a commit whose answer was lost; raise if it was not done.
 
-        To do it again, not knowing, could store a change of state twice.
+        To do it again, not knowing, could store a change of state twice. Its number alone does not
+        tell: a server that crashed, or a standby that took over, gives numbers again of which it
+        has not heard. So a commit leaves a mark as well.
         """
         ends_at = time.monotonic() + _SETTLED_WITHIN_S
         while time.monotonic() < ends_at and not self._closing.is_set():
@@ -85,12 +99,16 @@ class PostgresConnection:
                     (status,) = found.fetchone() or (None,)
                 except psycopg.DataError:
                     status = None  # A standby took over that has not seen it.
-                if status == "committed":
+                if status == "committed" and self._is_marked():
                     return
                 if status != "in progress":
                     break
             self._closing.wait(0.2)
         raise lost
+
+    def _is_marked(self) -> bool:
+        found = self.raw.execute(postgresql_statements.FIND_MARK, self._mark)
+        return found.fetchone() is not None
 
     def rollback(self) -> None:
         if self.in_transaction:

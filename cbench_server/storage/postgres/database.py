@@ -20,15 +20,15 @@ _AWAY = {
     "53300": "has no connection left for this daemon. Raise its max_connections, or end others",
     "25006": "is read-only, as a standby is. Wait until it is the primary, or name that one",
     "25P03": "took this daemon for dead, which was asleep. What it wrote last is tried again",
-    "57P03": "is starting up or shutting down. It is waited for",
-    "57P01": "was shut down. It is waited for",
+    "57P03": "is starting up or shutting down",
+    "57P01": "was shut down",
     "28": "lets this daemon not in. Check the user, the password and pg_hba.conf",
     "3D": "has no database of that name. Make it with createdb, or correct the address",
     "42501": "does not let this user read or write the tables. Grant that, or name another user",
     "53": "is short of something. Look into its log",
     "58": "has trouble with its disk. Look into its log",
-    "08": "cannot be reached. It is waited for",
-    "57": "broke off what was asked. It is waited for",
+    "08": "cannot be reached",
+    "57": "broke off what was asked",
 }
 # Of an attempt to connect libpq tells no SQLSTATE, but what the server said.
 _SAID = {
@@ -124,7 +124,7 @@ class PostgresDatabase:
         if reason := _AWAY.get(code) or _AWAY.get(code[:2]):
             return StoreAway(f"{self.name} {reason} ({said}).")
         if isinstance(error, psycopg.OperationalError):
-            return StoreAway(f"{self.name} cannot be reached. It is waited for ({said}).")
+            return StoreAway(f"{self.name} cannot be reached ({said}).")
         return StoreError(f"{self.name} could not be used: {said}.")
 
     def is_damage(self, error: Exception) -> bool:

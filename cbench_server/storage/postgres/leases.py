@@ -2,6 +2,10 @@
 
 A claim is checked within each commit that carries it, by its epoch, and its row is held until the
 commit ends. So who takes a run over comes before all of a commit or after it.
+
+What was acknowledged may be gone nevertheless, after a failover to a standby that had not heard of
+it. An owner who finds less of its run than it stored gives the run back, to be taken up from what
+there is; to go on would leave holes.
 """
 
 import asyncio
@@ -11,7 +15,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from cbench_server.errors import StoreError, UnknownRun
+from cbench_server.errors import LostClaim, StoreError, UnknownRun
 from cbench_server.runs.ownership import Claim, process_name
 from cbench_server.storage import postgresql_statements as sql
 from cbench_server.storage.connection import Connection, explained_by
@@ -33,10 +37,13 @@ class Leases:
         self.daemon = os.urandom(8).hex()
         self.name = process_name()
         self._held: dict[str, Claim] = {}
+        self._stored: dict[Claim, tuple[int, int]] = {}
         self._pool = ThreadPoolExecutor(1, "cbench-claim")
         self._connection: PostgresConnection | None = None
         self.released: Callable[[], None] = lambda: None
         """Called when a claim was given back, so that others may have it at once."""
+        self.claimed: Callable[[str], object] = lambda _: None
+        """Called with a run that has come to this process."""
 
     async def acquire(self, run_id: str) -> Claim | None:
         """See Ownership."""
@@ -52,6 +59,7 @@ class Leases:
         if row is None or run_id in self._held:
             return None
         claim = self._held[run_id] = Claim(run_id, int(row[0]))
+        self.claimed(run_id)
         return claim
 
     async def renew(self, claim: Claim) -> bool:
@@ -62,8 +70,8 @@ class Leases:
         """See Ownership. A lease that cannot be given back lapses."""
         if self._held.get(claim.run_id) != claim:
             return
-        del self._held[claim.run_id]
-        keys = {"run_id": claim.run_id, "epoch": claim.epoch}
+        self._forget(claim)
+        keys = self._keys(claim)
         try:
             await self._ask(lambda connection: connection.execute(sql.RELEASE_RUN, keys))
             self.released()
@@ -76,10 +84,23 @@ class Leases:
 
     def check(self, claim: Claim, connection: Connection) -> None:
         """Raise LostClaim unless a claim stands; it stands then until the transaction ends."""
-        keys = {"run_id": claim.run_id, "epoch": claim.epoch}
-        if connection.execute(sql.HOLD_CLAIM, keys).fetchone() is None:
+        found = connection.execute(sql.HOLD_CLAIM, self._keys(claim)).fetchone()
+        if found is None:
             self._forget(claim)
             raise lost(claim)
+        stored = self._stored.get(claim, (0, 0))
+        if (found[0] or 0) < stored[0] or (found[1] or 0) < stored[1]:
+            raise LostClaim(
+                f'{self._database.name} has lost events of run "{claim.run_id}" that were '
+                f"stored: it has {found[0]} of {stored[0]}, as a standby has that took over too "
+                "early. The run is taken up again from what is there."
+            )
+
+    def stored(self, claim: Claim | None, last_seq: int = 0, examples: int = 0) -> None:
+        """Note how much of a run is acknowledged."""
+        if claim is not None and self._held.get(claim.run_id) == claim:
+            before = self._stored.get(claim, (0, 0))
+            self._stored[claim] = max(before[0], last_seq), max(before[1], examples)
 
     def remove(self, run_id: str) -> None:
         """Do nothing: a lease is given back when its run is let go."""
@@ -100,8 +121,12 @@ class Leases:
                 self._forget(claim)
 
     def _forget(self, claim: Claim) -> None:
+        self._stored.pop(claim, None)
         if self._held.get(claim.run_id) == claim:
             del self._held[claim.run_id]
+
+    def _keys(self, claim: Claim) -> dict[str, Any]:
+        return {"run_id": claim.run_id, "epoch": claim.epoch, "daemon": self.daemon}
 
     def _mine(self) -> dict[str, Any]:
         return {"daemon": self.daemon, "seconds": self.seconds}

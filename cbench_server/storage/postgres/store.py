@@ -2,12 +2,15 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from cbench_server.events import StoredEvent
 from cbench_server.runs import failpoints
+from cbench_server.runs.ownership import Claim
+from cbench_server.runs.store import SpooledExample
 from cbench_server.storage.connection import Connection, explained_by
 from cbench_server.storage.opening import LEASE_SECONDS
 from cbench_server.storage.postgres.address import Address
@@ -70,10 +73,38 @@ class PostgresStore(SqlStore):
         self._pulse = Pulse(database, self._leases, lease_seconds / 3, self._heard)
         super().__init__(database, self._leases, clock, max_bytes)
         self._leases.released = self.tell_others
+        # What was here of a run that others had meanwhile, or that was lost, is not its end.
+        self._leases.claimed = self._tails.forget
 
     def uploads(self, home: Path, max_upload_bytes: int, max_total_bytes: int) -> UploadStore:
         """Return the uploads, which are in the database too."""
         return PostgresUploads(self._shared, home, max_upload_bytes, max_total_bytes)
+
+    async def append(
+        self,
+        run_id: str,
+        events: Sequence[StoredEvent],
+        *,
+        update: Mapping[str, Any] | None = None,
+        claim: Claim | None = None,
+    ) -> int:
+        """See RunStore."""
+        last_seq = await super().append(run_id, events, update=update, claim=claim)
+        self._leases.stored(claim, last_seq)
+        return last_seq
+
+    async def add_examples(
+        self,
+        run_id: str,
+        examples: Sequence[SpooledExample],
+        *,
+        complete: bool = False,
+        claim: Claim | None = None,
+    ) -> None:
+        """See RunStore."""
+        await super().add_examples(run_id, examples, complete=complete, claim=claim)
+        if examples:
+            self._leases.stored(claim, examples=examples[-1].ordinal + 1)
 
     def committed(self, run_ids: Iterable[str]) -> None:
         """Tell those who wait here, and other daemons, that runs have new events."""
