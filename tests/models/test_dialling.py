@@ -108,6 +108,14 @@ async def test_lists_of_the_operator_decide_and_deny_wins() -> None:
         await pinned("0.0.0.0:80", deny=["127.0.0.0/8"])
     with pytest.raises(NotDialled, match="dial_deny"):
         await pinned("localhost:80", allow=allow, deny=["LOCALHOST"])
+    # What a translator on the way would make of an address lets nobody in, and keeps out.
+    for inside in ("2002:a01:203::1", "2001:0:a01:203::1", "64:ff9b::a01:203", "::a01:203"):
+        with pytest.raises(NotDialled, match="dial_allow"):
+            await pinned(f"[{inside}]:80", allow=allow)
+        with pytest.raises(NotDialled, match="dial_deny"):
+            await pinned(f"[{inside}]:80", allow=["::/0"], deny=allow)
+    assert await pinned("[::ffff:10.1.2.3]:80", allow=allow)
+    assert await pinned("0.0.0.0:80", allow=["127.0.0.1"])
     with pytest.raises(NotDialled, match="link-local"):
         await pinned(f"{METADATA}:80", allow=["169.254.0.0/16"])
     with pytest.raises(NotDialled, match="socket"):

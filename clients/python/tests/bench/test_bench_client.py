@@ -332,6 +332,8 @@ def test_a_spec_is_read_from_plain_values(daemon: Daemon, client: BenchClient) -
         ({"text_fields": "context"}, "it is a list"),
         ({"kind": "sideways"}, "RUN_KIND_MEMORY"),
         ({"row_timeout": "soon"}, '"row_timeout" cannot be'),
+        ({"row_timeout": float("inf")}, '"row_timeout" cannot be inf'),
+        ({"wait_timeout": float("nan")}, '"wait_timeout" cannot be nan'),
     ],
     ids=["unknown", "wrong-type", "not-a-dict", "not-a-list", "text", "enum", "span"],
 )
