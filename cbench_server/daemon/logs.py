@@ -49,7 +49,7 @@ class _JsonFormatter(logging.Formatter):
 class _Handler(logging.StreamHandler[TextIO]):
     """Writes lines for as long as somebody takes them: a reader may go, or a disk be full."""
 
-    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  logging names it
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - as logging has it
         """Drop a line that cannot be written; what would be said of it on stderr comes back here.
 
         Every line of it would become one that cannot be written either, until nothing moves.

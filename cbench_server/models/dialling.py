@@ -28,6 +28,7 @@ _METADATA = {
 _NAT64 = (ipaddress.ip_network("64:ff9b::/96"), ipaddress.ip_network("64:ff9b:1::/48"))
 _COMPATIBLE = ipaddress.ip_network("::/96")
 _TRY_S = 1.0
+_LAST_PORT = 65_535
 
 _NAME = re.compile(r"(?=.{1,253}$)(?!-)[A-Za-z0-9_-]{1,63}(?:\.[A-Za-z0-9_-]{1,63})*\.?")
 _TARGET = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^\[\]:/%,]+)):([0-9]{1,5})")
@@ -206,7 +207,8 @@ def _hosts(target: str) -> Iterator[tuple[str, int]]:
     # Only lists of addresses are lists; no resolver reads several names.
     for each in rest.split(",") if scheme.startswith("ip") else [rest]:
         found = _TARGET.fullmatch(each)
-        host = (found[1] or found[2]) if found else ""
+        # gRPC would take port 99999 for 34463.
+        host = (found[1] or found[2]) if found and int(found[3]) <= _LAST_PORT else ""
         if not host or not (_NAME.fullmatch(host) or _is_address(host)):
             raise NotDialled(
                 f'"{target}" is not a valid target; write it as host:port, [IPv6]:port or '
