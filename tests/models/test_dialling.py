@@ -174,6 +174,33 @@ async def test_a_model_s_name_is_judged_when_it_is_dialled(
     await client.close_connections()
 
 
+async def test_proxies_of_the_environment_are_used_or_named(
+    server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = [{"role": "user", "content": "?"}]
+    monkeypatch.setenv("http_proxy", server.url)
+    monkeypatch.setenv("no_proxy", "example.com,[::1]:5")
+    server.say("Paris")
+    # The HTTP library takes the second for a part of example.com, and would dial it itself.
+    for host in ("models.example", "badexample.com"):
+        client = ChatClient(f"http://{host}", "m", max_retries=0)
+        assert (await client.complete(asked)).content == "Paris"
+        await client.close_connections()
+        assert server.paths[-1] == f"http://{host}/v1/chat/completions"
+    loop = type(asyncio.get_running_loop())
+    monkeypatch.setattr(loop, "getaddrinfo", _answers(METADATA))
+    client = ChatClient("http://models.example.com", "m", max_retries=0)
+    with pytest.raises(ChatFailed, match="link-local"):
+        await client.complete(asked)
+    await client.close_connections()
+    for unusable in ("socks5://127.0.0.1:9", "gopher://me:secret@127.0.0.1:9"):
+        monkeypatch.setenv("http_proxy", unusable)
+        client = ChatClient("http://models.example", "m", max_retries=0)
+        with pytest.raises(ChatFailed, match="by way of the proxy") as failed:
+            await client.complete(asked)
+        assert "secret" not in str(failed.value)
+
+
 async def test_bodies_of_services_that_are_no_models_are_not_told(server: Any) -> None:
     """Whoever names a URL must not read what an internal service answers there."""
     client = ChatClient(server.url, "m", max_retries=0)
