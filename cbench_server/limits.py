@@ -143,10 +143,24 @@ MAX_VERDICT_TAIL = limit(
 # Of models.
 MAX_ANSWER_BYTES = limit(
     "answer of a model",
-    64 * 2**20,
+    16 * 2**20,
     "bytes",
     "the call fails with BAD_RESPONSE",
     f"{_MET}a_model_answers_only_so_much",
+)
+MAX_REPLY_VALUES = limit(
+    "values in the answer of a model",
+    100_000,
+    "",
+    "the call fails with BAD_RESPONSE",
+    f"{_MET}a_model_answers_with_only_so_many_values",
+)
+MAX_TOKEN_VALUES = limit(
+    "values in an answer on the likelihood of tokens",
+    1_000_000,
+    "",
+    "the call fails with BAD_RESPONSE",
+    f"{_MET}a_model_tells_of_only_so_many_tokens",
 )
 
 # Of the event loop.

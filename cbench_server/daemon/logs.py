@@ -46,6 +46,18 @@ class _JsonFormatter(logging.Formatter):
         return json.dumps(entry, default=str, ensure_ascii=False)
 
 
+class _Handler(logging.StreamHandler[TextIO]):
+    """Writes lines for as long as somebody takes them: a reader may go, or a disk be full."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - as logging has it
+        """Drop a line that cannot be written; what would be said of it on stderr comes back here.
+
+        Every line of it would become one that cannot be written either, until nothing moves.
+        """
+        if not isinstance(sys.exception(), OSError):
+            super().handleError(record)
+
+
 def _name_the_run(record: logging.LogRecord) -> bool:
     """Say of a line from the midst of a run's work to which run it belongs."""
     run_id = WORKED_ON.get()
@@ -58,7 +70,7 @@ def set_up_logs(level: str, style: str) -> None:
     """Send our logs to stderr in the wanted style."""
     is_json = style == "json"
     stream = _own_stderr() if is_json else sys.stderr
-    handler = logging.StreamHandler(stream)
+    handler = _Handler(stream)
     plain = logging.Formatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s")
     handler.setFormatter(_JsonFormatter() if is_json else plain)
     handler.addFilter(_name_the_run)

@@ -303,16 +303,19 @@ class ChatClient:
             self._clients[loop] = client
         return client
 
-    def _transport(self, limits: "httpx.Limits") -> "httpx.AsyncBaseTransport | None":
-        """Return what connects to judged addresses; None where a proxy makes the connections."""
+    def _transport(self, limits: "httpx.Limits") -> "httpx.AsyncBaseTransport":
+        """Return what connects to judged addresses, or to the proxy of the environment."""
         import httpx
 
-        from cbench_server.models.guarded_http import GuardedTransport, is_proxied
+        from cbench_server.models.guarded_http import GuardedTransport, proxy_of
 
-        if is_proxied(self.endpoint):
-            return None
-        inner = httpx.AsyncHTTPTransport(verify=_trusted(), limits=limits)
-        return GuardedTransport(self._dialling, inner)
+        proxy = proxy_of(self.endpoint) or None
+        try:
+            inner = httpx.AsyncHTTPTransport(verify=_trusted(), limits=limits, proxy=proxy)
+        except (ImportError, ValueError) as error:
+            message = f"cannot be asked by way of the proxy that the environment names: {error}"
+            raise Trouble("BAD_REQUEST", message, is_free=True) from None
+        return inner if proxy else GuardedTransport(self._dialling, inner)
 
     def _cleared(self, text: str) -> str:
         """Return a text without our key."""

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
+from cbench_server.models.answer_json import TooManyValues, read_json
+
 # 529 is what some providers answer when they are overloaded.
 RETRIED_STATUSES = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
 MAX_WAIT_S = 120.0
@@ -72,10 +74,7 @@ class Trouble(Exception):
 
 def parse_reply(answer: bytes) -> ChatReply:
     """Read a chat completion; null or missing content is the empty text, never "None"."""
-    try:
-        document = json.loads(answer)
-    except (ValueError, RecursionError):
-        raise not_json(answer) from None
+    document = document_of(answer)
     try:
         choice = document["choices"][0]
         content = choice["message"].get("content")
@@ -89,6 +88,16 @@ def parse_reply(answer: bytes) -> ChatReply:
         finish_reason=_text(choice.get("finish_reason")),
         model=_text(document.get("model")),
     )
+
+
+def document_of(answer: bytes, *most: int) -> Any:
+    """Read an answer as JSON, of at most so many values if that is given."""
+    try:
+        return read_json(answer, *most)
+    except TooManyValues as error:
+        raise Trouble("BAD_RESPONSE", str(error)) from None
+    except (ValueError, RecursionError):
+        raise not_json(answer) from None
 
 
 def _unusable(message: str, document: Any) -> Trouble:
@@ -235,6 +244,6 @@ def cause_of(error: BaseException) -> str:
 def is_document(answer: bytes) -> bool:
     """Whether it is a JSON object, as a list of models is, and not the page of a web site."""
     try:
-        return isinstance(json.loads(answer), dict)
+        return isinstance(read_json(answer), dict)
     except (ValueError, RecursionError):
         return False

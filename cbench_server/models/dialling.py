@@ -28,6 +28,7 @@ _METADATA = {
 _NAT64 = (ipaddress.ip_network("64:ff9b::/96"), ipaddress.ip_network("64:ff9b:1::/48"))
 _COMPATIBLE = ipaddress.ip_network("::/96")
 _TRY_S = 1.0
+_LAST_PORT = 65_535
 
 _NAME = re.compile(r"(?=.{1,253}$)(?!-)[A-Za-z0-9_-]{1,63}(?:\.[A-Za-z0-9_-]{1,63})*\.?")
 _TARGET = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^\[\]:/%,]+)):([0-9]{1,5})")
@@ -63,10 +64,14 @@ class Rule:
             )
         return cls(text.rstrip("."))
 
-    def covers(self, host: str, address: IPAddress) -> bool:
-        """Whether it speaks of an address, or of the name that led to it."""
+    def covers(self, host: str, address: IPAddress, *, all_meanings: bool = True) -> bool:
+        """Whether it speaks of an address, or of the name that led to it.
+
+        Of one that a translator on the way takes for another, of both or of itself alone.
+        """
         if self.network is not None:
-            return any(each in self.network for each in _meanings(address))
+            meanings = _meanings(address) if all_meanings else _here(address)
+            return any(each in self.network for each in meanings)
         name = host.lower().rstrip(".")
         if self.text.startswith("*."):
             return name.endswith(self.text[1:])
@@ -106,12 +111,18 @@ class Dialling:
                     f"{shown} is where a cloud hands out credentials, which the daemon does not "
                     "dial. Use the system's ordinary address."
                 )
-        self._judge_rules(shown, lambda rule: rule.covers(host, address))
+        self._judge_rules(
+            shown,
+            lambda rule: rule.covers(host, address),
+            lambda rule: rule.covers(host, address, all_meanings=False),
+        )
 
-    def _judge_rules(self, shown: str, covers: Callable[[Rule], bool]) -> None:
-        if any(map(covers, self.deny)):
+    def _judge_rules(
+        self, shown: str, is_denied: Callable[[Rule], bool], is_allowed: Callable[[Rule], bool]
+    ) -> None:
+        if any(map(is_denied, self.deny)):
             raise NotDialled(f"{shown} is among what this daemon does not dial (dial_deny).")
-        if self.allow and not any(map(covers, self.allow)):
+        if self.allow and not any(map(is_allowed, self.allow)):
             raise NotDialled(
                 f"{shown} is not among what this daemon dials. Its operator can add it to "
                 "dial_allow."
@@ -146,7 +157,7 @@ class Dialling:
                     f'"{target}" is a socket of this machine; a daemon that others can reach '
                     "dials none. Serve the system at host:port."
                 )
-            self._judge_rules(target, lambda rule: rule.text == _ANY_SOCKET)
+            self._judge_rules(target, _is_for_sockets, _is_for_sockets)
             return target
         places: list[tuple[str, int]] = []
         for host, port in _hosts(target):
@@ -158,6 +169,10 @@ class Dialling:
                 ) from error
         chosen = places[0] if len(places) == 1 else await _answering(places)
         return f"[{chosen[0]}]:{chosen[1]}" if ":" in chosen[0] else f"{chosen[0]}:{chosen[1]}"
+
+
+def _is_for_sockets(rule: Rule) -> bool:
+    return rule.text == _ANY_SOCKET
 
 
 def _read(texts: Iterable[str]) -> list[Rule]:
@@ -192,7 +207,8 @@ def _hosts(target: str) -> Iterator[tuple[str, int]]:
     # Only lists of addresses are lists; no resolver reads several names.
     for each in rest.split(",") if scheme.startswith("ip") else [rest]:
         found = _TARGET.fullmatch(each)
-        host = (found[1] or found[2]) if found else ""
+        # gRPC would take port 99999 for 34463.
+        host = (found[1] or found[2]) if found and int(found[3]) <= _LAST_PORT else ""
         if not host or not (_NAME.fullmatch(host) or _is_address(host)):
             raise NotDialled(
                 f'"{target}" is not a valid target; write it as host:port, [IPv6]:port or '
@@ -234,20 +250,26 @@ async def _answering(places: Sequence[tuple[str, int]]) -> tuple[str, int]:
     return places[0]
 
 
+def _here(address: IPAddress) -> list[IPAddress]:
+    """Return the forms of an address that this machine's kernel takes for the same."""
+    found = [address]
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped:
+        found.append(address.ipv4_mapped)
+    if any(each.is_unspecified for each in found):
+        # It stands for this machine.
+        found += [ipaddress.ip_address("127.0.0.1"), ipaddress.ip_address("::1")]
+    return found
+
+
 @functools.lru_cache(maxsize=1024)
 def _meanings(address: IPAddress) -> tuple[IPAddress, ...]:
     """Return an address and those that it leads to by way of a translator or as another form."""
-    found: list[IPAddress] = [address]
+    found = _here(address)
     if isinstance(address, ipaddress.IPv6Address):
         low = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
-        if address.ipv4_mapped:
-            found.append(address.ipv4_mapped)
         if address.sixtofour:
             found.append(address.sixtofour)
         found += address.teredo or ()
         if any(address in each for each in _NAT64) or (address in _COMPATIBLE and int(address) > 1):
-            found.append(low)
-    if any(each.is_unspecified for each in found):
-        # The kernel takes it for this machine.
-        found += [ipaddress.ip_address("127.0.0.1"), ipaddress.ip_address("::1")]
+            found += _here(low)
     return tuple(found)

@@ -59,9 +59,15 @@ class GuardedTransport(httpx.AsyncBaseTransport):
         return known[1]
 
 
-def is_proxied(url: str) -> bool:
-    """Whether a proxy of the operator's choice makes the connection, and looks up the name."""
+def proxy_of(url: str) -> str:
+    """Return the proxy of the operator's choice, which looks up names itself; empty for none.
+
+    The HTTP library would read NO_PROXY otherwise than this, and dial what it means unjudged.
+    """
     parts = urlsplit(url)
     proxies = getproxies()
-    has_proxy = bool(proxies.get(parts.scheme) or proxies.get("all"))
-    return has_proxy and not proxy_bypass(parts.hostname or "")
+    proxy = proxies.get(parts.scheme) or proxies.get("all") or ""
+    # NO_PROXY may name a port, and has IPv6 addresses without brackets.
+    if not proxy or proxy_bypass(parts.hostname or "") or proxy_bypass(parts.netloc):
+        return ""
+    return proxy if "://" in proxy else f"http://{proxy}"

@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+from cbench_server.limits import MAX_TOKEN_VALUES
 from cbench_server.models.chat import ChatClient, ChatFailed
-from cbench_server.models.chat_answer import Trouble, not_json
+from cbench_server.models.chat_answer import Trouble, document_of
 from cbench_server.models.messages import Message
 
 Api = Literal["auto", "llama.cpp", "vllm", "echo"]
@@ -245,10 +246,7 @@ def _of(value: Any, name: str) -> Any:
 
 
 def _document(answer: bytes) -> dict[str, Any]:
-    try:
-        document = json.loads(answer)
-    except (ValueError, RecursionError):
-        raise not_json(answer) from None
+    document = document_of(answer, MAX_TOKEN_VALUES)
     if not isinstance(document, dict):
         raise Trouble("BAD_RESPONSE", "answered with JSON that is no object")
     return document

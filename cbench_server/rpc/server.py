@@ -41,6 +41,10 @@ PING_STRIKES = 60
 IDLE_SECONDS = 300
 """A connection without a call for so long is closed; clients make it again by themselves."""
 
+_SOCKETS = ("unix:", "unix-abstract:")
+# gRPC would take 99999 for 34463.
+_LAST_PORT = 65_535
+
 
 @dataclass(frozen=True)
 class ServerSecurity:
@@ -147,7 +151,11 @@ class RpcServer:
 
 
 def check_exposure(address: str, security: ServerSecurity, *, has_tokens: bool) -> None:
-    """Refuse to listen beyond the loopback without TLS and a token."""
+    """Refuse what is no address, and to listen beyond the loopback without TLS and a token."""
+    if not address.startswith(_SOCKETS) and not _has_port(address):
+        raise CannotListen(
+            f'"{address}" is not an address to listen at; write it as HOST:PORT or unix:/PATH.'
+        )
     if _is_local(address) or security.unsafe:
         return
     missing = [
@@ -166,8 +174,13 @@ def check_exposure(address: str, security: ServerSecurity, *, has_tokens: bool) 
         )
 
 
+def _has_port(address: str) -> bool:
+    port = address.rpartition(":")[2]
+    return ":" in address and port.isdecimal() and int(port) <= _LAST_PORT
+
+
 def _is_local(address: str) -> bool:
-    if address.startswith(("unix:", "unix-abstract:")):
+    if address.startswith(_SOCKETS):
         return True
     host = address.rpartition(":")[0].strip("[]")
     if host == "localhost":

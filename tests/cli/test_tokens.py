@@ -83,7 +83,10 @@ def test_a_name_is_renewed_by_another_token(file: Path, tell: Tell) -> None:
         (["create", "c i", "--role", "run"], '"c i" cannot name a token'),
         (["create", "ci", "--role", "attach"], "no names that it may attach"),
         (["create", "ci", "--role", "run", "--attach", "x"], "lacks the role attach"),
-        (["create", "ci", "--role", "run", "--expires", "soon"], '"soon" is not a valid time'),
+        (
+            ["create", "ci", "--role", "run", "--expires", "soon"],
+            '"soon" is not a valid time; write 30d',
+        ),
         (["create", "ci", "--role", "run", "--expires", "2020-01-01"], "is in the past"),
         (["revoke", "cj"], 'no token "cj". Did you mean "ci"?'),
     ],

@@ -131,6 +131,10 @@ def test_a_corrupt_store_is_named_and_left_as_it_is(tmp_path: Path) -> None:
         (["--tls-cert", "x"], "tls_key"),
         (["--config", "/nowhere.toml"], "/nowhere.toml"),
         (["--import", "no_such_module"], "no_such_module"),
+        # gRPC would listen at another port.
+        (["--address", "127.0.0.1:99999"], '"127.0.0.1:99999" is not an address'),
+        (["--address", "nonsense"], '"nonsense" is not an address to listen at'),
+        (["--metrics", "127.0.0.1:http"], '"127.0.0.1:http" is not an address'),
     ],
 )
 def test_a_bad_setting_is_named(tmp_path: Path, flags: list[str], said: str) -> None:

@@ -1,5 +1,7 @@
 """Letters by the rules of single benchmarks, as their own graders read them."""
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -109,3 +111,18 @@ def test_a_million_characters_of_one_kind_are_read(rule: str, piece: str) -> Non
     text = piece * (1_000_000 // len(piece))
     guess = "D" if rule == "mmlu-pro-published" else None
     assert EXTRACTIONS[rule](text, "ABCD", CITIES).letter in (guess, "A")
+
+
+@pytest.mark.parametrize("cue", ["#### ", "####", "answer: ", "The answer is "])
+def test_cues_without_an_answer_are_passed_over_at_once(cue: str) -> None:
+    """Each looked for the next word by itself: 0.4 s of CPU for ten thousand characters."""
+
+    def cpu_seconds() -> float:
+        started = time.thread_time()
+        MultipleChoiceAccuracy().score(
+            {"correct_letter": "A", "choices": CITIES}, {"response": text}
+        )
+        return time.thread_time() - started
+
+    text = cue * (10_000 // len(cue))
+    assert min(cpu_seconds() for _ in range(4)) < 0.15

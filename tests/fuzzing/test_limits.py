@@ -23,6 +23,7 @@ from cbench_server.evaluators.judge.limits import pace_of
 from cbench_server.evaluators.judge.verdicts import parse_yes_no
 from cbench_server.limits import LONG_TEXT, text_size
 from cbench_server.models.chat import ChatClient, ChatFailed
+from cbench_server.models.likelihood import TokenClient
 from cbench_server.rpc.attachments import Attachments
 from cbench_server.rpc.replica_finder import check_replicas
 from cbench_server.runs.spec_limits import check_limits
@@ -163,8 +164,38 @@ def test_of_a_long_reply_both_ends_are_read() -> None:
 async def test_a_model_answers_only_so_much(server: ModelServer) -> None:
     server.answer(200, b" " * (limits.MAX_ANSWER_BYTES + 1))
     client = ChatClient(server.url, "m", max_retries=0)
-    with pytest.raises(ChatFailed, match="more than 64 MB"):
+    with pytest.raises(ChatFailed, match="more than 16 MB"):
         await client.complete([{"role": "user", "content": "?"}])
+    await client.close_connections()
+
+
+@pytest.mark.parametrize(
+    "beyond",
+    ["[" + "{}," * (limits.MAX_REPLY_VALUES // 2) + "{}]", "1" * 101, "[" * 100_000],
+    ids=["values", "digits", "depth"],
+)
+async def test_a_model_answers_with_only_so_many_values(server: ModelServer, beyond: str) -> None:
+    """Reading them would hold the event loop: 57 MB of brackets took 108 s and 4 GB."""
+    usual = '{"choices": [{"message": {"content": "Paris"}}], "usage": {"x": %s}}'
+    client = ChatClient(server.url, "m", max_retries=0)
+    asked = [{"role": "user", "content": "?"}]
+    server.answer(200, (usual % f'"{"1" * 10_000_000}"').encode())
+    server.answer(200, (usual % beyond).encode())
+    assert (await client.complete(asked)).content == "Paris"
+    with pytest.raises(ChatFailed, match=r"more than 100,000 values|is not JSON") as failed:
+        await client.complete(asked)
+    assert failed.value.failure.reason == "BAD_RESPONSE"
+    await client.close_connections()
+
+
+async def test_a_model_tells_of_only_so_many_tokens(server: ModelServer) -> None:
+    client = TokenClient(server.url, "m", max_retries=0)
+    server.answer(200, b'{"tokens": [%s 1]}' % (b"1," * (limits.MAX_TOKEN_VALUES - 10)))
+    server.answer(200, b'{"tokens": [%s 1]}' % (b"1," * limits.MAX_TOKEN_VALUES))
+    told = await client.post("/tokenize", {"messages": []})
+    assert len(told["tokens"]) == limits.MAX_TOKEN_VALUES - 9
+    with pytest.raises(ChatFailed, match="more than 1,000,000 values"):
+        await client.post("/tokenize", {"messages": []})
     await client.close_connections()
 
 

@@ -59,6 +59,7 @@ async def pinned(target: str, **rules: Any) -> str:
         "ipv6:[::1]:1,[fe80::1]:80",
         "127.0.0.1",
         "127.0.0.1:80/x",
+        "127.0.0.1:99999",
         "a b:80",
         ":80",
         "",
@@ -108,6 +109,14 @@ async def test_lists_of_the_operator_decide_and_deny_wins() -> None:
         await pinned("0.0.0.0:80", deny=["127.0.0.0/8"])
     with pytest.raises(NotDialled, match="dial_deny"):
         await pinned("localhost:80", allow=allow, deny=["LOCALHOST"])
+    # What a translator on the way would make of an address lets nobody in, and keeps out.
+    for inside in ("2002:a01:203::1", "2001:0:a01:203::1", "64:ff9b::a01:203", "::a01:203"):
+        with pytest.raises(NotDialled, match="dial_allow"):
+            await pinned(f"[{inside}]:80", allow=allow)
+        with pytest.raises(NotDialled, match="dial_deny"):
+            await pinned(f"[{inside}]:80", allow=["::/0"], deny=allow)
+    assert await pinned("[::ffff:10.1.2.3]:80", allow=allow)
+    assert await pinned("0.0.0.0:80", allow=["127.0.0.1"])
     with pytest.raises(NotDialled, match="link-local"):
         await pinned(f"{METADATA}:80", allow=["169.254.0.0/16"])
     with pytest.raises(NotDialled, match="socket"):
@@ -163,6 +172,33 @@ async def test_a_model_s_name_is_judged_when_it_is_dialled(
     with pytest.raises(ChatFailed, match="link-local"):
         await client.complete([{"role": "user", "content": "?"}])
     await client.close_connections()
+
+
+async def test_proxies_of_the_environment_are_used_or_named(
+    server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = [{"role": "user", "content": "?"}]
+    monkeypatch.setenv("http_proxy", server.url)
+    monkeypatch.setenv("no_proxy", "example.com,[::1]:5")
+    server.say("Paris")
+    # The HTTP library takes the second for a part of example.com, and would dial it itself.
+    for host in ("models.example", "badexample.com"):
+        client = ChatClient(f"http://{host}", "m", max_retries=0)
+        assert (await client.complete(asked)).content == "Paris"
+        await client.close_connections()
+        assert server.paths[-1] == f"http://{host}/v1/chat/completions"
+    loop = type(asyncio.get_running_loop())
+    monkeypatch.setattr(loop, "getaddrinfo", _answers(METADATA))
+    client = ChatClient("http://models.example.com", "m", max_retries=0)
+    with pytest.raises(ChatFailed, match="link-local"):
+        await client.complete(asked)
+    await client.close_connections()
+    for unusable in ("socks5://127.0.0.1:9", "gopher://me:secret@127.0.0.1:9"):
+        monkeypatch.setenv("http_proxy", unusable)
+        client = ChatClient("http://models.example", "m", max_retries=0)
+        with pytest.raises(ChatFailed, match="by way of the proxy") as failed:
+            await client.complete(asked)
+        assert "secret" not in str(failed.value)
 
 
 async def test_bodies_of_services_that_are_no_models_are_not_told(server: Any) -> None:

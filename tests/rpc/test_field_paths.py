@@ -55,6 +55,8 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("spec.datasets[1].name", {"datasets": [QA, {"name": "mini-qb"}]}),
     ("spec.datasets[1].name", {"datasets": [QA, QA]}),
     ("spec.datasets[0].max_examples", {"datasets": [{**QA, "max_examples": 0}]}),
+    ("spec.datasets[0].split", {"datasets": [{"name": "gsm8k", "split": "../x"}]}),
+    ("spec.datasets[0].revision", {"datasets": [{"name": "gsm8k", "revision": "../x"}]}),
     ("spec.datasets[0].split", {"datasets": [{**QA, "split": "test"}]}),
     ("spec.datasets[0].revision", {"datasets": [{**QA, "revision": "main"}]}),
     ("spec.datasets[0].config", {"datasets": [{**QA, "config": "hard"}]}),

@@ -48,6 +48,29 @@ def test_nothing_but_json_is_on_stderr_not_even_of_grpcs_core(tmp_path: Path) ->
     assert found[-1]["message"] == "stopped"
 
 
+def test_a_daemon_whose_log_nobody_takes_any_more_works_and_ends(tmp_path: Path) -> None:
+    """A line that could not be written was told on stderr, and that line on stderr, and so on."""
+    program = "import sys; from cbench_server.daemon import main; sys.exit(main())"
+    daemon = subprocess.Popen(
+        [sys.executable, "-c", program, "--address", "127.0.0.1:0", "--home", str(tmp_path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert daemon.stdout is not None
+    assert daemon.stderr is not None
+    daemon.stderr.close()
+    with daemon, daemon.stdout:
+        try:
+            address = daemon.stdout.readline().strip().rpartition("|")[2]
+            with BenchClient(address) as client:
+                assert follow(client.evaluate(BUILTIN)).state == "SUCCEEDED"
+            daemon.terminate()
+            assert daemon.wait(60) == 0
+        finally:
+            daemon.kill()
+
+
 def test_a_run_has_a_line_when_it_starts_and_ends(tmp_path: Path) -> None:
     with DaemonProcess(tmp_path / "home") as daemon, start_system("invalid-utf8") as failing:
         with BenchClient(daemon.address) as client:

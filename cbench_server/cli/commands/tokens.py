@@ -188,14 +188,21 @@ def _file(args: argparse.Namespace) -> "TokenFile":
 
 
 def _expiry(text: str | None) -> float | None:
-    from cbench_server.rpc.grants import time_of
+    from cbench_server.rpc.grants import BadGrant, time_of
 
     if text is None:
         return None
     try:
         return time.time() + age(text)
     except argparse.ArgumentTypeError:
+        pass
+    try:
         when = time_of(text)
+    except BadGrant:
+        raise UsageError(
+            f'--expires "{text}" is not a valid time; write 30d, 12h, 2027-01-31 or '
+            "2027-01-31T12:00:00Z."
+        ) from None
     if when <= time.time():
         raise UsageError(f"--expires {text} is in the past.")
     return when

@@ -277,9 +277,13 @@ class HubSource:
         if not split:
             return parts
         if not _SPLIT.fullmatch(split):
-            raise BadDataset(f'dataset "{self.name}": "{split:.200}" is not a valid split')
+            raise BadDataset(
+                f'dataset "{self.name}": "{split:.200}" is not a valid split', field="split"
+            )
         if any(part.file for part in parts):
-            raise BadDataset(f'dataset "{self.name}" has no splits; leave out "{split}"')
+            raise BadDataset(
+                f'dataset "{self.name}" has no splits; leave out "{split}"', field="split"
+            )
         return tuple(part.of_split(split) for part in parts)
 
 
@@ -288,7 +292,8 @@ def check_revision(dataset: str, revision: str) -> None:
     if revision and not _REVISION.fullmatch(revision):
         raise BadDataset(
             f'dataset "{dataset}": "{revision:.200}" is not a valid revision; write a branch, '
-            "a tag or a commit"
+            "a tag or a commit",
+            field="revision",
         )
 
 

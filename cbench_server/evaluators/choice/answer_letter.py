@@ -153,8 +153,10 @@ class _Finder:
     def _announced(self, stated: set[int]) -> Iterator[_Found]:
         """Answers announced in words: the text of an option, or a letter later in the sentence."""
         seen: set[int] = set()
-        for match in self._cues():
-            start = self._next_word(match.end())
+        ends = [match.end() for match in self._cues()]
+        next_word = self._next_words(ends)
+        for end in ends:
+            start = next_word[end]
             # Many cues in a row lead to one word, which is looked at once.
             if start in stated or start in seen:
                 continue
@@ -162,8 +164,9 @@ class _Finder:
             if letter := self._options.at(self._text, start):
                 yield _Found(start, start, letter)
                 continue
-            end = SENTENCE_END.search(self._text, start, start + _LOOK_AHEAD)
-            rest = _Span(start, end.start() if end else min(len(self._text), start + _LOOK_AHEAD))
+            stop = SENTENCE_END.search(self._text, start, start + _LOOK_AHEAD)
+            last = stop.start() if stop else min(len(self._text), start + _LOOK_AHEAD)
+            rest = _Span(start, last)
             named = [
                 *self._all(self._known.named, rest),
                 *self._all(self._known.mentions[1:], rest),
@@ -172,9 +175,16 @@ class _Finder:
             if len({found.letter for found in affirmed}) == 1:
                 yield affirmed[-1]
 
-    def _next_word(self, start: int) -> int:
-        found = _ALPHANUMERIC.search(self._text, start)
-        return found.start() if found else len(self._text)
+    def _next_words(self, places: Iterable[int]) -> dict[int, int]:
+        """Tell where the next word begins after each place, in one pass over the text."""
+        found: dict[int, int] = {}
+        start = -1
+        for place in sorted(places):
+            if place > start:
+                match = _ALPHANUMERIC.search(self._text, place)
+                start = match.start() if match else len(self._text)
+            found[place] = start
+        return found
 
     def _cues(self) -> Iterator[re.Match[str]]:
         for pattern in self._known.cues:

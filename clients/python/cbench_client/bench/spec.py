@@ -50,7 +50,7 @@ def _set(message: Message, field: Any, value: Any, path: str) -> None:
             target = getattr(message, field.name)
             target.SetInParent()
             _fill(target, value, path)
-    except (TypeError, ValueError, AttributeError) as error:
+    except (TypeError, ValueError, OverflowError, AttributeError) as error:
         if isinstance(error, ClientError):
             raise
         raise InvalidSpec(f'field "{path}" cannot be {value!r}: {error}') from None

@@ -336,8 +336,21 @@ def test_a_spec_is_read_from_plain_values(daemon: Daemon, client: BenchClient) -
             {"systems": [{"builtin": "identity", "target": "h:1"}]},
             r'"systems\[0\]" gives both builtin and target; give one\.',
         ),
+        ({"row_timeout": float("inf")}, '"row_timeout" cannot be inf'),
+        ({"wait_timeout": float("nan")}, '"wait_timeout" cannot be nan'),
     ],
-    ids=["unknown", "wrong-type", "not-a-dict", "not-a-list", "text", "enum", "span", "two-of-one"],
+    ids=[
+        "unknown",
+        "wrong-type",
+        "not-a-dict",
+        "not-a-list",
+        "text",
+        "enum",
+        "span",
+        "two-of-one",
+        "inf",
+        "nan",
+    ],
 )
 def test_a_spec_that_makes_no_sense_names_its_field(
     client: BenchClient, spec: dict[str, Any], complaint: str
