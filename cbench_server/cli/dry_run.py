@@ -7,8 +7,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cbench_server.cli.bridges import check_http
 from cbench_server.cli.connect import server_of, system_tls
 from cbench_server.cli.exits import OK, UsageError
+from cbench_server.cli.launch import command_words
 from cbench_server.cli.screen import print_json
 from cbench_server.cli.spec import build_spec, registered_dataset
 from cbench_server.texts import numbers
@@ -77,11 +79,14 @@ def _spec(args: argparse.Namespace, files: "_Files") -> dict[str, Any]:
     }
     for file in filter(None, (vars(args).get("labels_file"), vars(args).get("errata"))):
         files.add(file)
-    launched = {
-        place: (f"{kind}: {value}", "")
-        for place, (kind, value) in enumerate(args.systems)
-        if kind in ("launch", "exec", "http")
-    }
+    launched = {}
+    for place, (kind, value) in enumerate(args.systems):
+        if kind == "http":
+            check_http(value)
+        elif kind in ("launch", "exec"):
+            command_words(value)
+        if kind in ("launch", "exec", "http"):
+            launched[place] = (f"{kind}: {value}", "")
     return build_spec(args, launched, predictions, datasets, system_tls(args))
 
 
