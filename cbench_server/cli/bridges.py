@@ -18,17 +18,16 @@ from urllib.parse import urlsplit
 from cbench_server.bridges import TOKEN_VARIABLE
 from cbench_server.cli.connect import server_of
 from cbench_server.cli.exits import UsageError
-from cbench_server.cli.launch import command_words, label_of
+from cbench_server.cli.launch import BRIDGE, command_words, is_bridge, label_of
 from cbench_server.limits import MAX_NAME
 
-_BRIDGE = ("-m", "cbench_server.bridges")
 _MAX_DIGESTED = 64 * 1024 * 1024
 
 
 def bridge_command(args: argparse.Namespace, kind: str, value: str, name: str) -> str:
     """Return the command that starts a bridge; its name and what it is called are the same."""
     server = server_of(args)
-    words = [sys.executable, *_BRIDGE, "--kind", "memory" if args.kind == "memory" else "system"]
+    words = [sys.executable, *BRIDGE, "--kind", "memory" if args.kind == "memory" else "system"]
     # Another process may have attached something of that name.
     tail = f"-{secrets.token_hex(4)}" if server else ""
     words += ["--name", f"{name[: MAX_NAME - len(tail)]}{tail}"]
@@ -73,19 +72,23 @@ def bridge_label(kind: str, value: str) -> str:
     """Return what to call a system whose name is not given."""
     if kind == "exec":
         return label_of(value)
-    parts = urlsplit(value)
+    check_http(value)
+    _check_listens(value)
+    return urlsplit(value).netloc.rpartition("@")[2]
+
+
+def check_http(url: str) -> None:
+    """Refuse what is no address of a web server."""
+    parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise UsageError(
-            f"--http {value} is not a URL; give one such as http://localhost:8000/process"
+            f"--http {url} is not a URL; give one such as http://localhost:8000/process"
         )
-    _check_listens(value)
-    return parts.netloc.rpartition("@")[2]
 
 
 def environment_of(command: str, token: str) -> dict[str, str]:
     """Return what a launched process is told besides what this one knows."""
-    is_bridge = tuple(shlex.split(command)[1:3]) == _BRIDGE
-    return {TOKEN_VARIABLE: token} if token and is_bridge else {}
+    return {TOKEN_VARIABLE: token} if token and is_bridge(command) else {}
 
 
 def _check_listens(url: str) -> None:

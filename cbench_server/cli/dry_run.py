@@ -7,8 +7,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cbench_server.cli.bridges import check_http
 from cbench_server.cli.connect import server_of, system_tls
 from cbench_server.cli.exits import OK, UsageError
+from cbench_server.cli.launch import command_words
 from cbench_server.cli.screen import print_json
 from cbench_server.cli.served import Announced, assumed_names
 from cbench_server.cli.spec import build_spec, registered_dataset
@@ -46,11 +48,7 @@ async def _forecast(args: argparse.Namespace) -> "Forecast":
     import_modules(tuple(args.imports or ()))
     registry.data_dir = args.data_dir or settings.data_dir
     files = _Files(skip_bad_lines=args.skip_bad_lines)
-    launched = {
-        place: (f"{kind}: {value}", "")
-        for place, (kind, value) in enumerate(args.systems)
-        if kind in ("launch", "exec", "http")
-    }
+    launched = _launched(args)
     assumed = assumed_names(args, launched)
     message = message_from_dict(bench_pb2.RunSpec(), _spec(args, files, launched, assumed))
     maker = EvaluatorMaker(registry, Credentials(settings.credential_table(), "OPENAI_API_KEY"))
@@ -70,6 +68,20 @@ async def _forecast(args: argparse.Namespace) -> "Forecast":
             "and what else"
         )
     return made
+
+
+def _launched(args: argparse.Namespace) -> dict[int, tuple[str, str]]:
+    """Return what would be started, by its place, having looked whether it can be."""
+    launched = {}
+    for place, (kind, value) in enumerate(args.systems):
+        if kind == "http":
+            check_http(value)
+        elif kind in ("launch", "exec"):
+            command_words(value)
+        else:
+            continue
+        launched[place] = (f"{kind}: {value}", "")
+    return launched
 
 
 def _spec(

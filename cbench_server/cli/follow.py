@@ -128,6 +128,8 @@ class Follower:
 
     def _note(self, state: RunState, reason: str) -> None:
         self._is_waiting = state is RunState.WAITING
+        if self._launches is not None:
+            reason = self._launches.without_deaths(reason)
         self._display.wait(printable(reason) if self._is_waiting else "")
         if reason and state is RunState.RUNNING:
             self._display.note(printable(reason))

@@ -27,6 +27,7 @@ MAX_RESTARTS = 5
 STOP_SECONDS = 5.0
 _NOTE_EVERY_S = 10.0
 _FIRST_PAUSE_S = 0.5
+BRIDGE = ("-m", "cbench_server.bridges")
 
 _running: list["subprocess.Popen[bytes]"] = []
 
@@ -187,6 +188,9 @@ class Launched:
                 f"`{self.command}` speaks protocol {life.other_protocol}, this cbench speaks "
                 f"{PROTOCOL_MAJOR}. Upgrade the older of the two."
             )
+        if is_bridge(self.command):
+            life.end()
+            raise CommandFailed(f"{self.output.label} did not start.{self.output.last_words}")
         raise CommandFailed(
             f"`{self.command}` {life.end()} before it said where it listens."
             f"{self.output.last_words}"
@@ -366,6 +370,11 @@ def command_words(command: str) -> list[str]:
     if not words:
         raise UsageError('--launch is empty; give it a command such as "python my_system.py".')
     return words
+
+
+def is_bridge(command: str) -> bool:
+    """Whether it is our own program that stands for an `--exec` or `--http`."""
+    return tuple(shlex.split(command)[1:3]) == BRIDGE
 
 
 def label_of(command: str) -> str:

@@ -171,6 +171,12 @@ class Launches:
         """Return the addresses of what is not started again, and how each ended."""
         return {each.target: each.death for each in self._launched if each.is_given_up}
 
+    def without_deaths(self, reason: str) -> str:
+        """Leave out of a reason how launched systems ended, which the person was told before."""
+        for each in self._launched:
+            reason = reason.replace(f" {each.death}", "") if each.death else reason
+        return reason
+
     def explain_to(self, tell: Callable[[str], None] | None) -> None:
         """Have the run told, in a thread, how systems have died."""
         with self._telling:

@@ -25,6 +25,7 @@ from cbench_server.runs.resolution import (
 )
 from cbench_server.runs.resolved_dataset import Uploads
 from cbench_server.runs.spec_checks import check_whole
+from cbench_server.runs.wiring import check_score_field
 from cbench_server.runs.worst_cost import WorstCosts
 from cbench_server.spec import ModelRef, RunSpec, SystemRef
 from cbench_server.systems import is_shipped
@@ -72,6 +73,7 @@ async def forecast(
     spec = with_known_prices(with_arms(spec), known)
     datasets = resolve_datasets(spec, registry, uploads)
     plans = await resolve_evaluators(spec, datasets, find)
+    check_score_field(spec.score_field, plans.values())
     prompts = await asyncio.to_thread(resolve_prompts, spec, datasets)
     callers: Any = [_caller(ref) for ref in spec.systems]
     reader = None if spec.reader is None else Reader(_model(spec.reader, "reader"), Level(), None)

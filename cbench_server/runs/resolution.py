@@ -99,6 +99,8 @@ def parse_failure_budget(text: str) -> FailureBudget:
     if not text:
         return FailureBudget()
     if match := re.fullmatch(r"(\d+(?:\.\d+)?)%", text):
+        if float(match[1]) > 100:
+            raise InvalidSpec(f'max_failures is a share of the rows; "{text}" is more than all.')
         return FailureBudget(share=float(match[1]) / 100)
     if text.isdecimal():
         return FailureBudget(count=int(text))

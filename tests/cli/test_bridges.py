@@ -167,6 +167,14 @@ def test_what_cannot_be_is_refused_before_the_run(
     assert says in complaint(finished)
 
 
+def test_a_program_that_does_not_start_is_named_and_not_its_bridge(cbench: Cbench) -> None:
+    finished = cbench("run", "--dataset", "mini-qa", "--exec", "false")
+    assert finished.returncode == 1
+    assert complaint(finished) == (
+        "false did not start. Its last lines: `false` ended with exit code 1"
+    )
+
+
 def test_a_program_is_evaluated_in_python() -> None:
     bridge = Program(shlex.split(program("plain")))
     try:

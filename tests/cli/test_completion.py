@@ -188,16 +188,31 @@ def test_the_script_is_one_that_the_shell_takes(shell: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_fish_completes_live_names(run_id: str) -> None:
+@pytest.mark.parametrize(
+    ("line", "wanted"),
+    [
+        ("cbench show 20", None),
+        ("cbench run --builtin truncate-head --option ", ["ratio="]),
+        ("cbench run --config ", ["run.toml"]),
+    ],
+    ids=["runs", "options-and-no-files", "files"],
+)
+def test_fish_completes_live_names_else_files(
+    line: str, wanted: list[str] | None, run_id: str, tmp_path: Path
+) -> None:
     if shutil.which("fish") is None:
         pytest.skip("fish is not installed")
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "run.toml").touch()
     environment = {**os.environ, "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}"}
-    program = "cbench completion fish | source; complete -C 'cbench show 20'"
+    program = f"cbench completion fish | source; complete -C '{line}'"
     done = subprocess.run(
         ["fish", "--no-config", "-c", program],
+        cwd=folder,
         env=environment,
         capture_output=True,
         text=True,
         timeout=100,
     )
-    assert done.stdout.split() == [run_id], done.stderr
+    assert done.stdout.split() == (wanted or [run_id]), done.stderr

@@ -144,8 +144,12 @@ def test_files_are_counted_and_mistakes_found(cbench: Cbench, tmp_path: Path) ->
         (["--budget-usd", "1"], "price"),
         (["--tokenizer", "no-such"], "no-such"),
         (["--metric", "no-such"], "no-such"),
+        (["--http", "ftp://x"], "is not a URL"),
+        (["--launch", "python 'x"], "cannot launch"),
+        (["--score-field", "zz"], 'no evaluator of this run gives "zz"'),
+        (["--max-failures", "120%"], "is more than all"),
     ],
-    ids=["budget-without-price", "tokenizer", "metric"],
+    ids=["budget", "tokenizer", "metric", "http", "launch", "score-field", "max-failures"],
 )
 def test_a_dry_run_refuses_what_the_run_would(cbench: Cbench, flags: list[str], said: str) -> None:
     asked = ("run", "--builtin", "identity", "--dataset", "mini-qa", "-n", "2", *flags)

@@ -131,6 +131,7 @@ def test_a_launched_system_that_dies_is_heard_and_started_again(
     deaths = [line for line in told if line.startswith("my-system ended with exit code 3;")]
     assert len(deaths) == 2
     assert all(line.endswith(" / cannot bear this one") for line in deaths)
+    assert not [line for line in told if "last lines" in line and line.startswith("waiting")]
     [system] = run["config"]["systems"]
     log = Path(system["log"])
     assert log.parent == home / "launched"

@@ -154,7 +154,7 @@ def test_a_check_tells_every_mistake_and_missing_files(cbench: Cbench, tmp_path:
         '[[systems]]\nbuiltin = "identity"\n[[datasets]]\nfile = "none.jsonl"\n'
     )
     done = cbench("config", "check", "none.toml")
-    assert "datasets[0].file: there is no none.jsonl" in done.stderr
+    assert done.stderr == "none.toml:4: datasets[0].file is wrong: there is no none.jsonl.\n"
 
 
 _WRONG = """\

@@ -32,9 +32,15 @@ compdef _cbench cbench
 """
 _FISH = """\
 function __cbench_complete
-  cbench completion fish --line (commandline --cut-at-cursor | string collect) 2>/dev/null
+  set -l line (commandline --cut-at-cursor | string collect)
+  set -l found (cbench completion fish --line $line 2>/dev/null)
+  if set -q found[1]
+    string join \\n -- $found
+  else
+    __fish_complete_path (commandline --current-token --cut-at-cursor)
+  end
 end
-complete -c cbench -a '(__cbench_complete)'
+complete -c cbench -f -a '(__cbench_complete)'
 """
 _SCRIPTS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
 

@@ -81,52 +81,20 @@ def check_files(args: argparse.Namespace) -> int:
 
 def _checked(name: str, parser: type[argparse.ArgumentParser]) -> tuple[str, list[str]]:
     """Return the mistakes of a file, and what cannot be checked before a run."""
+    from cbench_server.cli.run_files.checking import check_file
+
+    def make(document: dict[str, Any]) -> argparse.ArgumentParser:
+        made = parser(prog="cbench")
+        (memory if document.get("kind") == "memory" else run).add_flags(made)
+        return made
+
     try:
-        return "", check_file(name, parser)
+        return "", check_file(name, make)
     except Exception as error:
         told = explain(error)
         if told is None:
             raise
         return told[1], []
-
-
-def check_file(name: str, parser: type[argparse.ArgumentParser]) -> list[str]:
-    """Refuse a file that no run could be started with; return what the run alone will tell."""
-    from cbench_server.cli.run_files.arguments import fill
-    from cbench_server.cli.run_files.components import check_components
-    from cbench_server.cli.run_files.gates import check_gate
-    from cbench_server.cli.run_files.reading import read_document
-    from cbench_server.cli.spec import build_spec, check_systems
-
-    document = read_document(name)
-    folder = Path(name).resolve().parent
-    made = parser(prog="cbench")
-    (memory if document.get("kind") == "memory" else run).add_flags(made)
-    plain = made.parse_args([])
-    plain.config = name
-    fill(plain, document, folder)
-    check_systems(plain)
-    if not plain.datasets and plain.kind == "process":
-        raise UsageError(f"{name}: names no datasets. List them with: cbench datasets")
-    check_gate(plain.filed.gate)
-    _check_paths(name, document, folder)
-    places = dict.fromkeys(range(len(plain.systems)), ("localhost:1", ""))
-    uploads: dict[int, dict[str, Any]] = {place: {"upload": "", "name": ""} for place in places}
-    build_spec(plain, places, uploads, [], None)
-    return check_components(name, document)
-
-
-def _check_paths(name: str, document: dict[str, Any], folder: Path) -> None:
-    from cbench_server.cli.run_files.reading import keys_of, written
-
-    for path, key in keys_of(document):
-        if key.kind != "path" or key.name == "junit":
-            continue
-        home: Any = document
-        for part in path:
-            home = home[part]
-        if not (folder / home).exists():
-            raise UsageError(f"{name}: {written(path)}: there is no {home}.")
 
 
 def show_file(args: argparse.Namespace) -> int:

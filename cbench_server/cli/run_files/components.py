@@ -1,13 +1,12 @@
 """Names and options of components in a run file, checked without starting any of them."""
 
-import pathlib
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from cbench_client.messages.options import DeclaredOptions, UnsuitedOption
 from cbench_server.cli.run_files.filed import options_of
-from cbench_server.cli.run_files.lines import Path, line_of, lines_of
-from cbench_server.cli.run_files.reading import BadFile, Document, written
+from cbench_server.cli.run_files.lines import Path
+from cbench_server.cli.run_files.reading import Document, Mistake, written
 from cbench_server.contract import info_of
 from cbench_server.errors import InvalidInput, UnknownName
 from cbench_server.registry import registry
@@ -23,41 +22,44 @@ Option = tuple[str, Any, Path]
 _ELSEWHERE = ("launch", "exec", "http", "target", "attached")
 
 
-def check_components(name: str, document: Document) -> list[str]:
-    """Raise BadFile for mistakes in a file; return what only its run will tell."""
+def check_components(document: Document) -> tuple[list[Mistake], list[str]]:
+    """Return the mistakes of a file, and what only its run will tell."""
     found = _Components(document)
-    if found.mistakes:
-        lines = lines_of(pathlib.Path(name).read_text("utf-8"))
-        raise BadFile(
-            name,
-            [(line_of(lines, path), f"{written(path)} {text}") for path, text in found.mistakes],
-        )
-    return found.unchecked
+    return found.mistakes, found.unchecked
 
 
 class _Components:
     """What a run file says of components: what is wrong, and what only the run will tell."""
 
     def __init__(self, document: Document) -> None:
-        self.mistakes: list[tuple[Path, str]] = []
+        self.mistakes: list[Mistake] = []
         self.unchecked: list[str] = []
         self._document = document
         self._takers: list[DeclaredOptions | None] = []
         """What each system takes, where that is known here."""
         daemon = document.get("daemon", {})
         self._others = next((key for key in ("server", "imports") if daemon.get(key)), "")
+        self._check_names()
         self._check_systems()
         self._check_sweep()
         self._check_evaluators()
-        for place, entry in enumerate(document.get("metrics", [])):
+        for place, entry in _with_names(document.get("metrics", [])):
             self._check_entry("metric", registry.create_metric, ("metrics", place), entry)
-        for place, entry in enumerate(document.get("datasets", [])):
+        for place, entry in _with_names(document.get("datasets", [])):
             if "file" not in entry and "upload" not in entry:
                 self._check_dataset(place, entry)
 
     @property
     def _kind(self) -> str:
         return "memory_system" if self._document.get("kind") == "memory" else "system"
+
+    def _check_names(self) -> None:
+        seen = set()
+        for place, entry in enumerate(self._document.get("systems", [])):
+            name = entry.get("name") or entry.get("builtin")
+            if name and name in seen:
+                self._tell(("systems", place), f'is named "{name}" as another; give it a `name`.')
+            seen.add(name)
 
     def _check_systems(self) -> None:
         shared: dict[str, Any] = self._document.get("options", {})
@@ -123,7 +125,7 @@ class _Components:
                     break
 
     def _check_evaluators(self) -> None:
-        for place, entry in enumerate(self._document.get("evaluators", [])):
+        for place, entry in _with_names(self._document.get("evaluators", [])):
             path: Path = ("evaluators", place)
             if way := next((way for way in ("target", "attached") if way in entry), ""):
                 if options_of(entry):
@@ -205,6 +207,11 @@ class _Components:
     def _tell(self, path: Path, text: str) -> None:
         if (path, text) not in self.mistakes:
             self.mistakes.append((path, text))
+
+
+def _with_names(entries: list[dict[str, Any]]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield what is named, with its place: a file with other mistakes has entries without."""
+    return ((place, entry) for place, entry in enumerate(entries) if "name" in entry)
 
 
 def _path(home: Path, entry: Mapping[str, Any], name: str) -> Path:

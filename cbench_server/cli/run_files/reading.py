@@ -4,7 +4,7 @@ import argparse
 import math
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -15,6 +15,8 @@ from cbench_server.cli.run_files.schema import TABLES, TOP, WAYS, Key, Table, ta
 from cbench_server.cli.values import duration
 
 Document = dict[str, Any]
+Mistake = tuple[lines.Path, str]
+"""Where in a file it stands, and what is wrong there."""
 _MAX_BYTES = 1_000_000
 _SECRET = re.compile(r"(api[_-]?key|token|password|secret|authorization|bearer)s?", re.I)
 _PRICES = ("input_usd", "output_usd", "cached_input_usd")
@@ -38,21 +40,33 @@ class _Wrong(Exception):
 
 def read_document(name: str) -> Document:
     """Read and check a run file."""
+    return parse_document(text_of(name), name)
+
+
+def text_of(name: str) -> str:
+    """Read the text of a run file; editors of Windows begin theirs with a mark of its order."""
     path = Path(name)
     try:
         if path.stat().st_size > _MAX_BYTES:
             raise UsageError(f"{name} is larger than a run file can be (1 MB).")
-        text = path.read_text("utf-8")
+        return path.read_text("utf-8").removeprefix("\ufeff")
     except OSError as error:
         hint = " Write one with: cbench config init" if isinstance(error, FileNotFoundError) else ""
         raise UsageError(f"cannot read {name}: {error.strerror}.{hint}") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{name} is not UTF-8: {error.reason} at byte {error.start}.") from error
-    return parse_document(text, name)
 
 
 def parse_document(text: str, name: str = "run file") -> Document:
     """Check a text, and return what it says in one form: lists as lists, times in seconds."""
+    document, mistakes = read_all(text, name)
+    if mistakes:
+        raise bad_file(name, text, mistakes)
+    return document
+
+
+def read_all(text: str, name: str) -> tuple[Document, list[Mistake]]:
+    """Return what a text says without its mistakes, and these."""
     try:
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -60,17 +74,21 @@ def parse_document(text: str, name: str = "run file") -> Document:
         what = str(error)[: found.start()] if found else str(error).partition(" (at end")[0]
         line = int(found[1]) if found else text.count("\n") + 1
         raise BadFile(name, [(line, f"not TOML: {what[:1].lower()}{what[1:]}.")]) from None
-    checker = _Checker(lines.lines_of(text))
-    document = checker.document(raw)
-    if checker.problems:
-        raise BadFile(name, checker.problems)
-    return document
+    checker = _Checker()
+    return checker.document(raw), checker.mistakes
+
+
+def bad_file(name: str, text: str, mistakes: Iterable[Mistake]) -> BadFile:
+    """Return mistakes as an error that tells each with its line."""
+    found = lines.lines_of(text)
+    return BadFile(
+        name, [(lines.line_of(found, path), f"{written(path)} {what}") for path, what in mistakes]
+    )
 
 
 class _Checker:
-    def __init__(self, found: dict[lines.Path, int]) -> None:
-        self.problems: list[tuple[int, str]] = []
-        self._lines = found
+    def __init__(self) -> None:
+        self.mistakes: list[Mistake] = []
 
     def document(self, raw: Mapping[str, Any]) -> Document:
         tables = {each.name: each for each in TABLES if each.name}
@@ -87,7 +105,8 @@ class _Checker:
                 document[name] = self._entry(made, value, (name,))
             else:
                 self._tell((name,), f"is a table; write it as [{name}].")
-        self._check_kind(document)
+        if kind := document.get("kind"):
+            self.mistakes += of_another_kind(document, kind)
         return {name: value for name, value in document.items() if value not in ({}, [])}
 
     def _entries(self, made: Table, value: Any) -> list[Document]:
@@ -120,17 +139,16 @@ class _Checker:
                 self._tell((*path, name), f"is wrong: {error}")
         return entry
 
-    def _check_kind(self, document: Document) -> None:
-        kind = document.get("kind")
-        if kind is None:
-            return
-        for path, key in keys_of(document):
-            if key.only not in ("", kind):
-                runs = "`cbench memory run`" if key.only == "memory" else "`cbench run`"
-                self._tell(path, f"is for {runs} only, and kind is {kind}.")
-
     def _tell(self, path: lines.Path, text: str) -> None:
-        self.problems.append((lines.line_of(self._lines, path), f"{written(path)} {text}"))
+        self.mistakes.append((path, text))
+
+
+def of_another_kind(document: Document, kind: str) -> Iterator[Mistake]:
+    """Tell of keys that are not for runs of this kind."""
+    for path, key in keys_of(document):
+        if key.only not in ("", kind):
+            runs = "`cbench memory run`" if key.only == "memory" else "`cbench run`"
+            yield path, f"is for {runs} only, and kind is {kind}."
 
 
 def keys_of(document: Document) -> Iterator[tuple[lines.Path, Key]]:
