@@ -14,7 +14,7 @@ from cbench_server.results import EvalRow
 from cbench_server.runs.store import SpooledExample
 from cbench_server.spec import Run, RunState
 from cbench_server.storage.inspection import Damage, Inspection
-from cbench_server.storage.schema import metadata
+from cbench_server.storage.schema import intents, metadata
 from cbench_server.storage.sqlite import SqliteStore
 from cbench_server.storage.sums import row_sum
 from cbench_server.storage.uploads import UploadStore
@@ -67,6 +67,9 @@ async def path(
     return tmp_path / "copy" / "cbench.db"
 
 
+OTHER_INTENT = {"run_id": "'r2'", "kind": "'delete'", "arguments": "x'90'", "answer": "x'90'"}
+
+
 def inspected(path: Path) -> list[Damage]:
     return list(Inspection().of_home(path.parent))
 
@@ -101,6 +104,19 @@ def test_another_value_in_any_column_is_found(path: Path, table: str, column: st
     found = inspected(path)
     assert [each for each in found if each.is_certain]
     assert not [each for each in found if each.subject == "run r2"]
+
+
+@pytest.mark.parametrize("column", [column.name for column in intents.c])
+async def test_another_value_in_an_intent_is_found(path: Path, column: str) -> None:
+    store = SqliteStore.open(path.parent)
+    await store.intents.ask("r1", "cancel", {})
+    await store.close()
+    assert inspected(path) == []
+    # An empty list, where an empty map was; an answer, where none was.
+    change(path, f"UPDATE intents SET {column} = {OTHER_INTENT.get(column, f'{column} + 64')}")
+    (found,) = inspected(path)
+    assert found.is_certain
+    assert "1 rows of the table intents" in found.message
 
 
 @pytest.mark.parametrize("column", [column.name for column in metadata.tables["shared_examples"].c])
