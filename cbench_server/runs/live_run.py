@@ -3,10 +3,11 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from cbench_server.errors import ComponentAway, RunFailed, Unencodable
+from cbench_server.errors import ComponentAway, RunFailed, StoreAway, Unencodable
 from cbench_server.events import RowScored, RunFinished, StateChanged, StoredEvent
 from cbench_server.limits import MAX_ALL_HELD_BYTES
 from cbench_server.metrics.summary import Summarized, Summarizer
@@ -347,6 +348,8 @@ class LiveRun:
             await add_conduct(found, self._store, summarised, self._asked_again)
             for system, values in found.values.items():
                 summarized.summary.setdefault(system, {}).update(values)
+        except StoreAway:
+            raise
         except Exception as error:
             log.exception("run %s cannot be summarised", stored.run_id)
             state = RunState.FAILED
@@ -391,7 +394,9 @@ class LiveRun:
     async def _summarize(self, run: Run) -> Summarized:
         apart = self._services.summarize_apart
         if apart and run.completed_rows > _SUMMARIZED_HERE:
-            return await apart(run.run_id)
+            # A store that is away is waited for here, and read here then.
+            with suppress(StoreAway):
+                return await apart(run.run_id)
         summarizer = self._summarizer
         if summarizer is None:
             summarizer = await read_back(self._store, run, self._services.registry)

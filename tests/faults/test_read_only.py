@@ -52,6 +52,7 @@ def read_all(client: BenchClient, run_id: str) -> None:
     assert len(list(client.rows(done.run_id))) == done.progress.completed_rows > 0
     assert follow(client.watch(done.run_id)).state == "SUCCEEDED"
     assert len(list(client.rows(run_id))) >= 10
+    assert "cannot be written" in wait_until(lambda: client.get(run_id).waiting_reason)
     writes: list[Callable[[], object]] = [
         lambda: client.start(BUILTIN),
         lambda: client.upload([{"context": "c"}]),
