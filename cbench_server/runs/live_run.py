@@ -134,9 +134,8 @@ class LiveRun:
     async def go(self) -> None:
         """Make the rows that are missing, as far as that can be done."""
         run, tracer = self._run, self._services.tracer
-        about: dict[str, str | int] = {"cbench.kind": run.spec.kind}
         INCIDENTS.set(self._incidents)
-        with under(tracer.run(run.run_id, about) if tracer else None):
+        with under(tracer.run(run.run_id, {"cbench.kind": run.spec.kind}) if tracer else None):
             await self._go()
 
     async def _go(self) -> None:
@@ -310,8 +309,7 @@ class LiveRun:
         self, batch: Sequence[StoredEvent], update: Mapping[str, Any]
     ) -> list[EvalRow]:
         """Store a batch and return the rows of it, as they were stored."""
-        run_id = self._run.run_id
-        stored = list(batch)
+        run_id, stored = self._run.run_id, list(batch)
         try:
             await self._store.append(run_id, batch, update=update or None)
         except Unencodable:
@@ -348,9 +346,9 @@ class LiveRun:
             await add_conduct(found, self._store, summarised, self._asked_again)
             for system, values in found.values.items():
                 summarized.summary.setdefault(system, {}).update(values)
-        except StoreAway:
-            raise
         except Exception as error:
+            if isinstance(error, StoreAway):
+                raise
             log.exception("run %s cannot be summarised", stored.run_id)
             state = RunState.FAILED
             failure = Failure("daemon", "CANNOT_SUMMARIZE", f"{type(error).__name__}: {error}")
@@ -397,8 +395,6 @@ class LiveRun:
             # A store that is away is waited for here, and read here then.
             with suppress(StoreAway):
                 return await apart(run.run_id)
-        summarizer = self._summarizer
-        if summarizer is None:
-            summarizer = await read_back(self._store, run, self._services.registry)
+        summarizer = self._summarizer or await read_back(self._store, run, self._services.registry)
         # Resampling a long run takes a second, in which others want to be served.
         return await asyncio.to_thread(summarizer.result, run.unranked)
