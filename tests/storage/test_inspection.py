@@ -157,6 +157,8 @@ def test_what_can_be_saved_is_said_with_how(path: Path) -> None:
         ("DELETE FROM examples WHERE run = 1 AND ordinal = 9", "example 9 .* missing"),
         ("DELETE FROM run_labels WHERE run = 1", "a label .* missing"),
         ("DELETE FROM run_systems WHERE run = 1", "counted for a system .* missing"),
+        ("UPDATE run_labels SET value = 'c' WHERE run = 1", "a label .* damaged"),
+        ("UPDATE run_systems SET name = 'c' WHERE run = 1", "counted for a system .* damaged"),
         ("INSERT INTO run_labels VALUES (1, 'x', 'y', 3)", "1 rows of the table run_labels"),
         ("INSERT INTO run_systems VALUES (1, 9, 'x', 0, 0, 0, 3)", "1 rows of the table run_sys"),
         ("DELETE FROM runs WHERE id = 1", "30 rows of the table examples .* belong to no run"),
