@@ -14,7 +14,7 @@ from tests.e2e.following import Followed
 from tests.e2e.processes import DaemonProcess, start_held, start_system, wait_until
 
 from .machine import small_disk
-from .test_requests import spec_of
+from .test_requests import BUILTIN, spec_of
 
 WAITING = 6
 
@@ -93,6 +93,18 @@ def test_a_run_left_on_a_full_disk_waits_and_requests_about_it_are_refused(disk:
                 seen.take(event)
     assert (seen.state, seen.failures) == ("SUCCEEDED", {})
     assert sorted(seen.keys) == [("echo", ordinal, 0) for ordinal in range(300)]
+
+
+def test_a_full_disk_is_called_that_where_nobody_had_the_store_open(disk: Path) -> None:
+    home = disk / "home"
+    with DaemonProcess(home) as daemon:
+        assert daemon.terminate() == 0
+    assert not (home / "cbench.db-shm").exists()
+    fill(disk / "ballast")
+    with DaemonProcess(home) as daemon, BenchClient(daemon.address) as client:
+        with pytest.raises(Refused, match="no space is left") as refused:
+            client.start(BUILTIN)
+        assert refused.value.reason == "STORE_FULL"
 
 
 def test_a_store_that_cannot_be_written_is_waited_for_until_a_cancel(
