@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from cbench_server.daemon.imports import import_modules
-from cbench_server.errors import StoreError
+from cbench_server.errors import StoreAway, StoreError
 from cbench_server.metrics.summary import Summarized
 
 _TIMEOUT_S = 1800.0
@@ -24,7 +24,10 @@ _TIMEOUT_S = 1800.0
 async def summarize_apart(
     home: Path, store: str, imports: Sequence[str], run_id: str
 ) -> Summarized:
-    """Summarise a stored run in another process."""
+    """Summarise a stored run in another process.
+
+    Raises StoreAway where that one cannot reach the store.
+    """
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-P",
@@ -47,7 +50,8 @@ async def summarize_apart(
             await process.wait()
     if process.returncode:
         last = complaint.decode(errors="replace").strip().rpartition("\n")[2]
-        raise StoreError(f'run "{run_id}" could not be summarised: {last}')
+        kind = StoreAway if process.returncode == os.EX_TEMPFAIL else StoreError
+        raise kind(f'run "{run_id}" could not be summarised: {last}')
     return msgspec.json.decode(said, type=Summarized)
 
 
@@ -64,13 +68,18 @@ async def _summarize(home: Path, run_id: str) -> Summarized:
         await store.close()
 
 
-def main() -> None:
+def main() -> int:
     """Print the summary as JSON."""
     home, run_id, *imports = sys.argv[1:]
     import_modules(imports)
-    summary = asyncio.run(_summarize(Path(home), run_id))
+    try:
+        summary = asyncio.run(_summarize(Path(home), run_id))
+    except StoreAway as error:
+        print(error, file=sys.stderr)
+        return os.EX_TEMPFAIL
     sys.stdout.buffer.write(msgspec.json.encode(summary))
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

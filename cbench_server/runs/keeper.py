@@ -52,6 +52,8 @@ class RunKeeper:
         self._lacking = Lacking(services)
         self.passed_over: list[str] = []
         """Unfinished runs that another process owned when they were last to be taken up."""
+        self._kept_from: dict[str, str] = {}
+        """Why runs could not be taken up, while the store is away."""
 
     @property
     def is_draining(self) -> bool:
@@ -75,7 +77,8 @@ class RunKeeper:
     def as_it_is(self, run: Run) -> Run:
         """Return a stored run with what cannot be stored: that the store itself is waited for."""
         live = self._live.get(run.run_id)
-        reason = live.away if live else self._lacking.of(run.run_id)
+        unowned = self._lacking.of(run.run_id) or self._kept_from.get(run.run_id, "")
+        reason = live.away if live else unowned
         if not reason or run.state.is_final:
             return run
         return replace(run, state=RunState.WAITING, waiting_reason=reason)
@@ -142,10 +145,13 @@ class RunKeeper:
                 async with self._desks.at(run_id):
                     if await self._recover(run_id):
                         resumed.append(run_id)
-            except StoreAway:
-                raise  # It is away for all of them, and they are to be tried again.
+            except StoreAway as error:
+                # It is away for all of them, and they are to be tried again.
+                self._kept_from = dict.fromkeys(free, str(error))
+                raise
             except CbenchError as error:
                 log.error("run %s is left alone: %s", run_id, error)
+        self._kept_from.clear()
         if self._is_shared:
             self.turns.in_store = len(free) - len(resumed)
         return resumed

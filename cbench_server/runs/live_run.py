@@ -3,10 +3,11 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from cbench_server.errors import ComponentAway, RunFailed, Unencodable
+from cbench_server.errors import ComponentAway, RunFailed, StoreAway, Unencodable
 from cbench_server.events import RowScored, RunFinished, StateChanged, StoredEvent
 from cbench_server.limits import MAX_ALL_HELD_BYTES
 from cbench_server.metrics.summary import Summarized, Summarizer
@@ -133,9 +134,8 @@ class LiveRun:
     async def go(self) -> None:
         """Make the rows that are missing, as far as that can be done."""
         run, tracer = self._run, self._services.tracer
-        about: dict[str, str | int] = {"cbench.kind": run.spec.kind}
         INCIDENTS.set(self._incidents)
-        with under(tracer.run(run.run_id, about) if tracer else None):
+        with under(tracer.run(run.run_id, {"cbench.kind": run.spec.kind}) if tracer else None):
             await self._go()
 
     async def _go(self) -> None:
@@ -309,8 +309,7 @@ class LiveRun:
         self, batch: Sequence[StoredEvent], update: Mapping[str, Any]
     ) -> list[EvalRow]:
         """Store a batch and return the rows of it, as they were stored."""
-        run_id = self._run.run_id
-        stored = list(batch)
+        run_id, stored = self._run.run_id, list(batch)
         try:
             await self._store.append(run_id, batch, update=update or None)
         except Unencodable:
@@ -348,6 +347,8 @@ class LiveRun:
             for system, values in found.values.items():
                 summarized.summary.setdefault(system, {}).update(values)
         except Exception as error:
+            if isinstance(error, StoreAway):
+                raise
             log.exception("run %s cannot be summarised", stored.run_id)
             state = RunState.FAILED
             failure = Failure("daemon", "CANNOT_SUMMARIZE", f"{type(error).__name__}: {error}")
@@ -391,9 +392,9 @@ class LiveRun:
     async def _summarize(self, run: Run) -> Summarized:
         apart = self._services.summarize_apart
         if apart and run.completed_rows > _SUMMARIZED_HERE:
-            return await apart(run.run_id)
-        summarizer = self._summarizer
-        if summarizer is None:
-            summarizer = await read_back(self._store, run, self._services.registry)
+            # A store that is away is waited for here, and read here then.
+            with suppress(StoreAway):
+                return await apart(run.run_id)
+        summarizer = self._summarizer or await read_back(self._store, run, self._services.registry)
         # Resampling a long run takes a second, in which others want to be served.
         return await asyncio.to_thread(summarizer.result, run.unranked)

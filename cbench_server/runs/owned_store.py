@@ -27,6 +27,7 @@ from cbench_server.runs.store import (
     RunPage,
     RunStore,
     SpooledExample,
+    iterate_rows,
 )
 from cbench_server.spec import Run, RunState
 
@@ -52,6 +53,8 @@ class OwnedStore:
         self._claim = claim
         self._troubles: dict[object, str] = {}
         self._named = {"run_id": claim.run_id}
+        self.is_patient = True
+        """Whether a store that is away is waited for; else StoreAway is raised."""
 
     @property
     def owners(self) -> Ownership:
@@ -75,6 +78,8 @@ class OwnedStore:
                 try:
                     return await work()
                 except StoreAway as error:
+                    if not self.is_patient:
+                        raise
                     if not self._troubles:
                         log.warning("a run waits for its store: %s", error, extra=self._named)
                     self._troubles[call] = str(error)
@@ -238,7 +243,7 @@ class OwnedStore:
         return await self._patiently(lambda: self._store.example_digests(run_id, limit))
 
     def iterate_rows(self, run_id: str, system: str) -> AsyncIterator[list[EvalRow]]:
-        return self._store.iterate_rows(run_id, system)
+        return iterate_rows(self, run_id, system)
 
     async def close(self) -> None:
         """Do nothing: the store has other users."""

@@ -97,7 +97,8 @@ class RunOwner:
             self._working.cancel()
 
     async def end(self, state: RunState, failure: Failure | None = None) -> None:
-        """End a run that is not worked on, and let it go."""
+        """End a run that is not worked on, and let it go; raises StoreAway rather than wait."""
+        self._store.is_patient = False
         try:
             await self._live.finish(state, failure)
         finally:

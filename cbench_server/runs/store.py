@@ -319,3 +319,15 @@ class RunStore(Protocol):
     async def close(self) -> None:
         """Finish what was asked for, then close."""
         ...
+
+
+async def iterate_rows(store: RunStore, run_id: str, system: str) -> AsyncIterator[list[EvalRow]]:
+    """Do what `RunStore.iterate_rows` says, page by page of `read_rows`."""
+    query, token = RowQuery(system=system, limit=1000), None
+    while True:
+        page = await store.read_rows(run_id, query, token)
+        if page.rows:
+            yield page.rows
+        token = page.next_token
+        if token is None:
+            return

@@ -221,7 +221,7 @@ def explain(error: Exception, path: Path) -> StoreError:
     if is_damage(error):
         return damaged(path, str(error))
     code = _code(error)
-    if code == sqlite3.SQLITE_FULL or _is_full(error):
+    if _is_full(error):
         return StoreFull(
             f"no space is left to write {path}; what could not be written is left out whole. "
             "Free some space."
@@ -237,7 +237,11 @@ def explain(error: Exception, path: Path) -> StoreError:
 
 
 def _is_full(error: Exception) -> bool:
-    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+    if isinstance(error, OSError):
+        return error.errno in (errno.ENOSPC, errno.EDQUOT)
+    # The second is said where there is no room for the index of the log.
+    full = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE)
+    return _extended_code(error) in full
 
 
 def is_damage(error: Exception) -> bool:
@@ -246,7 +250,11 @@ def is_damage(error: Exception) -> bool:
 
 
 def _code(error: Exception) -> int:
-    return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
+    return _extended_code(error) & 0xFF
+
+
+def _extended_code(error: Exception) -> int:
+    return getattr(error, "sqlite_errorcode", None) or 0
 
 
 def damaged(path: Path, what: str) -> StoreCorrupt:

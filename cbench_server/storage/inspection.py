@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 from cbench_server.errors import CbenchError, DamagedRun, StoreError, UnknownRun
 from cbench_server.events import RowScored
-from cbench_server.storage import codec, queries, run_export
+from cbench_server.storage import codec, intents, queries, run_export
 from cbench_server.storage.connection import Connection, Database
 from cbench_server.storage.damage import printable
 from cbench_server.storage.database import SqliteConnection, SqliteDatabase, connect
@@ -71,6 +71,7 @@ class Inspection:
                 with closing(store.database.connect(read_only=True)) as connection:
                     yield from self._all_runs(connection, store.database)
                     yield from self._strays(connection, store.database)
+                    yield from self._intents(connection, store.database)
                 yield from self._uploads(uploads)
             except store.database.errors as error:
                 yield Damage("store", str(store.database.explain(error)), _RESTORE_BACKUP)
@@ -93,6 +94,7 @@ class Inspection:
                 yield from self._pages(connection, path)
                 yield from self._all_runs(connection, database)
                 yield from self._strays(connection, database)
+                yield from self._intents(connection, database)
         except known as error:
             what = error if isinstance(error, StoreError) else database.explain(error)
             yield Damage("store", str(what), _RESTORE)
@@ -160,6 +162,12 @@ class Inspection:
                 message = f"{count:,} rows of the table {table} in {database.name} belong to no run"
                 fix = "They harm no run; what lost them is named with it, or was deleted."
                 yield Damage("store", message, fix)
+
+    def _intents(self, connection: Connection, database: Database) -> Iterator[Damage]:
+        if count := intents.count_damaged(connection):
+            message = f"{count:,} rows of the table intents in {database.name} are damaged"
+            fix = "They harm no run: what they asked of a daemon is not done. Ask again."
+            yield Damage("store", message, fix)
 
     def _all_runs(self, connection: Connection, database: Database) -> Iterator[Damage]:
         with snapshot(connection):

@@ -98,6 +98,11 @@ class StoredIntents:
         self._told.set()
 
 
+def count_damaged(connection: Connection) -> int:
+    """Return how many intents are not what was written."""
+    return sum(not _is_sound(found) for found in connection.execute("SELECT * FROM intents"))
+
+
 def _unanswered(connection: Connection) -> list[Intent]:
     found = connection.execute(connection.sql.OPEN_INTENTS).fetchall()
     return [

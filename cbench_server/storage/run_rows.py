@@ -151,27 +151,29 @@ def read_systems(connection: Connection, head: RunHead) -> dict[str, SystemRow]:
     another run. If it was this one's, it is missed.
     """
     found: dict[str, SystemRow] = {}
-    for _, number, name, *counters, total in connection.execute(
-        connection.sql.READ_SYSTEMS, {"run": head.id}
-    ).fetchall():
+    rows = connection.execute(connection.sql.READ_SYSTEMS, {"run": head.id}).fetchall()
+    for _, number, name, *counters, total in rows:
         row = SystemRow(number, *counters)
         if is_sum(total, lambda row=row, name=name: row.sum_in(head.id, name)):
             found[name] = row
     if len(found) != head.systems:
-        raise missing(head.run_id, "what is counted for a system")
+        lost = missing if len(rows) < head.systems else damaged
+        raise lost(head.run_id, "what is counted for a system")
     return found
 
 
 def read_labels(connection: Connection, head: RunHead) -> dict[str, str]:
     """Return a run's labels, none of which is missing."""
     found: dict[str, str] = {}
-    if head.labels:
-        rows = connection.execute(connection.sql.READ_LABELS, {"run": head.id}).fetchall()
-        for _, key, value, total in rows:
-            if is_sum(total, lambda key=key, value=value: sums.row_sum((head.id, key, value))):
-                found[key] = value
+    if not head.labels:
+        return found
+    rows = connection.execute(connection.sql.READ_LABELS, {"run": head.id}).fetchall()
+    for _, key, value, total in rows:
+        if is_sum(total, lambda key=key, value=value: sums.row_sum((head.id, key, value))):
+            found[key] = value
     if len(found) != head.labels:
-        raise missing(head.run_id, "a label")
+        lost = missing if len(rows) < head.labels else damaged
+        raise lost(head.run_id, "a label")
     return found
 
 

@@ -23,6 +23,7 @@ from cbench_server.runs.store import (
     RunPage,
     RunStore,
     SpooledExample,
+    iterate_rows,
 )
 from cbench_server.spec import Run, RunState
 from cbench_server.storage import codec, deletion, pages, queries, retention, run_list, run_rows
@@ -280,15 +281,8 @@ class SqlStore:
     async def example_digests(self, run_id: str, limit: int) -> list[str]:
         return await self.read(queries.example_digests, run_id, limit)
 
-    async def iterate_rows(self, run_id: str, system: str) -> AsyncIterator[list[EvalRow]]:
-        query, token = RowQuery(system=system, limit=1000), None
-        while True:
-            page = await self.read_rows(run_id, query, token)
-            if page.rows:
-                yield page.rows
-            token = page.next_token
-            if token is None:
-                return
+    def iterate_rows(self, run_id: str, system: str) -> AsyncIterator[list[EvalRow]]:
+        return iterate_rows(self, run_id, system)
 
     async def delete_run(self, run_id: str, *, claim: Claim | None = None) -> None:
         if not is_run_id(run_id):

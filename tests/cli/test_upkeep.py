@@ -110,7 +110,8 @@ def test_a_damaged_run_is_named_in_the_list_and_others_are_read(
     listed = cbench("runs")
     assert listed.returncode == 0
     assert [line.split()[0] for line in listed.stdout.splitlines()[2:]] == runs[::-1]
-    assert "damaged" in listed.stdout.splitlines()[3]
+    # When it was started is damaged with the rest of its row.
+    assert listed.stdout.splitlines()[3].split()[1:3] == ["—", "damaged"]
     assert f'the record of run "{runs[0]}" is damaged' in listed.stderr
     assert len(cbench("export", runs[1], "--format", "csv").stdout.splitlines()) == 4
     refused = cbench("show", runs[0])

@@ -1,8 +1,9 @@
 """A shared store whose database goes away, and owners that sleep through their leases."""
 
+import asyncio
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -12,14 +13,26 @@ import pytest
 
 from cbench_client import BenchClient
 from cbench_client._gen.cbench.v1 import bench_pb2
+from cbench_server.daemon.summary_program import summarize_apart
+from cbench_server.errors import StoreAway
+from cbench_server.events import RowScored
+from cbench_server.results import EvalRow
+from cbench_server.runs.owned_store import OwnedStore
+from cbench_server.spec import Run
 from tests.e2e.following import Followed, follow
 from tests.e2e.processes import DaemonProcess, Process, examples, start_held, start_system
 from tests.faults.machine import small_disk
 from tests.fixtures.postgres import PASSWORD, PostgresServer, postgres_server
+from tests.fixtures.stores import Place
 from tests.fixtures.waiting import wait_until
+from tests.storage.conftest import make_row as make_row
+from tests.storage.conftest import make_run as make_run
 
 # It stops and starts a database server of its own.
 pytestmark = pytest.mark.faults
+
+MakeRun = Callable[..., Run]
+MakeRow = Callable[..., EvalRow]
 
 ROWS = 200
 FLAGS = ("--lease-seconds", "3")
@@ -98,6 +111,38 @@ def test_a_run_waits_while_the_database_is_away_and_goes_on(
             seen.take(event)
         assert_exact(seen)
         assert PASSWORD not in "".join(daemon.errors)
+
+
+def test_rows_are_read_to_their_end_though_the_database_stops_meanwhile(
+    server: PostgresServer, tmp_path: Path, make_run: MakeRun, make_row: MakeRow
+) -> None:
+    """As they are for the summary of a run, which must not fail for it."""
+    place = Place(tmp_path, server.new_store())
+
+    async def read() -> list[int]:
+        store = place.open()
+        await store.create_run(make_run())
+        claim = await store.owners.acquire("r1")
+        assert claim is not None
+        await store.append("r1", [RowScored(make_row(n)) for n in range(1500)], claim=claim)
+        owned = OwnedStore(store, claim)
+        pages = owned.iterate_rows("r1", "a")
+        rows = await anext(pages)
+        server.stop(signal.SIGINT)
+        try:
+            with pytest.raises(StoreAway, match="cannot be reached"):
+                await summarize_apart(tmp_path, place.address, [], "r1")
+            following = asyncio.ensure_future(anext(pages))
+            while not owned.away:
+                await asyncio.sleep(0.05)
+        finally:
+            await asyncio.to_thread(server.start)
+        rows += await following
+        rows += [row async for page in pages for row in page]
+        await store.close()
+        return [row.ordinal for row in rows]
+
+    assert asyncio.run(read()) == list(range(1500))
 
 
 def test_an_owner_that_sleeps_past_its_lease_changes_nothing_any_more(

@@ -52,6 +52,7 @@ def read_all(client: BenchClient, run_id: str) -> None:
     assert len(list(client.rows(done.run_id))) == done.progress.completed_rows > 0
     assert follow(client.watch(done.run_id)).state == "SUCCEEDED"
     assert len(list(client.rows(run_id))) >= 10
+    assert "cannot be written" in wait_until(lambda: client.get(run_id).waiting_reason)
     writes: list[Callable[[], object]] = [
         lambda: client.start(BUILTIN),
         lambda: client.upload([{"context": "c"}]),
@@ -178,7 +179,9 @@ def test_a_disk_that_turns_read_only_under_a_run_costs_no_row(tmp_path: Path) ->
             with DaemonProcess(home, "--drain-seconds", "1") as daemon:
                 with BenchClient(daemon.address) as client:
                     run_id = client.start(spec_of(client, system, ROWS))
-                    wait_until(lambda: client.get(run_id).progress.completed_rows >= 10)
+                    # What is being written at the failure itself may be read until the disk is
+                    # mounted again, and be gone then.
+                    wait_until(lambda: client.get(run_id).progress.completed_rows == 60)
                     disk.fail()
                     gate.touch()
                     wait_until(lambda: client.get(run_id).state == WAITING)

@@ -4,6 +4,7 @@ import os
 import resource
 import sqlite3
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from tests.e2e.following import Followed
 from tests.e2e.processes import DaemonProcess, start_held, start_system, wait_until
 
 from .machine import small_disk
-from .test_requests import spec_of
+from .test_requests import BUILTIN, spec_of
 
 WAITING = 6
 
@@ -27,6 +28,13 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 
 def descriptors(daemon: DaemonProcess) -> int:
     return len(os.listdir(f"/proc/{daemon.pid}/fd"))
+
+
+def fill(ballast: Path) -> None:
+    """Leave no space beside a file."""
+    with suppress(OSError), ballast.open("wb", buffering=0) as file:
+        while True:
+            file.write(bytes(4096))
 
 
 def test_a_full_disk_makes_a_run_wait_and_costs_no_row(disk: Path) -> None:
@@ -61,6 +69,42 @@ def test_a_full_disk_makes_a_run_wait_and_costs_no_row(disk: Path) -> None:
     assert seen.state == "SUCCEEDED"
     assert seen.failures == {}
     assert sorted(seen.keys) == [("echo", ordinal, 0) for ordinal in range(3000)]
+
+
+def test_a_run_left_on_a_full_disk_waits_and_requests_about_it_are_refused(disk: Path) -> None:
+    gate, ballast = disk / "gate", disk / "ballast"
+    home = disk / "home"
+    with start_held(gate, 50) as system:
+        with DaemonProcess(home) as daemon, BenchClient(daemon.address) as client:
+            run_id = client.start(spec_of(client, system, 300))
+            wait_until(lambda: client.get(run_id).progress.completed_rows >= 30)
+        gate.touch()
+        fill(ballast)
+        with DaemonProcess(home) as daemon, BenchClient(daemon.address) as client:
+            run = wait_until(lambda: (run := client.get(run_id)).state == WAITING and run)
+            assert "no space is left" in run.waiting_reason
+            for ask in (client.cancel, client.resume, client.delete):
+                with pytest.raises(Refused) as refused:
+                    ask(run_id)
+                assert refused.value.reason == "STORE_FULL"
+            ballast.unlink()
+            seen = Followed()
+            for event in client.watch(run_id):
+                seen.take(event)
+    assert (seen.state, seen.failures) == ("SUCCEEDED", {})
+    assert sorted(seen.keys) == [("echo", ordinal, 0) for ordinal in range(300)]
+
+
+def test_a_full_disk_is_called_that_where_nobody_had_the_store_open(disk: Path) -> None:
+    home = disk / "home"
+    with DaemonProcess(home) as daemon:
+        assert daemon.terminate() == 0
+    assert not (home / "cbench.db-shm").exists()
+    fill(disk / "ballast")
+    with DaemonProcess(home) as daemon, BenchClient(daemon.address) as client:
+        with pytest.raises(Refused, match="no space is left") as refused:
+            client.start(BUILTIN)
+        assert refused.value.reason == "STORE_FULL"
 
 
 def test_a_store_that_cannot_be_written_is_waited_for_until_a_cancel(

@@ -14,7 +14,7 @@ from cbench_server.results import EvalRow
 from cbench_server.runs.store import SpooledExample
 from cbench_server.spec import Run, RunState
 from cbench_server.storage.inspection import Damage, Inspection
-from cbench_server.storage.schema import metadata
+from cbench_server.storage.schema import intents, metadata
 from cbench_server.storage.sqlite import SqliteStore
 from cbench_server.storage.sums import row_sum
 from cbench_server.storage.uploads import UploadStore
@@ -67,6 +67,9 @@ async def path(
     return tmp_path / "copy" / "cbench.db"
 
 
+OTHER_INTENT = {"run_id": "'r2'", "kind": "'delete'", "arguments": "x'90'", "answer": "x'90'"}
+
+
 def inspected(path: Path) -> list[Damage]:
     return list(Inspection().of_home(path.parent))
 
@@ -101,6 +104,19 @@ def test_another_value_in_any_column_is_found(path: Path, table: str, column: st
     found = inspected(path)
     assert [each for each in found if each.is_certain]
     assert not [each for each in found if each.subject == "run r2"]
+
+
+@pytest.mark.parametrize("column", [column.name for column in intents.c])
+async def test_another_value_in_an_intent_is_found(path: Path, column: str) -> None:
+    store = SqliteStore.open(path.parent)
+    await store.intents.ask("r1", "cancel", {})
+    await store.close()
+    assert inspected(path) == []
+    # An empty list, where an empty map was; an answer, where none was.
+    change(path, f"UPDATE intents SET {column} = {OTHER_INTENT.get(column, f'{column} + 64')}")
+    (found,) = inspected(path)
+    assert found.is_certain
+    assert "1 rows of the table intents" in found.message
 
 
 @pytest.mark.parametrize("column", [column.name for column in metadata.tables["shared_examples"].c])
@@ -141,6 +157,8 @@ def test_what_can_be_saved_is_said_with_how(path: Path) -> None:
         ("DELETE FROM examples WHERE run = 1 AND ordinal = 9", "example 9 .* missing"),
         ("DELETE FROM run_labels WHERE run = 1", "a label .* missing"),
         ("DELETE FROM run_systems WHERE run = 1", "counted for a system .* missing"),
+        ("UPDATE run_labels SET value = 'c' WHERE run = 1", "a label .* damaged"),
+        ("UPDATE run_systems SET name = 'c' WHERE run = 1", "counted for a system .* damaged"),
         ("INSERT INTO run_labels VALUES (1, 'x', 'y', 3)", "1 rows of the table run_labels"),
         ("INSERT INTO run_systems VALUES (1, 9, 'x', 0, 0, 0, 3)", "1 rows of the table run_sys"),
         ("DELETE FROM runs WHERE id = 1", "30 rows of the table examples .* belong to no run"),

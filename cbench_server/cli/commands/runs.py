@@ -163,9 +163,11 @@ def _row(run: "Run") -> tuple[str, ...]:
 
     total = "?" if run.total_rows is None else f"{run.total_rows:,}"
     rows = f"{run.completed_rows:,}"
+    started = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.create_time))
     return (
         run.run_id,
-        time.strftime("%Y-%m-%d %H:%M", time.localtime(run.create_time)),
+        # When a run was started whose row is damaged cannot be told.
+        started if run.create_time else "—",
         "damaged" if _is_damaged(run) else str(run.state),
         rows if run.total_rows == run.completed_rows else f"{rows}/{total}",
         f"{run.failed_rows:,}",
