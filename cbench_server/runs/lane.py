@@ -84,8 +84,8 @@ class Lane:
         """The replicas that were called, or the empty name of a system that has none."""
         self._deferred: list[Answer] = []
         self._deferred_failures: list[tuple[Item, CallFailed, float]] = []
-        only_one = caller.description.max_concurrency == 1 and group is None
-        self._late = LateCalls(self._slots, context.traffic, self._plan, context.clock, only_one)
+        places = None if group is not None else caller.description.max_concurrency or None
+        self._late = LateCalls(self._slots, context.traffic, self._plan, context.clock, places)
 
     def _new_retry(self, slots: Slots, wait_connected: Any) -> Retry:
         return Retry(
@@ -206,7 +206,7 @@ class Lane:
     def _defer_failure(self, item: Item, error: CallFailed, allowance: Allowance) -> None:
         self._check_hopeless(error)
         failure = error.failure
-        self._late.note_given_up(failure)
+        self._late.note_late(failure)
         if failure.origin == "transport" or self._late.is_behind:
             allowance.stop()
         seconds = self._context.clock() - item.called_at
@@ -238,7 +238,6 @@ class Lane:
             self._drop(item)
             return
         self._check_hopeless(error)
-        self._late.note_given_up(error.failure)
         seconds = self._context.clock() - item.called_at
         work = partial(self._rows.failed, item, error.failure, seconds)
         is_short = item.spooled.size <= LONG_TEXT

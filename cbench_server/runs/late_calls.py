@@ -1,8 +1,8 @@
 """Late calls: those that missed their deadline, and whether other calls may have made them.
 
 One that was late beside others is made again while no other call of the run is,
-before its row is failed. A system that takes one call at a time may still be at
-a call that was given up: the next one waits behind it, so it is made again and
+before its row is failed. A system that takes so many calls at a time may still be at
+as many that were given up: the next one waits behind them, so it is made again and
 again, for a while.
 """
 
@@ -38,28 +38,33 @@ class LateCalls:
         traffic: Traffic,
         plan: Plan,
         clock: Callable[[], float],
-        has_one_place: bool,
+        places: int | None,
     ) -> None:
+        """`places` is how many calls the system takes at a time, None if nobody knows."""
         self._slots = slots
         self._traffic = traffic
         self._plan = plan
         self._clock = clock
-        self._has_one_place = has_one_place
-        self._is_overdue = False
+        self._places = places
+        self._at_work = 0
+        """Calls that were given up and may still have a place."""
         self._late_alone = 0
 
     @property
     def is_behind(self) -> bool:
-        """Whether a call that was given up may have the only place there is."""
-        return self._is_overdue and self._has_one_place
+        """Whether calls that were given up may have all places there are."""
+        return self._places is not None and self._at_work >= self._places
 
-    def note_given_up(self, failure: Failure) -> None:
-        """Take note of a failure for good: a call that was late may still be at work."""
-        self._is_overdue |= failure.reason == _LATE
+    def note_late(self, failure: Failure) -> None:
+        """Take note of a failure: a call that was late may still be at work."""
+        self._at_work += failure.reason == _LATE
 
     def note_answered(self) -> None:
-        """Take note of an answer: nothing was in its way."""
-        self._is_overdue = False
+        """Take note of an answer: one place at least is free."""
+        if self._places is not None and self.is_behind:
+            self._at_work = self._places - 1
+            # It paid to wait.
+            self._late_alone = 0
 
     def note_sent(self, items: Sequence[Item]) -> None:
         """Take note of what else the system has to do when calls are sent."""
@@ -69,10 +74,13 @@ class LateCalls:
             item.has_company = is_behind
 
     def is_to_retry(self, item: Item, error: CallFailed) -> bool:
-        """Whether to make a call that failed just now again, alone."""
+        """Whether to make a call that failed just now again, alone; takes note of it if not."""
         item.has_company |= item.in_flight > 1 or self._traffic.count > 1 or item.may_move
         is_late = error.failure.reason == _LATE
-        return is_late and item.has_company and self._late_alone < _MAX_LATE_ALONE
+        if is_late and item.has_company and self._late_alone < _MAX_LATE_ALONE:
+            return True
+        self.note_late(error.failure)
+        return False
 
     async def retry_alone(self, item: Item, attempt: Callable[[], Awaitable[T]]) -> T:
         """Make a call again while no other is made; raises CallFailed if it fails again."""
@@ -80,6 +88,7 @@ class LateCalls:
             self._slots.overloaded(item.called_at)
         item.marks = (RETRIED_ALONE,)
         tries, patience = _MAX_BEHIND if self.is_behind else 1, _MAX_BEHIND
+        self._at_work += 1
         # Behind its own earlier calls, a system that takes one at a time has no other company.
         alone = nullcontext() if tries > 1 else self._traffic.alone(self._plan.row_timeout)
         async with alone:
@@ -97,6 +106,7 @@ class LateCalls:
                         tries += 1
                         await asyncio.sleep(_STILL_THERE_S)
                         continue
+                    self.note_late(error.failure)
                     if error.failure.reason == _LATE and tries and self.is_behind:
                         patience = _MAX_BEHIND
                         continue
