@@ -205,7 +205,7 @@ def add_systems(group: Flags, where: Mapping[str, tuple[str, str]], models: str)
         "--proxy-price",
         metavar=METAVAR,
         type=price,
-        help=f"of each --proxy, or one for each of them: {HELP}",
+        help=f"of each --proxy and --direct, or one for each in that order: {HELP}",
         **REPEATABLE,
     )
 

@@ -219,7 +219,7 @@ async def missing_controls(store: RunRows, run: Run) -> list[RunNote]:
         if system not in held:
             given, left = await _lengths_left(store, run.run_id, system)
             if not given:
-                why = "returned no context, so there is no length to cut to"
+                why = "does not tell what it left of a context, so there is no length to cut to"
             elif left >= given:
                 why = "shortened nothing, so there is no length to cut to"
             else:

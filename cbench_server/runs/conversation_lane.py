@@ -298,6 +298,7 @@ class ConversationLane(Lane):
         try:
             await self._scopes.ingest(conversation)
         except CallFailed as error:
+            self._late.note_late(first, error.failure)
             if not self._late.is_to_retry(first, error):
                 raise
             await self._late.retry_alone(first, partial(self._scopes.ingest, conversation))
@@ -323,6 +324,7 @@ class ConversationLane(Lane):
             try:
                 answer = await self._answer(conversation, item)
             except CallFailed as error:
+                self._late.note_late(item, error.failure)
                 if not self._late.is_to_retry(item, error):
                     raise
                 once_more = partial(self._answer, conversation, item)

@@ -184,8 +184,9 @@ class ExampleLane(Lane):
 
     async def _call_timed(self, item: Item, allowance: Allowance) -> None:
         clock = self._context.clock
-        item.called_at, item.in_flight = clock(), 1
+        item.called_at = clock()
         self._slots.start(1, item.size)
+        self._late.note_sent([item])
         self._open += 1
         try:
             answer = await call_one(self._caller, item, self._plan.row_timeout)
@@ -196,6 +197,7 @@ class ExampleLane(Lane):
         else:
             self._has_answered = True
             self._is_first = False
+            self._late.note_answered()
             self._slots.end()
             self._slots.answered(1)
             item.is_alone = self._is_warmed_up(item) and self._is_timed
@@ -206,7 +208,8 @@ class ExampleLane(Lane):
         allowance.spend(clock() - item.called_at, calls=int(item.is_alone))
 
     async def _again_after(self, item: Item, error: CallFailed) -> None:
-        await self._try_again(item, error, is_alone=False)
+        is_alone = item.has_company and self._late.is_to_retry(item, error)
+        await self._try_again(item, error, is_alone=is_alone)
 
     # Calling: items become answers.
 
@@ -274,6 +277,7 @@ class ExampleLane(Lane):
 
     def _failure(self, item: Item, error: CallFailed) -> None:
         if self._group is not None:
+            self._late.note_late(item, error.failure)
             is_alone = self._late.is_to_retry(item, error)
             self._spawn(self._try_again(item, error, is_alone=is_alone))
 

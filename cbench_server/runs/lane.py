@@ -31,6 +31,7 @@ from cbench_server.runs.retry import Retry
 from cbench_server.runs.rows import Item, RowBuilder, own_size
 from cbench_server.runs.slots import Slots
 from cbench_server.runs.turns import Allowance
+from cbench_server.runs.widths import MAX_CONCURRENCY
 from cbench_server.scoring.placement import InlineScoring
 from cbench_server.spec import BUDGET_SPENT
 from cbench_server.systems.caller import Answer, Caller
@@ -84,8 +85,8 @@ class Lane:
         """The replicas that were called, or the empty name of a system that has none."""
         self._deferred: list[Answer] = []
         self._deferred_failures: list[tuple[Item, CallFailed, float]] = []
-        only_one = caller.description.max_concurrency == 1 and group is None
-        self._late = LateCalls(self._slots, context.traffic, self._plan, context.clock, only_one)
+        places = MAX_CONCURRENCY if group else caller.description.max_concurrency
+        self._late = LateCalls(self._slots, context.traffic, self._plan, context.clock, places)
 
     def _new_retry(self, slots: Slots, wait_connected: Any) -> Retry:
         return Retry(
@@ -206,8 +207,8 @@ class Lane:
     def _defer_failure(self, item: Item, error: CallFailed, allowance: Allowance) -> None:
         self._check_hopeless(error)
         failure = error.failure
-        self._late.note_given_up(failure)
-        if failure.origin == "transport" or self._late.is_behind:
+        self._late.note_late(item, failure)
+        if failure.origin == "transport" or self._late.is_full:
             allowance.stop()
         seconds = self._context.clock() - item.called_at
         self._deferred_failures.append((item, error, seconds))
@@ -238,7 +239,6 @@ class Lane:
             self._drop(item)
             return
         self._check_hopeless(error)
-        self._late.note_given_up(error.failure)
         seconds = self._context.clock() - item.called_at
         work = partial(self._rows.failed, item, error.failure, seconds)
         is_short = item.spooled.size <= LONG_TEXT

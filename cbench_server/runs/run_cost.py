@@ -74,12 +74,14 @@ def with_beside(config: Mapping[str, Any], beside: Beside) -> dict[str, Any]:
 def cost_note(cost: dict[str, Any]) -> RunNote:
     """Say what a run cost."""
     by = ", ".join(f"{kind.replace('_', ' ')} ${usd:.6g}" for kind, usd in cost["by"].items())
-    parts = [f"This run cost ${cost['usd']:.6g}" + (f": {by}." if by else ".")]
-    if unknown := cost["rows_unknown"]:
+    unknown = cost["rows_unknown"]
+    beside = [kind for kind in _SAYS if cost.get(_UNKNOWN[kind])]
+    at_least = "at least " if unknown or beside else ""
+    parts = [f"This run cost {at_least}${cost['usd']:.6g}" + (f": {by}." if by else ".")]
+    if unknown:
         rows = "1 row" if unknown == 1 else f"{unknown:,} rows"
         parts.append(
-            f"What {rows} cost is not known in full, for a model did not report its usage: "
-            "sums are at least that much."
+            f"What {rows} cost is not known in full, for a model did not report its usage."
         )
-    parts += [says for kind, says in _SAYS.items() if cost.get(_UNKNOWN[kind])]
+    parts += [_SAYS[kind] for kind in beside]
     return RunNote("COST", " ".join(parts))

@@ -139,7 +139,8 @@ def test_a_system_that_returns_no_context_has_no_controls_and_it_is_said_why(
     assert run["systems"] == ["said", "truncate-tail"]
     notes = [note["text"] for note in run["notes"] if note["code"] == "NO_CONTROLS"]
     assert notes == [
-        "said returned no context, so there is no length to cut to: it has no matched controls."
+        "said does not tell what it left of a context, so there is no length to cut to: it has no "
+        "matched controls."
     ]
 
 

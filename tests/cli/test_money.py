@@ -110,6 +110,7 @@ def test_usage_that_is_not_reported_is_unknown_and_never_nothing(
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("unknown") >= 2
     assert "What 16 rows cost is not known in full" in done.stdout
+    assert "This run cost at least $" in done.stdout
     run = only_run(cbench)
     shown = json.loads(cbench("show", run, "--output", "json", "--rows", "99").stdout)
     assert all("COST_UNKNOWN" in row["marks"] for row in shown["rows"])

@@ -7,8 +7,10 @@ import asyncio
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import grpc
@@ -78,17 +80,22 @@ class Shortener:
 
 
 class SlowFirst:
-    """Takes one call at a time, and its time for the first and the fourth example."""
+    """Takes few calls at a time, and its time for some examples: the first and the fourth."""
 
     name = "slow-first"
-    max_concurrency = 1
 
-    def __init__(self, seconds: str) -> None:
+    def __init__(self, seconds: str, places: str = "1", slow: str = "e0,e3") -> None:
+        """Without a number of places it has one, and does not say so."""
         self._seconds = float(seconds)
+        self._slow = slow.split(",")
+        self.max_concurrency = int(places) if places else None
+        place: AbstractContextManager[Any] = nullcontext() if places else threading.Lock()
+        self._place = place
 
     def process(self, example: dict[str, Any]) -> dict[str, Any]:
-        if example["id"] in ("e0", "e3"):
-            time.sleep(self._seconds)
+        with self._place:
+            if example["id"] in self._slow:
+                time.sleep(self._seconds)
         return {**example, "response": example["question"]}
 
 

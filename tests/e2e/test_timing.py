@@ -1,24 +1,37 @@
 """Times that a daemon measures: alone, under load, and against a deadline."""
 
+import pytest
+
 from cbench_client import BenchClient
 
 from .following import follow
 from .processes import examples, start_system
 
 
-def test_a_slow_call_fails_only_itself_where_a_system_takes_one_at_a_time(
-    client: BenchClient,
+@pytest.mark.parametrize("timed_rows", [30, 0], ids=["timed", "not timed"])
+@pytest.mark.parametrize(
+    ("places", "slow"),
+    [
+        ("1", ["e0", "e3"]),
+        ("1", ["e1", "e2"]),
+        ("2", ["e3", "e4", "e9"]),
+        ("", ["e2", "e7"]),
+    ],
+)
+def test_a_slow_call_fails_only_itself_where_a_system_takes_few_at_a_time(
+    client: BenchClient, places: str, slow: list[str], timed_rows: int
 ) -> None:
-    with start_system("slow-first", "1.2") as system:
-        digest, _ = client.upload(examples(6))
+    with start_system("slow-first", "1.2", places, ",".join(slow)) as system:
+        digest, _ = client.upload(examples(12))
         spec = {
             "systems": [{"target": system.address}],
             "datasets": [{"name": "given", "upload": digest}],
             "row_timeout": 0.3,
+            "timed_rows": timed_rows,
         }
         seen = follow(client.evaluate(spec))
     assert seen.state == "SUCCEEDED"
-    assert seen.failures == {"e0": "DEADLINE_EXCEEDED", "e3": "DEADLINE_EXCEEDED"}
+    assert seen.failures == dict.fromkeys(slow, "DEADLINE_EXCEEDED")
 
 
 def test_rows_say_how_they_were_timed_and_the_run_what_to_know_of_it(client: BenchClient) -> None:

@@ -13,6 +13,8 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from google.protobuf.message import Message
+
 MAX_BATCH_BYTES = 1024 * 1024
 
 Ended = tuple[Any, Any, float]
@@ -21,12 +23,14 @@ Sink = Callable[[list[Ended]], None]
 """Told of calls that ended together. It must not raise."""
 
 _NEVER = float("inf")
+# Late calls that are remembered; what the peer says of them comes at once.
+_LATE_KNOWN = 256
 
 
 class _Parcel:
     """Calls that are sent together, as an encoded message, and what they have in common."""
 
-    __slots__ = ("count", "data", "deadline", "is_sent", "sent_at", "sink", "timeout")
+    __slots__ = ("count", "data", "deadline", "dropped", "is_sent", "sent_at", "sink", "timeout")
 
     def __init__(self, count: int, data: bytes, timeout: float, now: float, sink: Sink) -> None:
         self.count = count
@@ -36,6 +40,8 @@ class _Parcel:
         self.sink = sink
         self.sent_at = now
         self.is_sent = False
+        self.dropped: tuple[str, ...] = ()
+        """Calls that were given up before they were sent."""
 
 
 class CallStream:
@@ -65,6 +71,7 @@ class CallStream:
         self._waiting: dict[str, tuple[Any, _Parcel]] = {}
         self._outbox: deque[_Parcel] = deque()
         self._cancelled: list[str] = []
+        self._overdue_ids: dict[str, None] = {}
         self._wake: asyncio.Future[None] | None = None
         self._sweep: asyncio.TimerHandle | None = None
         self._sweep_at = _NEVER
@@ -101,11 +108,13 @@ class CallStream:
         parcel = self._forget(call_id)
         if parcel is None:
             return
-        if not parcel.is_sent and parcel.count == 1:
-            self._outbox.remove(parcel)
-        else:
+        if parcel.is_sent:
             self._cancelled.append(call_id)
             self.wake()
+        elif parcel.count == 1:
+            self._outbox.remove(parcel)
+        else:
+            parcel.dropped += (call_id,)
 
     def _forget(self, call_id: str) -> _Parcel | None:
         entry = self._waiting.pop(call_id, None)
@@ -130,6 +139,10 @@ class CallStream:
 
     def take(self) -> bytes:
         """Return what is to be sent now, as one message of a moderate size; empty if nothing is."""
+        if self._cancelled:
+            # Alone: peers start the calls of a message before they give any up.
+            cancelled, self._cancelled = self._cancelled, []
+            return self._cancellation(cancelled)
         parts: list[bytes] = []
         size = 0
         now = self._loop.time()
@@ -142,12 +155,11 @@ class CallStream:
             self._in_flight += parcel.count
             size += len(parcel.data)
             parts.append(parcel.data)
+            if parcel.dropped:
+                parts.append(self._cancellation(parcel.dropped))
             parcel.data = b""
             parcel.sent_at = now
             parcel.deadline = now + parcel.timeout
-        if self._cancelled:
-            parts.append(self._cancellation(self._cancelled))
-            self._cancelled.clear()
         return b"".join(parts)
 
     def arrived(self, outcomes: Sequence[tuple[str, Any]], when: float) -> None:
@@ -160,6 +172,8 @@ class CallStream:
         told: Sink | None = None
         ended: list[Ended] = []
         for call_id, outcome in outcomes:
+            if call_id in self._overdue_ids and self._is_of_first_attempt(call_id, outcome, when):
+                continue
             entry = forget(call_id, None)
             if entry is None:
                 continue
@@ -176,6 +190,15 @@ class CallStream:
             told(ended)
         if self._limit is not None:
             self.wake()
+
+    def _is_of_first_attempt(self, call_id: str, outcome: Any, when: float) -> bool:
+        """Whether it says that a call is late whose present attempt still has time."""
+        del self._overdue_ids[call_id]
+        if call_id not in self._waiting or not isinstance(outcome, Message):
+            return False
+        says: Any = outcome
+        is_late: bool = says.failure.reason == "DEADLINE_EXCEEDED"
+        return is_late and when < self._waiting[call_id][1].deadline
 
     def finish(self, make_error: Callable[[], Exception]) -> None:
         """End every call that has no outcome, each with its own error, and take no more."""
@@ -207,6 +230,7 @@ class CallStream:
         for call_id, token, parcel in late:
             if self.holds(call_id):
                 self.give_up(call_id)
+                self._note_overdue(call_id)
                 error = self._late(token)
                 if self._overdue is None:
                     parcel.sink([(token, error, now - parcel.sent_at)])
@@ -214,3 +238,8 @@ class CallStream:
                     self._overdue(parcel.sink, token, error)
         deadlines = (parcel.deadline for _, parcel in self._waiting.values())
         self._sweep_again_at(min(deadlines, default=_NEVER))
+
+    def _note_overdue(self, call_id: str) -> None:
+        self._overdue_ids[call_id] = None
+        if len(self._overdue_ids) > _LATE_KNOWN:
+            del self._overdue_ids[next(iter(self._overdue_ids))]
