@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cbench_server.daemon.embedded import embedded
+from cbench_server.registry import registry
 from tests.cli.conftest import Cbench, strict
 
 PARTS = ("rouge_1_f1", "rouge_2_f1", "rouge_l_f1")
@@ -30,8 +31,11 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         for number, (text, _) in enumerate(TEXTS)
     ]
     (mirror / "validation.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    before = registry.data_dir
     with embedded(home=str(folder / "home"), data_dir=str(folder / "hub")) as address:
         yield address
+    # What it was given is this process's.
+    registry.data_dir = before
 
 
 @pytest.fixture
