@@ -171,7 +171,7 @@ def evaluate(
         "text_fields": list(text_fields) if text_fields is not None else None,
         "blind": blind,
     }
-    settings |= described_figures(refs, fields)
+    settings |= described_figures(spec, fields)
     record = LocalRecord(_objects(named), sources, examples, plans, prompts, settings)
     corrections.check(plans, named, examples, sources, record)
     used = _metrics(metrics, job.spec, fields)
@@ -279,7 +279,7 @@ def evaluate_memory(
         "budget": budget,
         "question_types": list(question_types),
     }
-    settings |= described_figures(refs, fields)
+    settings |= described_figures(spec, fields)
     record = LocalRecord(_objects(named), sources, examples, plans, prompts, settings)
     whole = [questions_in(source, (), None) for source in sources]
     corrections.check(plans, named, examples, whole, record)

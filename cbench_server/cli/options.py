@@ -217,7 +217,7 @@ def add_examples(group: Flags, things: str) -> None:
         metavar="NAME[:CONFIG]|hf:ORG/NAME[:CONFIG]|[ALIAS=]FILE",
         dest="datasets",
         help="a dataset (see: cbench datasets), one of the hub with --map, or a .jsonl, .json, "
-        ".csv, .tsv (also with .gz) or .parquet file; repeatable",
+        ".csv, .tsv or .parquet file (also with .gz); repeatable",
         **REPEATABLE,
     )
     group.add_argument(

@@ -8,6 +8,7 @@ from cbench_server.comparison.comparison import compare
 from cbench_server.comparison.policies import Policy
 from cbench_server.comparison.values import Axis
 from cbench_server.errors import InvalidInput
+from cbench_server.metrics.geometric_mean import KEY as GEOMETRIC
 from cbench_server.metrics.stats.estimate import Estimate, estimate_keys
 from cbench_server.metrics.suites import Suite, Suites
 from cbench_server.results import EvalRow
@@ -50,6 +51,9 @@ def rows_needed(metric: str) -> int | None:
     return least_for_percentile(_PERCENTILES[metric]) if metric in _PERCENTILES else None
 
 
+_KINDS = {"context compression": ", as reported,", "score": f", the {GEOMETRIC},"}
+
+
 class Measures:
     """Measures the rows of one system, and how they differ from those of a baseline."""
 
@@ -83,8 +87,10 @@ class Measures:
         """Measure a quantity on the rows."""
         if policy.metric in self._estimates:
             estimate = self._estimates[policy.metric]
-            # Where the rows tell it, it is no estimate of others.
-            said = ", as reported," if policy.metric == "context compression" else ""
+            if estimate.value is None:
+                raise InvalidInput(f"{policy.metric} is unknown: rows have no score to make it of")
+            # Context where the rows tell it, and scores that are means of rows, are no estimates.
+            said = _KINDS.get(policy.metric, "")
             return Quantity(estimate, f"{policy.metric}{said}", _count(len(self._rows)))
         measured = self._measure(policy, self._rows)
         return Quantity(
@@ -102,6 +108,8 @@ class Measures:
                 f'the policy "{policy.text}" needs a baseline: name one with --baseline'
             )
         words = f"{policy.metric} against the baseline"
+        if policy.metric == "score" and "score" in self._estimates:
+            words = f"score, row by row and no {GEOMETRIC}, against the baseline"
         if policy.metric in self._estimates and policy.metric in self._baseline_estimates:
             count = f"{_count(len(self._rows))} against {_count(len(self._baseline))}"
             ours, theirs = (

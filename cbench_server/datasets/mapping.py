@@ -22,7 +22,7 @@ _CHECKED_ROWS = 20
 _WORD = re.compile(r"[\w-]+(?: [\w-]+)*")
 _STEP = re.compile(
     r"\.(?P<key>[\w-]+)|\[(?P<place>-?\d{1,6})\]|\[(?P<all>\*)\]"
-    r"|\[\"(?P<quoted>[^\"\]]+)\"\]|\['(?P<single>[^'\]]+)'\]"
+    r"|\[\"(?P<quoted>[^\"]+)\"\]|\['(?P<single>[^']+)'\]"
 )
 # Fields that are one text: several are joined.
 _TEXTS = ("context", "question")
@@ -125,11 +125,15 @@ def _at(value: Any, path: Path) -> Any:
 
 
 def _columns(rows: list[Example]) -> list[str]:
-    """Name the columns, with the keys of those that have any."""
+    """Name the columns as paths name them, with the keys of those that have any."""
     shown: dict[str, str] = {}
     for row in rows:
         for name, value in row.items():
             within = value[0] if isinstance(value, list) and value else value
             keys = f" ({', '.join(map(str, within))})" if isinstance(within, Mapping) else ""
             shown[str(name)] = max(shown.get(str(name), ""), keys, key=len)
-    return [f"{name}{keys:.200}" for name, keys in shown.items()]
+    return [f"{_as_path(name)}{keys:.200}" for name, keys in shown.items()]
+
+
+def _as_path(name: str) -> str:
+    return name if _WORD.fullmatch(name) else f'["{name}"]'

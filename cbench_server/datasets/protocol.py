@@ -149,6 +149,7 @@ class DatasetProtocol:
         part: str,
         primary_score: str,
         settings: str = "",
+        aggregation: str = "",
         prompt: Axis | None = None,
         files: Collection[str] = (),
     ) -> "DatasetProtocol":
@@ -156,7 +157,7 @@ class DatasetProtocol:
 
         `split` is the one that was read, `part` says what else of the data was not as usual,
         `primary_score` is the score that counted, `settings` says by which other evaluator or
-        settings, and `files` are those of a mirror.
+        settings, `aggregation` what the figure lacks, and `files` are those of a mirror.
         """
         data = SAME if any(name in self.published for name in files) else self.data
         data = data.with_difference(
@@ -168,7 +169,14 @@ class DatasetProtocol:
             else "",
             settings,
         )
-        return replace(self, data=data, metric=metric, prompt=prompt or self.prompt, split=split)
+        return replace(
+            self,
+            data=data,
+            metric=metric,
+            prompt=prompt or self.prompt,
+            split=split,
+            aggregation=self.aggregation.with_difference(aggregation),
+        )
 
     def describe(self) -> dict[str, Any]:
         """Give it as plain data, for the record of a run and for a card."""

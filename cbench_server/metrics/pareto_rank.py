@@ -8,6 +8,9 @@ if TYPE_CHECKING:
     from cbench_server.metrics.stats.frame import Frame
 
 
+_MEAN = "mean_score_with_failures"
+
+
 class ParetoRank(FrameMetric):
     """Gives `pareto_rank`: 1 on the front, 2 on the front without those, and so on.
 
@@ -22,9 +25,10 @@ class ParetoRank(FrameMetric):
 
     def __init__(
         self,
-        quality_field: str = "mean_score_with_failures",
+        quality_field: str = _MEAN,
         cost_field: str = "cost_of_pass",
     ) -> None:
+        """The mean score is the quality where no system has the field that is named."""
         self.quality_field = quality_field
         self.cost_field = cost_field
 
@@ -33,7 +37,9 @@ class ParetoRank(FrameMetric):
 
     def across(self, summary: SystemValues) -> dict[str, Values]:
         """Rank the systems of a summary; None for a system without quality or cost."""
-        ranks = self.rank_systems(summary, self.quality_field, self.cost_field)
+        has_quality = any(values.get(self.quality_field) is not None for values in summary.values())
+        quality = self.quality_field if has_quality else _MEAN
+        ranks = self.rank_systems(summary, quality, self.cost_field)
         return {
             system: {"pareto_rank": None if rank is None else float(rank)}
             for system, rank in ranks.items()

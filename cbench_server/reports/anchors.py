@@ -1,5 +1,6 @@
 """Anchors of a run in a table of their own: they are no systems to choose from."""
 
+from cbench_server.reports.suites import own_figure
 from cbench_server.spec import Run
 from cbench_server.texts import numbers
 from cbench_server.texts.grid import Grid
@@ -10,8 +11,8 @@ def anchors_grid(run: Run) -> Grid | None:
     rows = []
     for name in run.unranked:
         values, progress = run.summary.get(name, {}), run.progress.get(name)
-        mean = values.get("mean_score_with_failures", values.get("mean_score"))
-        key = "mean_score_with_failures"
+        key = own_figure(run) or "mean_score_with_failures"
+        figure = values.get(key, values.get("mean_score"))
         ends = values.get(f"{key}_ci_low"), values.get(f"{key}_ci_high")
         passed = values.get("pass_rate_with_failures", values.get("pass_rate"))
         count = progress.completed if progress else None
@@ -19,7 +20,7 @@ def anchors_grid(run: Run) -> Grid | None:
         rows.append(
             (
                 name,
-                numbers.score(mean),
+                numbers.score(figure),
                 numbers.interval(*ends),
                 numbers.share(passed),
                 numbers.count(count),

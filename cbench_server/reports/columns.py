@@ -60,6 +60,11 @@ def _interval(values: Values) -> str:
     key = "mean_score_with_failures"
     if key not in values:
         key = "mean_score"
+    return interval_of(values, key)
+
+
+def interval_of(values: Values, key: str) -> str:
+    """Show the interval of a figure."""
     return numbers.interval(values.get(f"{key}_ci_low"), values.get(f"{key}_ci_high"))
 
 
@@ -117,10 +122,11 @@ def _likelihood(values: Values) -> str:
 # A judge's mean is what its owner pays for, whichever score counts.
 _JUDGES = ("judge_score", "memory_judge")
 
+GEOMETRIC = Column("Geometric mean", ("geometric_mean",), _one("geometric_mean", numbers.score))
 HEADLINE = (
     Column("Score", ("mean_score_with_failures", "mean_score"), _score),
     Column("95% CI", ("mean_score_with_failures_ci_low", "mean_score_ci_low"), _interval),
-    Column("Geometric mean", ("geometric_mean",), _one("geometric_mean", numbers.score)),
+    GEOMETRIC,
     Column("Effective length", ("effective_length",), _one("effective_length", numbers.count)),
     Column("Passed", ("pass_rate_with_failures", "pass_rate"), _passed),
     *(

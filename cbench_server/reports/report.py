@@ -1,12 +1,12 @@
 """The report that a reporter gets: a run, and its rows to read as often as it needs."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cbench_server.errors import InvalidInput
 from cbench_server.reports.judges import figure_notes, with_mark
-from cbench_server.reports.suites import suites_in_all
+from cbench_server.reports.suites import own_figure, suites_in_all
 from cbench_server.results import EvalResult, EvalRow
 from cbench_server.spec import DatasetRef, Run, RunNote, RunSpec, RunState, SystemProgress
 
@@ -101,13 +101,25 @@ def compared_by_judges(
     scores = {pair.score for pair in found.pairs}
     if judges:
         found = _without_disputed(found, sides, judges, settings)
-    notes = (note for each in runs for note in figure_notes(each, scores))
+    notes = [note for each in runs for note in figure_notes(each, scores)]
+    if not settings.get("score_field"):
+        notes += [note for each in runs for note in _by_rows(each, scores)]
     return replace(
         found,
         pairs=tuple(_with_mark(pair, runs) for pair in found.pairs),
         groups=tuple(replace(each, pair=_with_mark(each.pair, runs)) for each in found.groups),
         notes=tuple(dict.fromkeys((*found.notes, *notes))),
     )
+
+
+def _by_rows(run: Run, scores: Collection[str]) -> Iterator[str]:
+    """Say what pairs stand on where a run's figure is one that no single row has."""
+    if own_figure(run) and scores:
+        parts = ", ".join(run.config["figure"]["scores"])
+        yield (
+            f"Pairs are compared by {' and '.join(sorted(scores))}, row by row; the figure of "
+            f"{run.spec.datasets[0].label} is {own_figure(run)}, of the means of {parts}."
+        )
 
 
 def _without_disputed(

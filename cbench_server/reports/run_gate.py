@@ -12,7 +12,7 @@ from cbench_server.metrics.verbatim_only import said_of
 from cbench_server.reports.judged_gate import judged_check
 from cbench_server.reports.stored_runs import Source, check_ranked
 from cbench_server.reports.suites import complete_suite
-from cbench_server.reports.untold import untold_estimates
+from cbench_server.reports.untold import figure_as_score, untold_estimates
 from cbench_server.spec import Run
 
 
@@ -44,7 +44,8 @@ def gate_run(
         baseline,
         run.spec.threshold,
         score_infos(run.config.get("datasets", ())),
-        estimates=untold_estimates(run, system),
+        # By pairs of rows it is compared all the same, so the baseline's is not told.
+        estimates=untold_estimates(run, system) | figure_as_score(run, system),
         baseline_estimates=untold_estimates(*against) if against else None,
         suite=complete_suite(run, system),
     )

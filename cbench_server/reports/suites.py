@@ -1,10 +1,10 @@
-"""Suites in reports: a column for the figure that is published, and a table of its parts."""
+"""Published figures in reports: first in the table, and a table of the parts of suites."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 
 from cbench_server.metrics.suites import Suite, suites_from
-from cbench_server.reports.columns import Column, Values
+from cbench_server.reports.columns import GEOMETRIC, Column, Values, interval_of
 from cbench_server.reports.groups import by_part
 from cbench_server.spec import Run
 from cbench_server.texts import numbers
@@ -56,13 +56,29 @@ def dataset_names(run: Run) -> list[str]:
 
 
 def with_suites(run: Run, columns: Sequence[Column]) -> list[Column]:
-    """Put the figures of suites first; that of the whole run replaces the mean of all rows."""
+    """Put published figures first; that of a whole suite replaces the mean of all rows."""
     whole = headline_suite(run)
+    if own_figure(run):
+        return _figure_first(columns)
     kept = [
         column for column in columns if whole is None or column.title not in ("Score", "95% CI")
     ]
     shown = [whole] if whole else suites_of(run)
     return [column for suite in shown for column in _columns(suite)] + kept
+
+
+def own_figure(run: Run) -> str:
+    """Return the key of a run's figure where it is not the mean of a score and systems have it."""
+    key = str((run.config.get("figure") or {}).get("key", ""))
+    return key if any(values.get(key) is not None for values in run.summary.values()) else ""
+
+
+def _figure_first(columns: Sequence[Column]) -> list[Column]:
+    """Put the figure before the mean of the rows' score, and show its interval instead."""
+    key = GEOMETRIC.keys[0]
+    interval = Column("95% CI", (f"{key}_ci_low",), lambda values: interval_of(values, key))
+    others = [each for each in columns if each.title not in (GEOMETRIC.title, "95% CI")]
+    return [GEOMETRIC, interval, *others]
 
 
 def _columns(suite: Suite) -> list[Column]:
@@ -72,7 +88,7 @@ def _columns(suite: Suite) -> list[Column]:
         return numbers.score(values.get(key))
 
     def interval(values: Values) -> str:
-        return numbers.interval(values.get(f"{key}_ci_low"), values.get(f"{key}_ci_high"))
+        return interval_of(values, key)
 
     return [Column(suite.title, (key,), figure), Column("95% CI", (f"{key}_ci_low",), interval)]
 

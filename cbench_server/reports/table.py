@@ -22,7 +22,7 @@ from cbench_server.reports.judges import MARK, marked_figures, marked_scores
 from cbench_server.reports.prompts import prompt_notes
 from cbench_server.reports.protocols import has_other_metric, protocol_notes
 from cbench_server.reports.scores import added_scores, idle_evaluators
-from cbench_server.reports.suites import suite_table, suites_of, with_suites
+from cbench_server.reports.suites import own_figure, suite_table, suites_of, with_suites
 from cbench_server.reports.sweeps import listed, sweep_grid
 from cbench_server.spec import Run, RunState
 from cbench_server.texts import numbers
@@ -84,7 +84,8 @@ def title_of(column: Column, run: Run, facts: RowFacts) -> str:
     """Name a column; that of the score by the score that counts, of times by how they came."""
     if column.title == "Score":
         return _score_title(run, facts)
-    if column.title in {suite.title for suite in suites_of(run)}:
+    titles = {suite.title for suite in suites_of(run)}
+    if column.title in titles or column.keys[0] == own_figure(run):
         return column.title + _score_marks(run, facts)
     if column.title in TIME_TITLES and {*_timed_alone(run).values()} - {0}:
         return f"{column.title} alone"

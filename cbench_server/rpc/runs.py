@@ -25,6 +25,8 @@ _STATES: dict[RunState, Any] = {
 }
 _OF_JUDGES = ("evaluator", "dataset", "scores", "qualified")
 """What a listing says of a judge, so that no figure of one that did not pass goes unmarked."""
+_LISTED = ("figure", "headlines", "roles", "suites")
+"""What a listing says of how a run's figures came."""
 _STATE_NAMES = {number: state for state, number in _STATES.items()}
 
 
@@ -62,7 +64,7 @@ def run_to_proto(run: Run, *, with_config: bool = True) -> bench_pb2.Run:
         failure_to_proto(run.failure, message.failure)
     config = run.config
     if not with_config:
-        config = {key: config[key] for key in ("headlines", "roles", "suites") if key in config}
+        config = {key: config[key] for key in _LISTED if key in config}
         if judges := run.config.get("judges"):
             config["judges"] = [{key: each.get(key) for key in _OF_JUDGES} for each in judges]
     wire.fields_to_proto(config, message.config)

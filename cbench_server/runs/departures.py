@@ -31,6 +31,7 @@ def followed(
         part=" ".join(_of_data(protocol, described, plan, revision)),
         primary_score=plan.primary_score,
         settings=_of_metric(protocol, plan),
+        aggregation=_of_aggregation(protocol, plan),
         files=described.get("files", ()),
         prompt=prompt,
     )
@@ -70,6 +71,13 @@ def _of_metric(protocol: DatasetProtocol, plan: DatasetPlan) -> str:
     wanted = _unusual(usual[last.name], last)
     had = _unusual(info_of(last).options or {}, last)
     return "" if had == wanted else f"{last.name} had other settings."
+
+
+def _of_aggregation(protocol: DatasetProtocol, plan: DatasetPlan) -> str:
+    """Say which of the scores are missing that make the figure."""
+    given = {score.name for each in plan.evaluators for score in info_of(each).scores}
+    missing = [name for name in protocol.aggregate.scores if name not in given]
+    return f"The run has no {' and no '.join(missing)}, so no geometric mean." if missing else ""
 
 
 def _unusual(options: Mapping[str, Any], evaluator: Evaluator) -> dict[str, Any]:

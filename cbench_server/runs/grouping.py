@@ -5,7 +5,8 @@ from itertools import islice
 from typing import Any, Protocol
 
 from cbench_server.datasets.protocol import DatasetProtocol
-from cbench_server.errors import InvalidSpec
+from cbench_server.errors import InvalidSpec, NotFound
+from cbench_server.metrics.geometric_mean import KEY as GEOMETRIC
 from cbench_server.metrics.groups import MOST_GROUPS, OWN_FIELDS, is_group, unknown_field
 from cbench_server.metrics.per_group import COUNT
 from cbench_server.registry import Registry
@@ -26,10 +27,13 @@ def kept_groups(protocol: DatasetProtocol, asked: Sequence[str]) -> tuple[str, .
 
 
 def asked_figures(spec: RunSpec, registry: Registry) -> list[MetricRef]:
-    """Return the metrics of the suites that a run has all parts of, and of the groups asked for."""
+    """Return the metrics of a run's own figures, of suites it has all parts of, and of groups."""
     found = []
     if suites := suites_in(spec.datasets, registry):
         found.append(MetricRef("suites", {"suites": [suite.describe() for suite in suites]}))
+    scores = geometric_figure(spec, registry)
+    if scores and all(ref.name != "geometric-mean" for ref in spec.metrics):
+        found.append(MetricRef("geometric-mean", {"scores": scores}))
     if spec.group_by:
         found.append(MetricRef("per-group", {"fields": list(spec.group_by)}))
     return found
@@ -41,7 +45,37 @@ def ranked_by(spec: RunSpec, registry: Registry) -> dict[str, str]:
     for suite in suites_in(spec.datasets, registry):
         if {*suite.parts} == labels:
             return {"quality_field": suite.key}
-    return {}
+    return {"quality_field": GEOMETRIC} if geometric_figure(spec, registry) else {}
+
+
+def geometric_scores(spec: RunSpec, registry: Registry) -> dict[str, list[str]]:
+    """Return, by dataset, the scores whose means give its figure as a geometric mean.
+
+    There are none where the run counts another score.
+    """
+    found = {}
+    for ref in spec.datasets:
+        if ref.upload or spec.score_field:
+            continue
+        try:
+            aggregate = registry.dataset(ref.name).protocol_of(ref.config).aggregate
+        except NotFound:
+            continue  # Examples of the user's own making, under a name of theirs.
+        if aggregate.rows == "geometric-mean":
+            found[ref.label] = list(aggregate.scores)
+    return found
+
+
+def geometric_figure(spec: RunSpec, registry: Registry) -> list[str]:
+    """Return the scores whose geometric mean is the figure of a run of one dataset."""
+    found = geometric_scores(spec, registry)
+    return next(iter(found.values()), []) if len(spec.datasets) == 1 else []
+
+
+def described_figure(spec: RunSpec, registry: Registry) -> dict[str, Any]:
+    """Record which key of the summary is a run's figure, where it is not the mean of a score."""
+    scores = geometric_figure(spec, registry)
+    return {"figure": {"key": GEOMETRIC, "scores": scores}} if scores else {}
 
 
 class Groupable(Protocol):

@@ -7,10 +7,11 @@ from typing import Any
 from cbench_server.errors import InvalidSpec
 from cbench_server.metrics.groups import OWN_FIELDS, is_group, unknown_field
 from cbench_server.registry import registry, split_name
+from cbench_server.runs.grouping import described_figure
 from cbench_server.runs.local_data import Source
 from cbench_server.runs.store import SpooledExample
 from cbench_server.runs.suites import suites_in
-from cbench_server.spec import DatasetRef
+from cbench_server.spec import DatasetRef, RunSpec
 
 _FIELDS_FROM = 1000
 
@@ -45,10 +46,11 @@ def refs_of(
     )
 
 
-def described_figures(refs: Sequence[DatasetRef], fields: Sequence[str]) -> dict[str, Any]:
+def described_figures(spec: RunSpec, fields: Sequence[str]) -> dict[str, Any]:
     """Record the suites and groups of which there are figures."""
-    suites = [suite.describe() for suite in suites_in(refs, registry)]
+    suites = [suite.describe() for suite in suites_in(spec.datasets, registry)]
     return {
         **({"suites": suites} if suites else {}),
         **({"group_by": list(fields)} if fields else {}),
+        **described_figure(spec, registry),
     }

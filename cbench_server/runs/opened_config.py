@@ -6,6 +6,7 @@ from cbench_server.registry import Registry
 from cbench_server.runs.conclusions import arms_config
 from cbench_server.runs.config import describe_config, describe_prompts
 from cbench_server.runs.connections import Connections
+from cbench_server.runs.grouping import described_figure
 from cbench_server.runs.served_models import served_models
 from cbench_server.runs.suites import suites_in
 from cbench_server.spec import RunSpec
@@ -24,4 +25,4 @@ def opened_config(spec: RunSpec, opened: Connections, registry: Registry) -> dic
         config["roles"] = opened.roles
     if suites := suites_in(spec.datasets, registry):
         config["suites"] = [suite.describe() for suite in suites]
-    return config
+    return config | described_figure(spec, registry)

@@ -190,8 +190,9 @@ def _check_fields(prompt: Prompt, spec: RunSpec, dataset: Prompted) -> None:
         return
     known = STANDARD.union(*itertools.islice(dataset.unshuffled(), _LOOKED_AT))
     for field in sorted(others - known):
+        allowed = sorted(name for name in known if name not in hidden)
         raise InvalidSpec(
-            f"the prompt template: {UnknownName('field', field, sorted(known))}",
+            f"the prompt template: {UnknownName('field', field, allowed)}",
             field="template",
         )
 

@@ -8,7 +8,7 @@ from cbench_server.contract import info_of
 from cbench_server.datasets.record import DatasetRecord
 from cbench_server.errors import InvalidSpec, NotFound, blaming
 from cbench_server.registry import Registry
-from cbench_server.runs.grouping import asked_figures, kept_groups, ranked_by
+from cbench_server.runs.grouping import asked_figures, geometric_scores, kept_groups, ranked_by
 from cbench_server.runs.plan import DatasetPlan, FailureBudget
 from cbench_server.runs.resolved_dataset import ResolvedDataset, Uploads
 from cbench_server.runs.spec_limits import check_kind
@@ -229,7 +229,8 @@ def resolve_metrics(spec: RunSpec, registry: Registry) -> list[Metric]:
         if spec.kind == "memory":
             refs += [MetricRef(name) for name in MEMORY_METRICS]
         if len(spec.datasets) > 1:
-            refs.append(MetricRef("per-dataset"))
+            geometric = geometric_scores(spec, registry)
+            refs.append(MetricRef("per-dataset", {"geometric": geometric} if geometric else {}))
         refs += _own_metrics(spec, registry)
         # What a memory costs is what it makes a model read.
         cost = {"cost_field": "mean_input_tokens"} if spec.kind == "memory" else {}
@@ -269,9 +270,7 @@ def _own_metrics(spec: RunSpec, registry: Registry) -> list[MetricRef]:
         return []  # Examples of the user's own making, under a name of theirs.
     if aggregate.rows == "effective-length" and len(spec.datasets) > 1:
         return [MetricRef("effective-length")]
-    if aggregate.rows != "geometric-mean" or len(spec.datasets) > 1:
-        return []
-    return [MetricRef("geometric-mean", {"scores": list(aggregate.scores)})]
+    return []
 
 
 def _accepted(registry: Registry, name: str, settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -171,6 +171,7 @@ builtin = "random-drop"
 builtin = "truncate-tial"
 [[datasets]]
 name = "mini-qaa"
+map = { context = "a[", answer = "b" }
 [[evaluators]]
 name = "rouge"
 options = { use_stemer = true }
@@ -212,14 +213,15 @@ def test_a_check_knows_the_names_and_options_of_components(cbench: Cbench, tmp_p
     done = cbench("config", "check")
     assert done.returncode == 2
     found = dict(line.split(": ", 1) for line in done.stderr.splitlines())
-    assert [*found] == [f"run.toml:{line}" for line in (1, 4, 7, 11, 13, 16, 19)]
+    assert [*found] == [f"run.toml:{line}" for line in (1, 4, 7, 11, 13, 14, 17, 20)]
     assert 'options.seed is wrong: system "random-drop"' in found["run.toml:1"]
     assert 'option "ratio": "x" is not a number.' in found["run.toml:4"]
     assert "systems[1].options.ratio is wrong: ratio" in found["run.toml:7"]
     assert 'did you mean "truncate-tail"?' in found["run.toml:11"]
     assert 'did you mean "mini-qa"?' in found["run.toml:13"]
-    assert 'did you mean "use_stemmer"?' in found["run.toml:16"]
-    assert '"high" is not a number' in found["run.toml:19"]
+    assert 'datasets[0].map.context is wrong: "a[" is not a valid path' in found["run.toml:14"]
+    assert 'did you mean "use_stemmer"?' in found["run.toml:17"]
+    assert '"high" is not a number' in found["run.toml:20"]
     (tmp_path / "run.toml").write_text(_WRONG_SWEEP)
     lines = cbench("config", "check").stderr.splitlines()
     assert [line.partition(": ")[0] for line in lines] == ["run.toml:7", "run.toml:9"]

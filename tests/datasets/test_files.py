@@ -21,7 +21,9 @@ from cbench_server.datasets.readers.jsonl_file import decode_object
 from cbench_server.datasets.readers.lines import BadLines, numbered_lines
 from cbench_server.errors import BadDataset
 
-_SUFFIXES = ".jsonl, .jsonl.gz, .json, .json.gz, .csv, .csv.gz, .tsv, .tsv.gz, .parquet"
+_SUFFIXES = (
+    ".jsonl, .jsonl.gz, .json, .json.gz, .csv, .csv.gz, .tsv, .tsv.gz, .parquet, .parquet.gz"
+)
 
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 _VALUES = st.recursive(
@@ -274,6 +276,12 @@ def test_a_parquet_file_gives_plain_values(tmp_path: Path) -> None:
     found = list(iterate_file(path))
     assert found[0]["at"] == {"day": "2024-02-29", "price": "1.50", "raw": b"\x00"}
     assert found[1:] == rows[1:]
+    packed = tmp_path / "x.parquet.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    assert list(iterate_file(packed)) == found
+    packed.write_bytes(packed.read_bytes()[:-100])
+    with pytest.raises(BadDataset, match="damaged gzip data"):
+        list(iterate_file(packed))
 
 
 def test_a_parquet_file_that_is_none_is_named(write: Callable[[str, bytes], Path]) -> None:
@@ -289,12 +297,12 @@ def test_a_parquet_file_that_is_none_is_named(write: Callable[[str, bytes], Path
     [
         ("absent.jsonl", "{path} does not exist; check the path"),
         ("x.txt", f"the format of {{path}} is not known; its name must end in {_SUFFIXES}"),
-        ("x.parquet.gz", f"the format of {{path}} is not known; its name must end in {_SUFFIXES}"),
+        ("x.xlsx.gz", f"the format of {{path}} is not known; its name must end in {_SUFFIXES}"),
         ("folder", f"{{path}} holds no file that ends in {_SUFFIXES}; check the path"),
         ("folder.jsonl", f"{{path}} holds no file that ends in {_SUFFIXES}; check the path"),
         ("absent-*.jsonl", f"{{path}} holds no file that ends in {_SUFFIXES}; check the path"),
     ],
-    ids=["absent", "text", "parquet-gz", "directory", "directory-with-suffix", "pattern"],
+    ids=["absent", "text", "other-gz", "directory", "directory-with-suffix", "pattern"],
 )
 def test_a_path_that_cannot_be_a_dataset_is_refused_at_once(
     tmp_path: Path, name: str, message: str

@@ -28,6 +28,8 @@ _ROWS: list[dict[str, Any]] = [
         "id": "a",
         "passage": "Rome is old.",
         "gold": {"text": ["old", "very old"], "odd name": 1},
+        "a.b": "dotted",
+        "x[0]": "in brackets",
         "parts": [{"t": "one"}, {"t": "two"}],
     },
     {"passage": "Oslo is new.", "gold": {"text": ["new"]}, "parts": []},
@@ -44,6 +46,8 @@ _ROWS: list[dict[str, Any]] = [
         ('gold["odd name"]', 1),
         ("gold['odd name']", 1),
         ("parts[*].t", ["one", "two"]),
+        ('["a.b"]', "dotted"),
+        ('["x[0]"]', "in brackets"),
         ("parts[1].t", "two"),
     ],
 )
@@ -79,7 +83,7 @@ def test_a_column_that_is_not_there_is_answered_with_the_columns() -> None:
         next(mapped(iter(_ROWS), {"context": "passage", "answer": "gold.txt"}, "mine"))
     assert str(caught.value) == (
         'dataset "mine": none of the first 2 rows has "gold.txt", which should become "answer". '
-        "The columns are: id, passage, gold (text, odd name), parts (t)."
+        'The columns are: id, passage, gold (text, odd name), ["a.b"], ["x[0]"], parts (t).'
     )
 
 
@@ -230,7 +234,8 @@ def test_the_flags_map_columns_and_name_files(
     nothing = cbench(*run, "--map", "contxt=passage")
     assert "--map context=FIELD" in nothing.stderr
     wrong = cbench(*run, "--map", "context=passages")
-    assert "The columns are: id, gold (odd name, text), parts (t), passage." in wrong.stderr
+    columns = 'id, ["a.b"], gold (odd name, text), parts (t), passage, ["x[0]"]'
+    assert f"The columns are: {columns}." in wrong.stderr
 
 
 def test_python_maps_and_records_as_the_command_does(tmp_path: Path) -> None:

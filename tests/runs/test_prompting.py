@@ -109,8 +109,12 @@ def test_a_template_names_no_withheld_field_in_any_spelling() -> None:
     for name in ("answer", "Answer", "bestAnswer", "BEST_ANSWER"):
         with pytest.raises(InvalidSpec, match=f'names "{name}", which is withheld'):
             resolve(f"{{context}} {{{name}}}")
-    with pytest.raises(InvalidSpec, match='no field "notes"'):
+    with pytest.raises(InvalidSpec, match='no field "notes"') as caught:
         resolve("{context} {notes}")
+    assert "nswer" not in str(caught.value).replace("answer_format", "")
+    with pytest.raises(InvalidSpec, match=r"Known: .*\bnote\b") as caught:
+        resolve("{context} {zzzz}")
+    assert "nswer" not in str(caught.value).replace("answer_format", "")
 
 
 def test_a_memory_run_has_no_few_shot_examples() -> None:

@@ -38,7 +38,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     scoring.add_argument(
         "--references",
         metavar="FILE",
-        help="a .jsonl, .json, .csv, .tsv (also with .gz) or .parquet file whose fields replace "
+        help="a .jsonl, .json, .csv, .tsv or .parquet file (also with .gz) whose fields replace "
         "those of the examples with the same `id`, such as corrected answers; or a report of the "
         "SWE-bench harness, or AlpacaEval's annotations.json",
     )

@@ -181,10 +181,10 @@ def _row(run: "Run") -> tuple[str, ...]:
 def _scores(run: "Run") -> str:
     """Name each system with its score, and the score where all systems have the same."""
     from cbench_server.reports.judges import with_mark
-    from cbench_server.reports.suites import headline_suite
+    from cbench_server.reports.suites import headline_suite, own_figure
     from cbench_server.texts import numbers
 
-    suite = headline_suite(run)
+    suite, figure = headline_suite(run), own_figure(run)
     headlines: dict[str, list[str]] = {
         system: [with_mark(name, run) for name in names]
         for system, names in (run.config.get("headlines") or {}).items()
@@ -195,13 +195,13 @@ def _scores(run: "Run") -> str:
     for system in run.ranked:
         values = run.summary.get(system, {})
         value = values.get("mean_score_with_failures", values.get("mean_score"))
-        if suite is not None:
-            value = values.get(suite.shown_key)
+        if suite is not None or figure:
+            value = values.get(suite.shown_key if suite is not None else figure)
         kind = "" if is_same else f" {' and '.join(headlines.get(system, ()))}"
         parts.append(f"{system} {numbers.score(value)}{kind}" if values else system)
     shown = ", ".join(parts)
     name = " and ".join(next(iter(names), ())) if is_same else ""
-    name = suite.title if suite is not None else name
+    name = suite.title if suite is not None else figure or name
     return f"{name}: {shown}" if name else shown
 
 

@@ -8,6 +8,7 @@ from cbench_server.cli.run_files.filed import options_of
 from cbench_server.cli.run_files.lines import Path
 from cbench_server.cli.run_files.reading import Document, Mistake, written
 from cbench_server.contract import info_of
+from cbench_server.datasets.mapping import read_mapping
 from cbench_server.errors import InvalidInput, UnknownName
 from cbench_server.registry import registry
 from cbench_server.rpc.declared_options import builtin_options
@@ -45,6 +46,8 @@ class _Components:
         self._check_evaluators()
         for place, entry in _with_names(document.get("metrics", [])):
             self._check_entry("metric", registry.create_metric, ("metrics", place), entry)
+        for place, entry in enumerate(document.get("datasets", [])):
+            self._check_mapping(place, entry.get("map", {}))
         for place, entry in _with_names(document.get("datasets", [])):
             if "file" not in entry and "upload" not in entry:
                 self._check_dataset(place, entry)
@@ -156,6 +159,13 @@ class _Components:
         who = f'{kind} "{entry["name"]}"'
         if declared is not None and self._check_options(declared, given, who):
             self._make(make, path, entry["name"], given)
+
+    def _check_mapping(self, place: int, mapping: Mapping[str, str]) -> None:
+        for field, text in mapping.items():
+            try:
+                read_mapping({field: text})
+            except InvalidInput as error:
+                self._tell(("datasets", place, "map", field), f"is wrong: {error}")
 
     def _check_dataset(self, place: int, entry: Mapping[str, Any]) -> None:
         name = entry.get("name", "")

@@ -141,7 +141,7 @@ DATASETS = Table(
     "The examples, at least one dataset.",
     (
         Key("name", "text", "a registered one or hf:ORG/NAME; beside `file`, what to call it"),
-        Key("file", "path", "a .jsonl, .json, .csv, .tsv (also with .gz) or .parquet file"),
+        Key("file", "path", "a .jsonl, .json, .csv, .tsv or .parquet file (also with .gz)"),
         Key("upload", "text", "a file by the digest under which the daemon has it"),
         Key("config", "text", "which config of it"),
         Key("max_examples", "count", "at most this many (default: all)", "max_examples"),

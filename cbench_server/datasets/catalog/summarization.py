@@ -36,9 +36,6 @@ def _summary(text: str, summary: str, question: str) -> Callable[[Row, int], Exa
 
 
 _SCROLLS = Aggregation("geometric-mean", ("rouge_1_f1", "rouge_2_f1", "rouge_l_f1"))
-_BESIDE = differs("The headline is the mean of rouge_l_f1; SCROLLS' figure is geometric_mean.")
-
-
 _RESAMPLED = differs("The mean of the rows; the script has the middle of resampled means.")
 
 
@@ -62,7 +59,7 @@ def _protocol(
         primary_score="rouge_l_f1",
         aggregate=_SCROLLS if rouge is None else Aggregation(),
         data=data,
-        aggregation=_BESIDE if rouge is None else _RESAMPLED,
+        aggregation=SAME if rouge is None else _RESAMPLED,
     )
 
 

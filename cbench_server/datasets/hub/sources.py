@@ -156,7 +156,10 @@ class Access:
             where = self.folder or "DIR"
             how = "" if self.folder else " and pass --data-dir DIR"
             other = "" if part.file else f" (or {', '.join(mirror.SUFFIXES[1:])})"
-            reason = str(error).strip().partition("\n")[0] or "no reason given"
+            said = str(error).strip()
+            # Of a wrong name the lines after the first list those there are.
+            known = " ".join(said.split()) if isinstance(error, ValueError) else ""
+            reason = known or said.partition("\n")[0] or "no reason given"
             raise BadDataset(
                 f'dataset "{self.dataset}": the hub did not deliver {part.repository} '
                 f"({type(error).__name__}: {reason:.300}). "

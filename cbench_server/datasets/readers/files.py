@@ -25,6 +25,7 @@ _READERS: dict[str, Callable[[DataFile, BadLines], Iterator[Example]]] = {
     ".tsv": iterate_tsv,
     ".tsv.gz": iterate_tsv,
     ".parquet": iterate_parquet,
+    ".parquet.gz": iterate_parquet,
 }
 
 FILE_SUFFIXES = tuple(_READERS)
