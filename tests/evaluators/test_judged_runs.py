@@ -67,6 +67,9 @@ def test_a_judge_that_fails_its_controls_stops_the_run_before_a_system_is_called
     assert "no judge passed its controls" in done.stdout + done.stderr
     assert "specific-wrong" in done.stdout + done.stderr
     assert "--judge-unqualified" in done.stdout + done.stderr
+    # Nothing was there to be scored, and nothing would change if it went on.
+    assert "scored no row" not in done.stdout
+    assert "cbench resume" not in done.stdout
     assert {request["model"] for request in server.requests} == {"judge"}
 
 
@@ -242,6 +245,9 @@ def test_labels_of_people_give_an_estimate_that_may_be_gated(
         done = cbench(*judge(server, "--pack", "strict"), "--labels", str(labels))
         assert done.returncode == 1
         assert said in done.stdout + done.stderr
+    done = cbench("--labels", str(labels))
+    assert done.returncode == 2
+    assert "the run has none" in done.stdout + done.stderr
     # Neither the judge nor the system was asked for that.
     assert len(server.requests) == asked
 
