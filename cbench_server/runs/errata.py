@@ -84,11 +84,11 @@ def _read(line: Example, place: int) -> Erratum:
         raise BadDataset(
             f"correction {place} should have an example_id and one action of: {', '.join(ACTIONS)}"
         )
-    given = line.get("answers", line.get("answer"))
+    texts: object = line.get("answers", line.get("answer"))
     if action == "evidence":
-        given = line.get("evidence", given)
+        texts = line.get("evidence", texts)
     # `"evidence": true` only says that it is wrong.
-    answers = () if isinstance(given, bool) else tuple(references({"answers": given}))
+    answers = () if isinstance(texts, bool) else tuple(references({"answers": texts}))
     if action in ("replace", "accept_also") and not answers:
         raise BadDataset(f'correction {place} of "{example}" has no answers to {action}')
     return Erratum(

@@ -91,6 +91,9 @@ def test_labels_move_the_judges_mean_by_how_far_it_is_off() -> None:
     spread = math.sqrt(0.16 * 100 / 99 / 100 + 0.1875 * 40 / 39 / 40)
     assert estimate.high == pytest.approx(0.55 + 1.96 * spread, abs=1e-4)
     assert prediction_powered(judged, labelled[:1]).value is None
+    # Beyond the scale, all of it is at its end.
+    beyond = prediction_powered([0.9] * 100, [(1.0, 0.0)] * 10)
+    assert (beyond.value, beyond.low, beyond.high) == (1.0, 1.0, 1.0)
 
 
 def test_rank_correlation_has_ties_and_an_interval() -> None:

@@ -90,8 +90,8 @@ def rank_correlation(a: Sequence[float], b: Sequence[float]) -> Estimate:
 
 def _in_unit(value: float, variance: float) -> Estimate:
     half = _Z95 * math.sqrt(variance)
-    inside = min(max(value, 0.0), 1.0)
-    return Estimate(inside, math.sqrt(variance), max(value - half, 0.0), min(value + half, 1.0))
+    inside, low, high = (min(max(each, 0.0), 1.0) for each in (value, value - half, value + half))
+    return Estimate(inside, math.sqrt(variance), low, high)
 
 
 def _mean(values: Sequence[float]) -> float:
