@@ -9,7 +9,7 @@ from typing import Any, Literal
 from cbench_server import __version__
 from cbench_server.contract import info_of
 from cbench_server.datasets.protocol import DatasetProtocol
-from cbench_server.datasets.withheld import OF_ANY_FILE, Withheld
+from cbench_server.datasets.withheld import OF_ANY_FILE, Withheld, of_evaluators
 from cbench_server.metrics.per_group import PerGroup
 from cbench_server.registry import load_dataset, registry
 from cbench_server.results import EvalResult
@@ -300,6 +300,7 @@ def _plans(
     """Say how the rows of each tag are scored, and warn of tags that cannot be."""
     given = None if evaluators is None else components(evaluators, "evaluator")
     known = {source.label: source.loaded for source in sources if source.loaded}
+    scored_by = of_evaluators(each.name for each in given or ())
     plans: dict[str, DatasetPlan] = {}
     for tag in dict.fromkeys(entry.dataset for entry in examples):
         loaded = known.get(tag)
@@ -309,7 +310,7 @@ def _plans(
         withheld = loaded.reference_fields if loaded else OF_ANY_FILE
         plans[tag] = DatasetPlan(
             evaluators=made if given is None else given,
-            reference_fields=Withheld(withheld) if blind else frozenset(),
+            reference_fields=Withheld((*withheld, *scored_by)) if blind else frozenset(),
             primary_score=score_field or _primary_score(protocol, given),
             own_scores=announced_scores(made) if given is None else (),
             is_score_chosen=bool(score_field) or protocol.counts_abstentions,

@@ -6,6 +6,7 @@ from typing import Any
 
 from cbench_server.comparison.sentences import sentence
 from cbench_server.comparison.values import Comparison, PairedDifference
+from cbench_server.results import EvalRow
 
 
 def twins_of(score: str, judges: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -29,12 +30,40 @@ def with_disputes(found: Comparison, others: Iterable[Comparison]) -> Comparison
         for pair in other.pairs:
             signs.setdefault((pair.a, pair.b), []).append(pair.difference.value or 0.0)
     return replace(
-        found, pairs=tuple(_checked(pair, signs.get((pair.a, pair.b), [])) for pair in found.pairs)
+        found,
+        pairs=tuple(undisputed(pair, signs.get((pair.a, pair.b), [])) for pair in found.pairs),
     )
 
 
-def _checked(pair: PairedDifference, others: Sequence[float]) -> PairedDifference:
+def undisputed(pair: PairedDifference, others: Sequence[float]) -> PairedDifference:
+    """Take back a claim that the difference of another rater turns around."""
     if not any((pair.difference.value or 0.0) * other < 0 for other in others):
         return pair
     disputed = replace(pair, disputed=True)
     return replace(disputed, sentence=sentence(disputed))
+
+
+def without_disputed(
+    found: Comparison,
+    sides: Mapping[str, Iterable[EvalRow]],
+    judges: Sequence[Mapping[str, Any]],
+    settings: Mapping[str, Any],
+) -> Comparison:
+    """Take back claims of a comparison, made with these settings, that other judges turn around."""
+    from cbench_server.comparison.comparison import compare
+
+    # A judge that one of the runs did not have cannot order them.
+    twins = {
+        twin
+        for pair in found.pairs
+        for twin in twins_of(pair.score, judges)
+        if all(any(twin in row.scores for row in rows) for rows in sides.values())
+    }
+    others = [compare(sides, **{**settings, "score_field": twin}) for twin in sorted(twins)]
+    return with_disputes(found, others)
+
+
+def unproven(rows: Iterable[EvalRow], judges: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether the score that counts on one of these rows is of a judge that did not pass."""
+    marked = {name for each in judges if not each.get("qualified") for name in each["scores"]}
+    return bool(marked) and any(row.primary_score in marked for row in rows)

@@ -26,8 +26,14 @@ OF_ANY_FILE = (*DEFAULT_REFERENCE_FIELDS, *_OF_ANY_FILE)
 """What is withheld of examples that are no known dataset's."""
 MADE_OF_A_SOURCE = ("evidence", "is_abstention", "qa_pairs", "question_id", "question_type")
 """Fields of conversations, and of mappings, that tell where or whether an answer is."""
+_READ_OF_ORIGINALS = {"evidence-recall": ("evidence",)}
 # Mark the turns that hold the answer, in LongMemEval and in files made after it.
 _OF_TURNS = ("has_answer", "is_evidence")
+
+
+def of_evaluators(names: Iterable[str]) -> tuple[str, ...]:
+    """Return what is withheld, whatever the dataset, because an evaluator scores by it."""
+    return tuple(field for name in names for field in _READ_OF_ORIGINALS.get(name, ()))
 
 
 class Withheld(frozenset[str]):

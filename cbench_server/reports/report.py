@@ -84,6 +84,7 @@ def compared_by_judges(
     What a judge said that did not pass its controls is marked, whichever run it is of.
     """
     from cbench_server.comparison import compare, score_infos
+    from cbench_server.comparison.raters import without_disputed
 
     run = runs[0]
     judges = list(run.config.get("judges") or [])
@@ -100,7 +101,7 @@ def compared_by_judges(
     found = compare(sides, **settings)
     scores = {pair.score for pair in found.pairs}
     if judges:
-        found = _without_disputed(found, sides, judges, settings)
+        found = without_disputed(found, sides, judges, settings)
     notes = [note for each in runs for note in figure_notes(each, scores)]
     if not settings.get("score_field"):
         notes += [note for each in runs for note in _by_rows(each, scores)]
@@ -120,26 +121,6 @@ def _by_rows(run: Run, scores: Collection[str]) -> Iterator[str]:
             f"Pairs are compared by {' and '.join(sorted(scores))}, row by row; the figure of "
             f"{run.spec.datasets[0].label} is {own_figure(run)}, of the means of {parts}."
         )
-
-
-def _without_disputed(
-    found: "Comparison",
-    sides: Mapping[str, Iterable[EvalRow]],
-    judges: Sequence[Mapping[str, Any]],
-    settings: Mapping[str, Any],
-) -> "Comparison":
-    from cbench_server.comparison import compare
-    from cbench_server.comparison.raters import twins_of, with_disputes
-
-    # A judge that one of the runs did not have cannot order them.
-    twins = {
-        twin
-        for pair in found.pairs
-        for twin in twins_of(pair.score, judges)
-        if all(any(twin in row.scores for row in rows) for rows in sides.values())
-    }
-    others = [compare(sides, **{**settings, "score_field": twin}) for twin in sorted(twins)]
-    return with_disputes(found, others)
 
 
 def _with_mark(pair: "PairedDifference", runs: Sequence[Run]) -> "PairedDifference":

@@ -39,7 +39,7 @@ def added_scores(run: Run) -> Grid | None:
 def idle_evaluators(run: Run) -> list[str]:
     """Name the evaluators that were added and have scored no row, as far as the run tells."""
     own = _own(run)
-    if own is None or not run.state.is_final or not run.summary:
+    if own is None or not run.state.is_final or not run.completed_rows:
         return []
     given = {key for values in run.summary.values() for key, value in values.items() if value}
     scored: dict[str, bool] = {}

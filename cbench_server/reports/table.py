@@ -32,7 +32,15 @@ _REASONS_SHOWN = 3
 _WHY_SHOWN = 160
 MOST_ACROSS = 8
 # Failures that the same spec has every time.
-_HOPELESS = frozenset({"INVALID_SPEC", "INVALID_ARGUMENT", NothingMatches.reason, "SYSTEM_CHANGED"})
+_HOPELESS = frozenset(
+    {
+        "INVALID_SPEC",
+        "INVALID_ARGUMENT",
+        "JUDGE_UNQUALIFIED",
+        NothingMatches.reason,
+        "SYSTEM_CHANGED",
+    }
+)
 _ABSTENTION = "abstention"
 _WITHOUT_RESPONSE = ("answer_retained", "answer_recall")
 

@@ -13,6 +13,7 @@ from cbench_server.models.reader import Reader
 from cbench_server.registry import Registry
 from cbench_server.results import Failure
 from cbench_server.runs.answers import Told, system_identity
+from cbench_server.runs.judging import check_labels
 from cbench_server.runs.plan import DatasetPlan
 from cbench_server.runs.prompting import resolve_prompts
 from cbench_server.runs.resolution import (
@@ -134,6 +135,7 @@ async def connect(
     try:
         opened.plans = await resolve_evaluators(spec, datasets, finder.find)
         if not is_rescored:
+            check_labels(spec, opened.plans.values())
             # In a thread, since few-shot examples are read.
             opened.prompts = await asyncio.to_thread(resolve_prompts, spec, datasets)
             await _reach_systems(spec, opened, uploads)

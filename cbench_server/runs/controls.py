@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from cbench_server.comparison import Comparison, compare
+from cbench_server.comparison.raters import unproven, without_disputed
+from cbench_server.comparison.tables import MARK
 from cbench_server.errors import InvalidInput
 from cbench_server.limits import LONG_TEXT
 from cbench_server.metrics.outcomes import score_infos
@@ -203,6 +205,8 @@ async def control_notes(rows: ConcludedRows, run: Run) -> tuple[RunNote, ...]:
         names = (leader, *controls)
         sides = {name: await rows.of(name) for name in names}
         text = await asyncio.to_thread(_verdict, leader, controls, sides, run)
+        if unproven(sides[leader], run.config.get("judges") or ()):
+            text = f"{MARK} {text}"
         if own := own_cut(run, leader):
             text += f" It is not held against {own}, which at its own length is what it does."
         notes.append(RunNote("MATCHED_CONTROLS", text, leader))
@@ -251,12 +255,13 @@ def compared_with(
 ) -> tuple[list[str], list[str], str]:
     """Return the controls that a system beats, those that beat it, and why nothing compares."""
     try:
-        compared: Comparison = compare(
-            sides,
-            pairs=[(leader, control) for control in controls],
-            score_field=run.spec.score_field or None,
-            scores=score_infos(run.config.get("datasets", ())),
-        )
+        settings: dict[str, Any] = {
+            "pairs": [(leader, control) for control in controls],
+            "score_field": run.spec.score_field or None,
+            "scores": score_infos(run.config.get("datasets", ())),
+        }
+        judges = run.config.get("judges") or ()
+        compared: Comparison = without_disputed(compare(sides, **settings), sides, judges, settings)
     except InvalidInput as error:
         return [], [], str(error)
     claimed = [pair for pair in compared.pairs if pair.is_claimed]

@@ -1,8 +1,9 @@
 """Errata: known mistakes of a dataset, and what scores would be without them."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from cbench_server.errors import BadDataset
@@ -23,6 +24,7 @@ class Erratum:
     example_id: str
     action: str
     answers: tuple[str, ...] = ()
+    """Of `evidence`, the texts that hold the answer, where the correction has them."""
     digest: str = ""
     """What the source is known by that it was found in; empty means any."""
     reason: str = ""
@@ -33,20 +35,18 @@ class Errata:
     """The corrections of one file."""
 
     def __init__(self, lines: Iterable[Example]) -> None:
-        self._by_id: dict[tuple[str, str], Erratum] = {}
+        self._by_id: dict[tuple[str, str], list[Erratum]] = {}
         for place, line in enumerate(lines, 1):
             erratum = _read(line, place)
-            self._by_id[erratum.dataset, erratum.example_id] = erratum
+            self._by_id.setdefault((erratum.dataset, erratum.example_id), []).append(erratum)
 
     def __len__(self) -> int:
-        return len(self._by_id)
+        return sum(map(len, self._by_id.values()))
 
-    def of(self, dataset: str, example_id: object) -> Erratum | None:
-        """Return what is known of an example, if something is."""
-        known = self._by_id.get((dataset, str(example_id)))
-        if known is None:
-            known = self._by_id.get((dataset.partition(":")[0], str(example_id)))
-        return known or self._by_id.get(("", str(example_id)))
+    def of(self, dataset: str, example_id: object) -> Sequence[Erratum]:
+        """Return what is known of an example, in the order of the file."""
+        names = dict.fromkeys((dataset, dataset.partition(":")[0], ""))
+        return [each for name in names for each in self._by_id.get((name, str(example_id)), ())]
 
     def check(
         self, ids: Mapping[str, Iterable[object]], digests: Mapping[str, frozenset[str]]
@@ -56,7 +56,7 @@ class Errata:
         `ids` are all examples of each dataset, `digests` what each source is known by.
         """
         known = {label: {str(each) for each in found} for label, found in ids.items()}
-        for erratum in self._by_id.values():
+        for erratum in chain.from_iterable(self._by_id.values()):
             labels = [
                 label for label in known if erratum.dataset in ("", label, label.partition(":")[0])
             ]
@@ -84,7 +84,11 @@ def _read(line: Example, place: int) -> Erratum:
         raise BadDataset(
             f"correction {place} should have an example_id and one action of: {', '.join(ACTIONS)}"
         )
-    answers = tuple(references({"answers": line.get("answers", line.get("answer"))}))
+    texts: object = line.get("answers", line.get("answer"))
+    if action == "evidence":
+        texts = line.get("evidence", texts)
+    # `"evidence": true` only says that it is wrong.
+    answers = () if isinstance(texts, bool) else tuple(references({"answers": texts}))
     if action in ("replace", "accept_also") and not answers:
         raise BadDataset(f'correction {place} of "{example}" has no answers to {action}')
     return Erratum(
@@ -98,16 +102,20 @@ def _read(line: Example, place: int) -> Erratum:
     )
 
 
-def corrected(example: Example, erratum: Erratum) -> Example | None:
-    """Return the example with its mistake mended; None if it is to be left out."""
-    if erratum.action == "exclude":
-        return None
-    if erratum.action == "evidence":
-        return example
-    answers = list(erratum.answers)
-    if erratum.action == "accept_also":
-        answers = [*references(example), *answers]
-    return {**example, "answers": answers, "answer": answers[0]}
+def corrected(example: Example, known: Sequence[Erratum]) -> Example | None:
+    """Return the example with its mistakes mended; None if it is to be left out."""
+    for erratum in known:
+        if erratum.action == "exclude":
+            return None
+        if erratum.action == "evidence":
+            if erratum.answers:
+                example = {**example, "evidence": list(erratum.answers)}
+            continue
+        answers = list(erratum.answers)
+        if erratum.action == "accept_also":
+            answers = [*references(example), *answers]
+        example = {**example, "answers": answers, "answer": answers[0]}
+    return example
 
 
 def texts_in(described: Any) -> list[str]:
@@ -128,11 +136,12 @@ class Ceilings:
         self._rows: Counter[str] = Counter()
         self._wrong: Counter[str] = Counter()
 
-    def take(self, category: str, erratum: Erratum | None) -> None:
-        """Add an example."""
+    def take(self, category: str, known: Sequence[Erratum]) -> None:
+        """Add an example, with what is known of it."""
+        is_wrong = any(erratum.action in _LOWERS_CEILING for erratum in known)
         for name in dict.fromkeys(("", category)):
             self._rows[name] += 1
-            self._wrong[name] += erratum is not None and erratum.action in _LOWERS_CEILING
+            self._wrong[name] += is_wrong
 
     def describe(self) -> dict[str, Any]:
         """Return the ceilings."""

@@ -13,6 +13,7 @@ from cbench_server.runs.plan import DatasetPlan
 from cbench_server.runs.recorded_rows import rescore
 from cbench_server.runs.run_rows import RunRows
 from cbench_server.runs.store import RowQuery
+from cbench_server.runs.verdicts import category_of
 from cbench_server.scoring.placement import Scoring
 from cbench_server.spec import Run
 from cbench_server.types import Example
@@ -48,7 +49,7 @@ async def add_errata(
     """Add what the scores are with errata, and the ceiling of those without."""
     actions: Counter[str] = Counter()
     ceilings: dict[str, Ceilings] = defaultdict(Ceilings)
-    by_category: dict[str, dict[str, list[float]]] = {}
+    by_category: dict[tuple[str, str], dict[str, list[float]]] = {}
     unproven = {
         score
         for record in run.config.get("judges") or []
@@ -57,20 +58,20 @@ async def add_errata(
     }
     marks: dict[str, str] = {}
     for place, system in enumerate(run.systems):
-        scores = by_category.setdefault(system, defaultdict(list))
         async for row, original in rows_with_originals(store, run.run_id, system):
-            erratum = errata.of(row.dataset, row.example_id)
-            category = str(row.metadata.get("qa_type") or "")
+            known = errata.of(row.dataset, row.example_id)
+            category = category_of(row)
             if row.score is not None:
                 if row.score_name in unproven:
                     marks[system] = "†"
+                scores = by_category.setdefault((system, row.dataset), defaultdict(list))
                 for name in dict.fromkeys(("", category)):
                     scores[name].append(row.score)
             if place == 0 and row.repeat == 0:
-                ceilings[row.dataset].take(category, erratum)
-                actions[erratum.action if erratum else ""] += 1
-            if erratum is not None:
-                mended = corrected(original, erratum)
+                ceilings[row.dataset].take(category, known)
+                actions.update([each.action for each in known] or [""])
+            if known:
+                mended = corrected(original, known)
                 if mended is None:
                     continue
                 row = await rescore(replace(row), mended, plans[row.dataset], scoring, clock)
@@ -80,8 +81,8 @@ async def add_errata(
     found.facts["errata"] = {"examples": dict(actions), "ceilings": best}
     for system in run.systems:
         _say(found, run, system, summary.get(system, {}), actions, marks.get(system, ""))
-        for label, known in best.items():
-            _flag(found, system, label, known, by_category[system])
+        for label, most in best.items():
+            _flag(found, system, label, most, by_category.get((system, label), {}))
 
 
 def _say(

@@ -5,15 +5,17 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
+from cbench_server.metrics.stats.estimate import Estimate
 from cbench_server.metrics.stats.raters import (
     agreement,
     corrected_rate,
     prediction_powered,
     rank_correlation,
+    weighted,
 )
 from cbench_server.runs.judging import SELF_GRADED, UNQUALIFIED, models_under_test
 from cbench_server.runs.labels import Labels
-from cbench_server.runs.verdicts import Verdicts
+from cbench_server.runs.verdicts import Verdicts, over_datasets
 from cbench_server.spec import RunNote, RunSpec
 
 _LENGTH_MATTERS = 0.3
@@ -54,29 +56,34 @@ class Findings:
 def explain(judges: Sequence[Verdicts], spec: RunSpec, labels: Labels | None) -> Findings:
     """Say all there is to say of the judges of a run."""
     found = Findings()
+    by_dataset = {str(verdicts.record["dataset"]) for verdicts in judges}
     for verdicts in judges:
-        _controls(found, verdicts)
-        _standing(found, verdicts)
+        where = f" on {verdicts.record['dataset']}" if len(by_dataset) > 1 else ""
+        _controls(found, verdicts, where)
+        _standing(found, verdicts, where)
+    wholes = over_datasets(judges)
+    for verdicts in wholes:
         _family(found, verdicts, spec)
         _effort(found, verdicts)
         _position(found, verdicts)
-        for system in _systems(judges):
+        parts = [each for each in judges if each.score == verdicts.score]
+        for system in _systems(wholes):
             _length(found, verdicts, system)
-            _corrected(found, verdicts, system)
+            _corrected(found, parts, system)
             _averaged(found, verdicts, system)
             if labels is not None:
                 _labelled(found, verdicts, system, labels)
-    _ranges(found, judges)
-    for a, b in _pairs_of_raters(judges):
+    _ranges(found, wholes)
+    for a, b in _pairs_of_raters(wholes):
         _agreement(found, a, b)
     if labels is not None:
-        for verdicts in judges:
+        for verdicts in wholes:
             _agreement_with_people(found, verdicts, labels)
-    if judges:
+    if wholes:
         found.facts["denominators"] = {
-            verdicts.record["evaluator"]: verdicts.denominators() for verdicts in judges
+            verdicts.record["evaluator"]: verdicts.denominators() for verdicts in wholes
         }
-        for verdicts in judges:
+        for verdicts in wholes:
             _denominators(found, verdicts)
     return found
 
@@ -85,7 +92,7 @@ def _systems(judges: Sequence[Verdicts]) -> list[str]:
     return list(dict.fromkeys(each.key[1] for verdicts in judges for each in verdicts.all))
 
 
-def _controls(found: Findings, verdicts: Verdicts) -> None:
+def _controls(found: Findings, verdicts: Verdicts, where: str) -> None:
     record = verdicts.record
     parts = [
         f"{kind} {_share(rates['rate'])} [{_share(rates['low'])}, {_share(rates['high'])}] "
@@ -95,7 +102,7 @@ def _controls(found: Findings, verdicts: Verdicts) -> None:
     ]
     if not parts:
         return
-    text = f"Judge {verdicts.name} accepted of its controls: {', '.join(parts)}."
+    text = f"Judge {verdicts.name} accepted of its controls{where}: {', '.join(parts)}."
     if record.get("auc") is not None:
         text += f" AUC of right against wrong: {record['auc']:.2f}."
     if record.get("wins_both") is not None:
@@ -108,10 +115,10 @@ def _controls(found: Findings, verdicts: Verdicts) -> None:
     found.note("JUDGE_CONTROLS", text, record["dataset"])
 
 
-def _standing(found: Findings, verdicts: Verdicts) -> None:
+def _standing(found: Findings, verdicts: Verdicts, where: str) -> None:
     record = verdicts.record
     if not record["qualified"]:
-        text = f"† Judge {verdicts.name} did not pass its controls: {record['why']}."
+        text = f"† Judge {verdicts.name} did not pass its controls{where}: {record['why']}."
         found.note(UNQUALIFIED, text, record["dataset"])
     if record.get("self_graded"):
         text = (
@@ -190,22 +197,33 @@ def _length(found: Findings, verdicts: Verdicts, system: str) -> None:
         found.note("JUDGE_LENGTH", text, verdicts.record["dataset"], system)
 
 
-def _corrected(found: Findings, verdicts: Verdicts, system: str) -> None:
-    """The rate corrected by the controls: for the report only, since their errors are made up."""
-    kinds = verdicts.record["kinds"]
-    judged = verdicts.judged(system)
-    if verdicts.record["kind"] != "yes-no" or not judged or "right" not in kinds:
-        return
-    right, wrong = kinds["right"], kinds.get("specific-wrong", {"rate": None})
-    if right["rate"] is None or wrong["rate"] is None:
-        return
-    share = sum(score for _, score in judged) / len(judged)
-    estimate = corrected_rate(
-        share, len(judged), (right["rate"], right["asked"]), (wrong["rate"], wrong["asked"])
-    )
+def _corrected(found: Findings, parts: Sequence[Verdicts], system: str) -> None:
+    """The rate corrected by the controls: for the report only, since their errors are made up.
+
+    Each dataset has controls of its own, so each part is corrected by itself.
+    """
+    estimates: list[tuple[int, Estimate]] = []
+    for verdicts in parts:
+        kinds = verdicts.record["kinds"]
+        judged = verdicts.judged(system)
+        if not judged:
+            continue
+        if verdicts.record["kind"] != "yes-no" or "right" not in kinds:
+            return
+        right, wrong = kinds["right"], kinds.get("specific-wrong", {"rate": None})
+        if right["rate"] is None or wrong["rate"] is None:
+            return
+        share = sum(score for _, score in judged) / len(judged)
+        known = ((right["rate"], right["asked"]), (wrong["rate"], wrong["asked"]))
+        estimates.append((len(judged), corrected_rate(share, len(judged), *known)))
+    estimate = weighted(estimates)
     if estimate.value is not None:
-        known = found.facts.setdefault("corrected", {}).setdefault(verdicts.record["evaluator"], {})
-        known[system] = {"value": estimate.value, "low": estimate.low, "high": estimate.high}
+        rates = found.facts.setdefault("corrected", {})
+        rates.setdefault(parts[0].record["evaluator"], {})[system] = {
+            "value": estimate.value,
+            "low": estimate.low,
+            "high": estimate.high,
+        }
 
 
 def _averaged(found: Findings, verdicts: Verdicts, system: str) -> None:
@@ -247,7 +265,7 @@ def _ranges(found: Findings, judges: Sequence[Verdicts]) -> None:
             low, high = min(means.values()), max(means.values())
             marks = {verdicts.record["pack"]: verdicts.mark for verdicts in group}
             known = found.facts.setdefault("ranges", {}).setdefault(system, {})
-            known[f"{dataset}@{model}"] = {
+            known[f"{dataset}@{model}" if dataset else model] = {
                 "low": low,
                 "high": high,
                 "by": means,

@@ -1,11 +1,11 @@
 """Judging: the judges of a run are tested on controls before their first verdict."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from cbench_server.contract import info_of, optional_method
-from cbench_server.errors import CbenchError, RunFailed
+from cbench_server.errors import CbenchError, InvalidSpec, RunFailed
 from cbench_server.results import EvalRow, Failure
 from cbench_server.runs.digests import canonical_digest
 from cbench_server.runs.plan import DatasetPlan
@@ -52,6 +52,16 @@ class CheckMemory:
 def judges_of(evaluators: Sequence[Evaluator]) -> list[Evaluator]:
     """Return the evaluators that can be tested on controls."""
     return [each for each in evaluators if optional_method(each, "qualify") is not None]
+
+
+def check_labels(spec: RunSpec, plans: Iterable[DatasetPlan]) -> None:
+    """Refuse labels of people where no judge gives verdicts to set them beside."""
+    if spec.labels_upload and not any(judges_of(plan.evaluators) for plan in plans):
+        raise InvalidSpec(
+            "labels are set beside the verdicts of a judge, and the run has none.",
+            field="spec.labels_upload",
+            flags="Name a judge with --judge-url URL.",
+        )
 
 
 async def check_judge(

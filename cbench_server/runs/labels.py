@@ -27,7 +27,12 @@ class Labels:
                     f"label {place} has the verdict {line['verdict']!r:.50}; it should be yes or "
                     "no, or a number from 0 to 1"
                 )
-            self._known[str(example), str(line.get("system") or "")] = verdict
+            about = (str(example), str(line.get("system") or ""))
+            if self._known.setdefault(about, verdict) != verdict:
+                raise BadDataset(
+                    f'label {place} is another verdict on "{example}" than one before it; '
+                    "where people differ, give their mean"
+                )
 
     def __len__(self) -> int:
         return len(self._known)

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from uuid import uuid4
 
 from cbench_server.comparison import compare_two
+from cbench_server.comparison.raters import twins_of, undisputed
 from cbench_server.comparison.sentences import sentence
 from cbench_server.comparison.tables import MARK
 from cbench_server.metrics.suites import Suite, suites_from
@@ -91,12 +92,19 @@ class _Comparer:
 
     def __init__(self, parts: "_Parts", whole: _Part) -> None:
         self._compare = partial(compare_two, scores=parts.scores, suites=whole.suites)
-        judges = whole.config.get("judges") or ()
-        failed = [judge for judge in judges if not judge.get("qualified")]
+        self._judges = list(whole.config.get("judges") or ())
+        failed = [judge for judge in self._judges if not judge.get("qualified")]
         self._marked = {score for judge in failed for score in judge.get("scores") or ()}
 
     def __call__(self, rows: Sequence[EvalRow], a: str, b: str, score: str | None) -> Any:
         pair = self._compare(rows, a, b, score)
+        twins = [
+            twin
+            for twin in twins_of(pair.score, self._judges)
+            if all(any(twin in row.scores for row in rows if row.system == name) for name in (a, b))
+        ]
+        others = [self._compare(rows, a, b, twin).difference.value or 0.0 for twin in twins]
+        pair = undisputed(pair, others)
         if pair.score not in self._marked:
             return pair
         marked = replace(pair, score=pair.score + MARK)

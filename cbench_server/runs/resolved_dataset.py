@@ -17,7 +17,7 @@ from cbench_server.datasets.published import (
 )
 from cbench_server.datasets.record import DatasetRecord
 from cbench_server.datasets.shuffle import shuffled
-from cbench_server.datasets.withheld import MADE_OF_A_SOURCE, OF_ANY_FILE, Withheld
+from cbench_server.datasets.withheld import MADE_OF_A_SOURCE, OF_ANY_FILE, Withheld, of_evaluators
 from cbench_server.errors import InvalidSpec
 from cbench_server.runs.spool import FIRST_ROWS, choose, prepare
 from cbench_server.runs.store import SpooledExample
@@ -200,4 +200,5 @@ class ResolvedDataset:
             return frozenset()
         declared = self.record.reference_fields if self.record else OF_ANY_FILE
         own = MADE_OF_A_SOURCE if self.ref.as_transcript or self.ref.mapping else ()
-        return Withheld((*declared, *own, *spec.reference_fields))
+        scored_by = of_evaluators(ref.name for ref in spec.evaluators)
+        return Withheld((*declared, *own, *scored_by, *spec.reference_fields))

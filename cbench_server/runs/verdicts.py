@@ -11,6 +11,11 @@ Key = tuple[str, str, str, int]
 """Dataset, system, example id as text, repeat."""
 
 
+def category_of(row: EvalRow) -> str:
+    """Name the type of question that a row is of; empty where it has none."""
+    return str(row.metadata.get("qa_type") or row.groups.get("category") or "")
+
+
 @dataclass(frozen=True)
 class Verdict:
     """What became of one row with one judge."""
@@ -26,7 +31,7 @@ class Verdict:
 
 @dataclass
 class Verdicts:
-    """All verdicts of one judge on one dataset."""
+    """All verdicts of one judge, on one dataset or on several."""
 
     record: Mapping[str, Any]
     all: list[Verdict] = field(default_factory=list)
@@ -75,7 +80,7 @@ class Verdicts:
         self.all.append(
             Verdict(
                 (row.dataset, row.system, str(row.example_id), row.repeat),
-                str(row.metadata.get("qa_type") or row.groups.get("category") or ""),
+                category_of(row),
                 self._outcome(row, evaluator, score),
                 score,
                 len(response.split()),
@@ -128,3 +133,25 @@ def by_judge(records: Sequence[Mapping[str, Any]], rows: Iterator[EvalRow]) -> l
             if verdicts.record["dataset"] == row.dataset:
                 verdicts.take(row)
     return found
+
+
+def over_datasets(judges: Sequence[Verdicts]) -> list[Verdicts]:
+    """Return what each judge said of all datasets, as its score in the table is of all.
+
+    Such a record names no dataset, and is qualified only if the judge is on all of them.
+    """
+    found: dict[str, list[Verdicts]] = {}
+    for verdicts in judges:
+        found.setdefault(str(verdicts.record["evaluator"]), []).append(verdicts)
+    return [parts[0] if len(parts) == 1 else _merged(parts) for parts in found.values()]
+
+
+def _merged(parts: Sequence[Verdicts]) -> Verdicts:
+    is_qualified = all(part.record["qualified"] for part in parts)
+    merged = Verdicts({**parts[0].record, "dataset": "", "qualified": is_qualified})
+    for part in parts:
+        merged.all += part.all
+        merged.effort += part.effort
+        merged.flips += part.flips
+        merged.compared += part.compared
+    return merged

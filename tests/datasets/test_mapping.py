@@ -141,7 +141,12 @@ _LOCOMO = {
         ],
     },
     "qa": [
-        {"question": "Where did Ben move?", "answer": "Oslo", "evidence": ["D1:2"], "category": 4},
+        {
+            "question": "Where did Ben move?",
+            "answer": "Oslo",
+            "evidence": ["D:1:02"],
+            "category": 4,
+        },
         {"question": "Who is Carl?", "adversarial_answer": "a vet", "category": 5},
     ],
 }
@@ -162,6 +167,7 @@ def test_the_files_of_locomo_are_read_as_they_are_published(tmp_path: Path) -> N
         "dia_id": "D1:1",
     }
     known, unknown = example["qa_pairs"]
+    # However the source writes the name of the turn.
     assert known["evidence"] == ["I moved to Oslo."]
     assert (known["type"], unknown["type"]) == ("single_hop", "adversarial")
     assert unknown["is_abstention"]

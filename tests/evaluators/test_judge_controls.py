@@ -69,6 +69,22 @@ async def test_replies_without_a_verdict_are_counted_apart(server: ModelServer) 
     assert right["without_verdict"] == right["asked"]
 
 
+def silent_where_wrong(accepts: str) -> scripted.Rule:
+    """Gives its verdict on right answers only."""
+    return lambda sections: accepts if scripted.exact(sections) == "YES" else "Hard to say."
+
+
+@pytest.mark.parametrize(("pack", "accepts"), [("strict", "YES"), ("correctness", "5")])
+async def test_silence_about_wrong_answers_is_no_rejection(
+    server: ModelServer, pack: str, accepts: str
+) -> None:
+    record = await check(server, silent_where_wrong(accepts), pack)
+    assert record["kinds"]["right"]["rate"] > 0.9
+    assert record["kinds"]["specific-wrong"]["accepted"] == 0
+    assert record["qualified"] is False
+    assert "without a grade: 97" in record["why"] or "no verdict on 100%" in record["why"]
+
+
 def on_topic(sections: dict[str, str]) -> str:
     """Takes all that is on the topic, right or not."""
     return "YES" if "YES" in (scripted.exact(sections), scripted.topical(sections)) else "NO"

@@ -67,6 +67,9 @@ def test_a_judge_that_fails_its_controls_stops_the_run_before_a_system_is_called
     assert "no judge passed its controls" in done.stdout + done.stderr
     assert "specific-wrong" in done.stdout + done.stderr
     assert "--judge-unqualified" in done.stdout + done.stderr
+    # Nothing was there to be scored, and nothing would change if it went on.
+    assert "scored no row" not in done.stdout
+    assert "cbench resume" not in done.stdout
     assert {request["model"] for request in server.requests} == {"judge"}
 
 
@@ -217,6 +220,35 @@ def test_two_raters_are_compared_and_forbid_better_where_they_disagree(
     assert "is better than" not in compared.stdout
 
 
+def test_two_raters_that_disagree_forbid_better_in_python_too(server: ModelServer) -> None:
+    class Echo:
+        name = "echo"
+
+        def process(self, example: dict[str, Any]) -> dict[str, Any]:
+            return {**example, "response": f"{example['answer']} surely"}
+
+    class Wrong(Echo):
+        name = "wrong"
+
+        def process(self, example: dict[str, Any]) -> dict[str, Any]:
+            return {**example, "response": "nothing of the kind"}
+
+    def contrary(sections: dict[str, str]) -> str:
+        if "nothing of the kind" in sections["RESPONSE"]:
+            return "YES"
+        return "NO" if "surely" in sections["RESPONSE"] else scripted.exact(sections)
+
+    scripted.script(server, scripted.exact, models={"other": contrary})
+    examples = [{**each, "group": ""} for each in EXAMPLES]
+    judges = [MemoryJudge(server.url, "judge"), MemoryJudge(server.url, "other", label="two")]
+    result = evaluate([Echo(), Wrong()], examples, judges, progress=False)
+    found = result.compare("echo", "wrong")
+    assert found.disputed
+    assert "neither is called better" in found.sentence
+    alone = evaluate([Echo(), Wrong()], examples, judges[:1], progress=False)
+    assert "echo is better than wrong" in alone.compare("echo", "wrong").sentence
+
+
 def test_labels_of_people_give_an_estimate_that_may_be_gated(
     cbench: Cbench, server: ModelServer, tmp_path: Path
 ) -> None:
@@ -242,6 +274,9 @@ def test_labels_of_people_give_an_estimate_that_may_be_gated(
         done = cbench(*judge(server, "--pack", "strict"), "--labels", str(labels))
         assert done.returncode == 1
         assert said in done.stdout + done.stderr
+    done = cbench("--labels", str(labels))
+    assert done.returncode == 2
+    assert "the run has none" in done.stdout + done.stderr
     # Neither the judge nor the system was asked for that.
     assert len(server.requests) == asked
 

@@ -145,6 +145,20 @@ def test_errata_are_scored_beside_what_is_published() -> None:
     assert any(note["code"] == "ERRATA" for note in result.config["notes"])
 
 
+def test_the_ceiling_of_a_dataset_is_held_against_its_own_rows(tmp_path: Path) -> None:
+    files = [tmp_path / "right.jsonl", tmp_path / "wrong.jsonl"]
+    for file, answer in zip(files, ("w0", "x"), strict=True):
+        rows = [{**each, "answer": answer, "category": "c"} for each in examples()]
+        file.write_text("\n".join(map(json.dumps, rows)))
+    errata = [{"dataset": "right", "example_id": 1, "action": "exclude"}]
+    options: dict[str, Any] = {"group_by": ["category"], "progress": False, "errata": errata}
+    result = evaluate([Fixed()], files, [AnswerQuality()], **options)
+    assert result.config["judging"]["errata"]["ceilings"]["right"] == {"": 0.75, "c": 0.75}
+    above = [note for note in result.config["notes"] if note["code"] == "ABOVE_CEILING"]
+    assert {(note["dataset"], note["system"]) for note in above} == {("right", "fixed")}
+    assert "scores 1.000 on c, above the ceiling of 0.750" in above[1]["text"]
+
+
 def test_errata_of_examples_that_are_left_out_are_no_mistake(tmp_path: Path) -> None:
     file = tmp_path / "words.jsonl"
     file.write_text("\n".join(map(json.dumps, examples())))

@@ -91,6 +91,9 @@ def test_labels_move_the_judges_mean_by_how_far_it_is_off() -> None:
     spread = math.sqrt(0.16 * 100 / 99 / 100 + 0.1875 * 40 / 39 / 40)
     assert estimate.high == pytest.approx(0.55 + 1.96 * spread, abs=1e-4)
     assert prediction_powered(judged, labelled[:1]).value is None
+    # Beyond the scale, all of it is at its end.
+    beyond = prediction_powered([0.9] * 100, [(1.0, 0.0)] * 10)
+    assert (beyond.value, beyond.low, beyond.high) == (1.0, 1.0, 1.0)
 
 
 def test_rank_correlation_has_ties_and_an_interval() -> None:
@@ -194,6 +197,13 @@ def test_labels_say_what_is_wrong_with_them() -> None:
     assert labels.of(("d", "b", "1", 0)) is None
 
 
+def test_two_verdicts_on_one_row_must_be_the_same() -> None:
+    same = {"id": 1, "system": "s", "verdict": "yes"}
+    assert len(Labels([same, {**same, "verdict": 1}, {"id": 1, "verdict": "no"}])) == 2
+    with pytest.raises(BadDataset, match="label 2 is another verdict"):
+        Labels([same, {**same, "verdict": "no"}])
+
+
 def test_errata_mend_examples() -> None:
     lines = [
         {"id": 1, "replace": True, "answers": ["B"]},
@@ -202,17 +212,53 @@ def test_errata_mend_examples() -> None:
     ]
     errata = Errata(lines)
     one, two, three = errata.of("x", 1), errata.of("x", 2), errata.of("locomo:all", 3)
-    assert one is not None
-    assert two is not None
-    assert three is not None
     assert corrected({"answer": "A"}, one) == {"answer": "B", "answers": ["B"]}
     assert corrected({"answer": "A"}, two) == {"answer": "A", "answers": ["A", "C"]}
     assert corrected({"answer": "A"}, three) is None
-    assert errata.of("other", 3) is None
+    assert errata.of("other", 3) == []
     ceilings = Ceilings()
-    for place, erratum in enumerate([one, two, None, None]):
-        ceilings.take("odd" if place % 2 else "even", erratum)
+    for place, known in enumerate([one, two, [], []]):
+        ceilings.take("odd" if place % 2 else "even", known)
     assert ceilings.describe() == {"": 0.75, "even": 0.5, "odd": 1.0}
+
+
+def test_all_that_is_known_of_an_example_mends_it() -> None:
+    errata = Errata(
+        [
+            {"id": 1, "action": "accept_also", "answers": ["B"]},
+            {"id": 1, "action": "evidence", "evidence": ["It is A or B."], "dataset": "locomo"},
+            {"id": 1, "action": "accept_also", "answers": ["C"]},
+            {"id": 2, "evidence": True},
+        ]
+    )
+    assert len(errata) == 4
+    mended = corrected({"answer": "A", "evidence": ["Old."]}, errata.of("locomo:all", 1))
+    assert mended == {"answer": "A", "answers": ["A", "B", "C"], "evidence": ["It is A or B."]}
+    assert corrected({"answer": "A", "evidence": ["Old."]}, errata.of("x", 2)) == {
+        "answer": "A",
+        "evidence": ["Old."],
+    }
+
+
+def test_what_is_said_of_a_judge_is_of_all_datasets_of_the_run() -> None:
+    judges = [record(), record(dataset="e")]
+    rows = [row(n, {"memory_judge": float(n < 30)}) for n in range(40)]
+    rows += [row(n, {"memory_judge": float(n < 2)}) for n in range(40, 80)]
+    for each in rows[40:]:
+        each.dataset = "e"
+    labels = Labels([{"id": n, "verdict": int(n % 3 == 0)} for n in range(0, 80, 2)])
+    found = explain(by_judge(judges, iter(rows)), RunSpec((), ()), labels)
+    judged = [each.scores["memory_judge"] for each in rows]
+    pairs = [(float(n % 3 == 0), judged[n]) for n in range(0, 80, 2)]
+    plain = prediction_powered(judged, pairs)
+    assert found.values["s"]["labelled_rate"] == pytest.approx(plain.value)
+    assert found.facts["denominators"]["memory-judge"]["s"][""]["asked"] == 80
+    # By hand: (0.75 - 0.1) / 0.8 on one, and less than nothing on the other.
+    assert found.facts["corrected"]["memory-judge"]["s"]["value"] == pytest.approx(0.8125 / 2)
+    (agreed,) = found.facts["agreement"]
+    assert agreed["rows"] == 40
+    controls = [note.text for note in found.notes if note.code == "JUDGE_CONTROLS"]
+    assert ["on d:" in controls[0], "on e:" in controls[1]] == [True, True]
 
 
 def test_leaks_are_found_in_what_systems_see_only() -> None:

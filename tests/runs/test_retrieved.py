@@ -8,9 +8,9 @@ import pytest
 
 from cbench_client import BenchClient, Server
 from cbench_client.messages.convert import fields_from_proto
-from cbench_server import evaluate_memory
+from cbench_server import evaluate, evaluate_memory
 from cbench_server.daemon.embedded import embedded
-from cbench_server.evaluators import EvidenceRecall
+from cbench_server.evaluators import ContextRetention, EvidenceRecall
 from cbench_server.systems.memories import Bm25
 
 _TALK = {
@@ -94,6 +94,43 @@ def test_passages_over_the_wire_have_recall_by_rank_and_are_the_context(
 def test_passages_in_process_have_recall_by_rank() -> None:
     result = evaluate_memory([Ranked()], [_TALK], evaluators=[EvidenceRecall()])
     assert [row.scores["evidence_recall_at_5"] for row in result.rows] == [0.0, 1.0]
+
+
+class Nosy:
+    """Returns what it was given."""
+
+    name = "nosy"
+
+    def __init__(self) -> None:
+        self.seen: list[dict[str, Any]] = []
+
+    def process(self, example: dict[str, Any]) -> dict[str, Any]:
+        self.seen.append(dict(example))
+        return {"context": " ".join(map(str, example.values()))}
+
+
+def test_evidence_of_a_file_is_withheld_from_what_is_scored_by_it(client: BenchClient) -> None:
+    example = {"id": 1, "context": "-", "question": "?", "evidence": ["Ann moved to Oslo."]}
+    example["Evidence"] = "Ann moved to Oslo."
+    local, served = Nosy(), Nosy()
+    result = evaluate([local], [example], [EvidenceRecall()], progress=False, blind=True)
+    assert [row.scores["evidence_recall"] for row in result.rows] == [0.0]
+    with Server(served.process) as server:
+        spec = {
+            "systems": [{"target": server.address}],
+            "datasets": [{"name": "mine", "upload": client.upload([example])[0]}],
+            "evaluators": [{"name": "evidence-recall"}],
+        }
+        for _ in client.evaluate(spec):
+            pass
+    (listed,) = client.list()
+    assert [dict(row.scores)["evidence_recall"] for row in client.rows(listed.run_id)] == [0.0]
+    assert local.seen
+    assert served.seen
+    assert all("evidence" not in map(str.lower, each) for each in (*local.seen, *served.seen))
+    # Where nothing scores by it, it is as often an input.
+    evaluate([local], [example], [ContextRetention()], progress=False, blind=True)
+    assert "evidence" in local.seen[-1]
 
 
 def test_the_built_in_retriever_names_its_turns_best_first_and_saturates_nothing() -> None:

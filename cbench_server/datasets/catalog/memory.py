@@ -38,7 +38,7 @@ _LOCOMO_TIME = re.compile(r"^[^:]*\d:\d\d")
 _LOCOMO_LINE = re.compile(r"(Speaker_\d|[^\W\d][^:]{0,60}(?<!\d)): ?(.*)")
 _ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d")
 _SESSION = re.compile(r"session_\d+")
-_DIA_ID = re.compile(r"D\d+:\d+")
+_DIA_ID = re.compile(r"D:?(\d+):0*(\d+)")
 _NUMBERED_SPEAKERS = {"Speaker_1": "user", "Speaker_2": "assistant"}
 
 
@@ -84,8 +84,9 @@ def _published_pairs(pairs: Sequence[Row], said: Mapping[str, str]) -> Iterator[
     for pair in pairs:
         kind = _LOCOMO_TYPES.get(str(pair["category"]), str(pair["category"]))
         is_adversarial = kind == "adversarial"
-        # Some name several turns in one text: "D8:6; D9:17".
-        named = [name for text in pair.get("evidence") or [] for name in _DIA_ID.findall(text)]
+        # Some name several turns in one text, "D8:6; D9:17", and some write "D:11:26" or "D30:05".
+        texts = (str(text) for text in pair.get("evidence") or [])
+        named = [f"D{a}:{b}" for text in texts for a, b in _DIA_ID.findall(text)]
         yield {
             "question": as_text(pair["question"]).strip(),
             "answer": "" if is_adversarial else as_text(pair.get("answer")).strip(),

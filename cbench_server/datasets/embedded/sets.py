@@ -153,6 +153,8 @@ MINI_CHAT = _embedded(
     _chat,
     description="Open requests of one or two turns, some with a reference; needs --judge-url.",
     primary_score="judge_score",
+    # It would tell how an answer is judged.
+    reference_fields=(*DEFAULT_REFERENCE_FIELDS, "category"),
     size=34,
 )
 

@@ -25,8 +25,8 @@ MOST = 100
 MOST_OF_OTHERS = 20
 MOST_EXAMPLES = 400
 """The examples that controls are made from, at most: the first ones of a run."""
-VERSION = "2"
-"""Changes whenever equal examples may give other controls."""
+VERSION = "3"
+"""Changes whenever equal examples may give other controls, or other verdicts on their judge."""
 
 _KEPT = ("id", "question_type", "is_abstention")
 _STALE_FIELDS = ("stale_answer", "previous_answer", "old_answer")

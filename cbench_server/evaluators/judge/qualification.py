@@ -27,6 +27,11 @@ class Tally:
     scores: list[float] = field(default_factory=list)
     without_verdict: int = 0
 
+    @property
+    def asked(self) -> int:
+        """How many there were."""
+        return len(self.scores) + self.without_verdict
+
     def describe(self, accepted_from: float) -> dict[str, Any]:
         """Return how many were accepted, of those asked, with Wilson's interval.
 
@@ -36,12 +41,11 @@ class Tally:
 
         from cbench_server.metrics.stats.intervals import mean_of
 
-        asked = len(self.scores) + self.without_verdict
         accepted = sum(score >= accepted_from for score in self.scores)
-        flags = np.array([1.0] * accepted + [0.0] * (asked - accepted))
+        flags = np.array([1.0] * accepted + [0.0] * (self.asked - accepted))
         share = mean_of(flags)
         return {
-            "asked": asked,
+            "asked": self.asked,
             "accepted": accepted,
             "without_verdict": self.without_verdict,
             "rate": share.value,
@@ -124,13 +128,16 @@ def _decide(
     if pack.kind == "rating":
         right = tallies.get(RIGHT, Tally())
         found = auc(right.scores, wrong.scores)
-        lost = right.without_verdict / max(1, right.without_verdict + len(right.scores))
-        is_good = found is not None and found >= LEAST_AUC and lost <= 1 - LEAST_RIGHT
+        # A pair without both grades is not one that was told apart.
+        graded = len(right.scores) * len(wrong.scores)
+        share = graded / max(1, right.asked * wrong.asked)
+        is_good = found is not None and found * share >= LEAST_AUC
         why = "" if is_good else f"AUC of right against wrong {_number(found)}, must be 0.9"
+        if not is_good and share < 1:
+            why += f"; without a grade: {right.without_verdict + wrong.without_verdict}"
         return {"auc": found, "qualified": is_good, "why": why}
-    asked = len(wrong.scores) + wrong.without_verdict
     # It lost in both orders: the reference won twice.
-    won = sum(score == 0.0 for score in wrong.scores) / max(1, asked)
+    won = sum(score == 0.0 for score in wrong.scores) / max(1, wrong.asked)
     is_good = won >= LEAST_RIGHT
     why = "" if is_good else f"right won in both orders on {won:.0%}, must be 90%"
     return {"wins_both": won, "qualified": is_good, "why": why}
@@ -140,14 +147,20 @@ def _by_rates(kinds: dict[str, dict[str, Any]]) -> dict[str, Any]:
     limits = ((RIGHT, LEAST_RIGHT, True), (WRONG, MOST_WRONG, False), (VAGUE, MOST_VAGUE, False))
     complaints = []
     for kind, limit, at_least in limits:
-        rate = kinds.get(kind, {}).get("rate")
-        if rate is None:
+        known = kinds.get(kind)
+        if known is None:
             # Datasets of nothing but unanswerable questions have no vague answers.
             if kind != VAGUE:
                 complaints.append(f"nothing {kind} was asked")
-        elif (rate < limit) if at_least else (rate > limit):
+            continue
+        rate, said = known["rate"], f"accepts {known['rate']:.0%} of {kind} answers"
+        if not at_least and (silent := known["without_verdict"]):
+            # Silence about wrong answers would leave the right ones to be counted.
+            rate += silent / known["asked"]
+            said += f" and gives no verdict on {silent / known['asked']:.0%}"
+        if (rate < limit) if at_least else (rate > limit):
             must = "at least" if at_least else "at most"
-            complaints.append(f"accepts {rate:.0%} of {kind} answers, must be {must} {limit:.0%}")
+            complaints.append(f"{said}, must be {must} {limit:.0%}")
     return {"qualified": not complaints, "why": "; ".join(complaints)}
 
 

@@ -146,11 +146,17 @@ def _same_words(said: str, meaning: str) -> bool:
 # Yes or no.
 
 _IDIOM = re.compile(
-    r"\b(?:there is |with(?:out)? )?no (?:doubt|question|problem|issues?|longer|need|reason|matter"
-    r"|one|idea|information|mention|difference|errors?|mistakes?|contradictions?)\b",
+    r"\b(?:there is |with(?:out)? )?no (?:doubt|question|problem|issues?|longer|need|matter"
+    r"|one|idea|difference|errors?|mistakes?|contradictions?)\b",
     re.IGNORECASE,
 )
-_BOTH = re.compile(r"\b(?:yes|no) ?(?:and|or|/|,) ?(?:yes|no)\b", re.IGNORECASE)
+# What follows is not said of the response, up to the end of the sentence.
+_OPEN = re.compile(
+    r"\b(?:whether|if|unless|unclear|unsure|not (?:sure|certain)|partial(?:ly)?|partly|half"
+    r"|no (?:reason|information|mention|evidence|indication|basis|way))\b[^.!?\n]*",
+    re.IGNORECASE,
+)
+_BOTH = re.compile(r"\b(?:yes ?(?:and|or|/|,) ?no|no ?(?:and|or|/|,) ?yes)\b", re.IGNORECASE)
 _LEADING = re.compile(
     r"[^\w\n]{0,9}(?:(?:my |the |final ){0,3}(?:verdict|answer|judge?ment|decision|label)"
     r" ?(?:is|:|=)? ?)?[^\w\n]{0,9}(yes|no|true|false|correct|incorrect|wrong)\b",
@@ -158,9 +164,13 @@ _LEADING = re.compile(
 )
 # A word that turns the verdict around, at most three words before it.
 _TURNED = re.compile(
-    r"\b(?:not|never|neither|hardly|cannot|isn[’']?t|wasn[’']?t|doesn[’']?t|don[’']?t|aren[’']?t|can[’']?t)"
+    r"\b(?:not|never|neither|nothing|without|fails to|far from|hardly|cannot"
+    r"|(?:is|was|does|do|are|ca)n[’']?t)"
     r"(?: \w+){0,3}? (correct|right|true|accurate|incorrect|wrong|false)\b",
     re.IGNORECASE,
+)
+_NOT_YES = re.compile(
+    r"(?:\bnot|\bnever|\bcannot|n[’']t|\bno reason to)(?: \w+){0,2}? yes\b", re.IGNORECASE
 )
 _JUDGING = re.compile(
     r"\b(correct|incorrect|true|false|accurate|inaccurate|wrong)\b", re.IGNORECASE
@@ -176,13 +186,14 @@ def parse_yes_no(reply: str) -> bool | None:
     """
     text = _IDIOM.sub(" ", _plain(reply)).strip()
     first = text.partition("\n")[0]
-    if _BOTH.search(first):
+    if _BOTH.search(first) or _NOT_YES.search(first):
         return None
     if leading := _LEADING.match(first):
         said = leading[1].lower()
         if said in ("yes", "no") or _judged(first) is (said in _GOOD):
             return said in _GOOD
-    for part, flags in ((first, 0), (text, 0), (first, re.IGNORECASE), (text, re.IGNORECASE)):
+    said, all_said = _OPEN.sub(" ", first), _OPEN.sub(" ", text)
+    for part, flags in ((first, 0), (text, 0), (said, re.IGNORECASE), (all_said, re.IGNORECASE)):
         found = {word.lower() for word in re.findall(r"\b(?:YES|NO)\b", part, flags)}
         if len(found) == 1:
             return found == {"yes"}
@@ -195,7 +206,7 @@ def parse_yes_no(reply: str) -> bool | None:
 def _judged(text: str) -> bool | None:
     """Return what words such as "correct" and "not right" say together; None if they differ."""
     # What is asked back is not said.
-    parts = re.split(r"([.!?\n])", text)
+    parts = re.split(r"([.!?\n])", _OPEN.sub(" ", text))
     text = ". ".join(
         said for said, end in zip(parts[::2], [*parts[1::2], ""], strict=True) if end != "?"
     )
@@ -209,7 +220,7 @@ def _judged(text: str) -> bool | None:
 
 _CHOSEN = re.compile(
     r"[^\w\n]{0,9}(?:(?:my |the |final ){0,3}(?:verdict|answer|choice|winner|decision)"
-    r" ?(?:is|:|=)? ?)?[^\w\n]{0,9}(?:response |answer |output |assistant )?(A|B|C|tie)\b"
+    r" ?(?:is|:|=)? ?)?[^\w\n]{0,9}(?:response |answer |output |assistant )?(A|B|C|tie|neither)\b"
     r"(?! ?(?:and|or|/|,) ?[ABC]\b)",
     re.IGNORECASE,
 )
@@ -217,7 +228,8 @@ _NAMED = re.compile(
     r"\b(?:[Rr]esponse|[Aa]nswer|[Oo]utput|[Aa]ssistant) ([AB])"
     r" (?:wins|is (?:the )?(?:better|best|winner))\b"
 )
-_CHOICES: dict[str, Choice] = {"A": "first", "B": "second", "C": "tie", "TIE": "tie"}
+_AFTER_ARTICLE = re.compile(r" (?!is\b|wins\b)[a-z]")
+_CHOICES: dict[str, Choice] = {"A": "first", "B": "second", "C": "tie"}
 
 
 def parse_choice(reply: str) -> Choice | None:
@@ -227,8 +239,8 @@ def parse_choice(reply: str) -> Choice | None:
     for line in dict.fromkeys((lines[0], lines[-1])):
         chosen = _CHOSEN.match(line)
         # An article is no choice: "A good answer".
-        if chosen and not re.match(r" [a-z]", line[chosen.end() :]):
-            return _CHOICES[chosen[1].upper()]
+        if chosen and not (chosen[1] in "Aa" and _AFTER_ARTICLE.match(line, chosen.end())):
+            return _CHOICES.get(chosen[1].upper(), "tie")
     named = {*_NAMED.findall(text)}
     return _CHOICES[named.pop()] if len(named) == 1 else None
 

@@ -40,6 +40,20 @@ def corrected_rate(
     return _in_unit(inside, variance)
 
 
+def weighted(parts: Sequence[tuple[int, Estimate]]) -> Estimate:
+    """Return the estimate for parts together, each with its rows; none if one of them has none."""
+    count = sum(rows for rows, _ in parts)
+    if not count:
+        return Estimate()
+    value = variance = 0.0
+    for rows, part in parts:
+        if part.value is None or part.stderr is None:
+            return Estimate()
+        value += part.value * rows / count
+        variance += (part.stderr * rows / count) ** 2
+    return _in_unit(value, variance)
+
+
 def prediction_powered(
     judged: Sequence[float], labelled: Sequence[tuple[float, float]]
 ) -> Estimate:
@@ -76,8 +90,8 @@ def rank_correlation(a: Sequence[float], b: Sequence[float]) -> Estimate:
 
 def _in_unit(value: float, variance: float) -> Estimate:
     half = _Z95 * math.sqrt(variance)
-    inside = min(max(value, 0.0), 1.0)
-    return Estimate(inside, math.sqrt(variance), max(value - half, 0.0), min(value + half, 1.0))
+    inside, low, high = (min(max(each, 0.0), 1.0) for each in (value, value - half, value + half))
+    return Estimate(inside, math.sqrt(variance), low, high)
 
 
 def _mean(values: Sequence[float]) -> float:
