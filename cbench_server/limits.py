@@ -87,6 +87,22 @@ MAX_REQUEST_PARTS = limit(
     "fields of all depths in it", 20_000, "", "refused", f"{_MET}a_request_is_only_so_large"
 )
 
+# Of files of runs, which a client sends and whose parts are held one at a time.
+MAX_IMPORTED_BYTES = limit(
+    "an example or answer of an imported run, unpacked",
+    128 * 2**20,
+    "bytes, or `max_message_mb` if that is more",
+    "refused",
+    "tests/storage/test_import_room.py::test_a_bomb_is_refused_and_fills_no_memory",
+)
+MAX_IMPORTED_VALUES = limit(
+    "values in it",
+    2_000_000,
+    "",
+    "refused",
+    "tests/storage/test_import_room.py::test_a_bomb_is_refused_and_fills_no_memory",
+)
+
 # Of memory: a text is held once as itself, and as often again while it is decoded and stored.
 MAX_HELD_BYTES = limit(
     "examples and answers that a run holds in memory",

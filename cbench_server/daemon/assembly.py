@@ -16,6 +16,7 @@ from cbench_server.daemon.housekeeping import clean, keep_house
 from cbench_server.daemon.imports import import_modules
 from cbench_server.daemon.settings import BadSetting, Settings, data_home
 from cbench_server.events import StoredEvent
+from cbench_server.limits import MAX_IMPORTED_BYTES
 
 if TYPE_CHECKING:
     from cbench_server.models.tracing import Tracer
@@ -77,6 +78,7 @@ async def running_daemon(
     from cbench_server.runs.orchestrator import Orchestrator
     from cbench_server.runs.run_turns import Limits
     from cbench_server.scoring.placement import Scoring
+    from cbench_server.storage.import_room import Room
     from cbench_server.storage.judge_checks import JudgeCheckStore
     from cbench_server.storage.opening import open_store
     from cbench_server.storage.run_files import StoredRunFiles
@@ -138,7 +140,7 @@ async def running_daemon(
             registry,
             attachments,
             uploads.writer,
-            StoredRunFiles(store),
+            StoredRunFiles(store, Room(max(MAX_IMPORTED_BYTES, settings.max_message_mb * MB))),
             partial(clean, store, uploads, home),
         )
         security = ServerSecurity(

@@ -147,10 +147,15 @@ def pack(data: bytes) -> bytes:
     return _PLAIN + data
 
 
+def is_compressed(packed: bytes) -> bool:
+    """Tell whether `pack` found that it pays to compress."""
+    return packed[:1] == _ZLIB
+
+
 def unpack(packed: bytes) -> Buffer:
     """Undo `pack`, or raise ValueError."""
     data = memoryview(packed)[1:]
     try:
-        return zlib.decompress(data) if packed[:1] == _ZLIB else data
+        return zlib.decompress(data) if is_compressed(packed) else data
     except zlib.error as error:
         raise ValueError(str(error)) from error

@@ -12,6 +12,7 @@ from cbench_server.runs.ownership import Claim
 from cbench_server.spec import Run
 from cbench_server.storage import retention, run_export, run_format, run_rows
 from cbench_server.storage.connection import Database, explained_by
+from cbench_server.storage.import_room import Room
 from cbench_server.storage.run_import import Batch, RunFile
 from cbench_server.storage.sql_store import SqlStore
 from cbench_server.storage.transaction import Transaction
@@ -20,8 +21,9 @@ from cbench_server.storage.transaction import Transaction
 class StoredRunFiles:
     """The runs of a store, as files."""
 
-    def __init__(self, store: SqlStore) -> None:
+    def __init__(self, store: SqlStore, room: Room) -> None:
         self._store = store
+        self._room = room
 
     def export(self, run_id: str) -> AbstractContextManager[Iterator[bytes]]:
         """Open a run as the bytes of a file."""
@@ -29,7 +31,7 @@ class StoredRunFiles:
 
     async def read(self, path: Path, new_id: str) -> tuple[Run, bool]:
         """Store the run of a file; return it, and whether it is new here."""
-        return await import_run(self._store, path, new_id=new_id)
+        return await import_run(self._store, path, new_id=new_id, room=self._room)
 
 
 @contextmanager
@@ -49,14 +51,18 @@ def salvage_run(
         yield found, run_format.encode_frames(found.frames())
 
 
-async def import_run(store: SqlStore, path: Path, *, new_id: str = "") -> tuple[Run, bool]:
+async def import_run(
+    store: SqlStore, path: Path, *, new_id: str = "", room: Room | None = None
+) -> tuple[Run, bool]:
     """Store the run of a file; return it, and whether it is new here.
 
     It keeps its id unless it is given another. One that is here already, and the same, is
     left alone; another run of that id raises AlreadyExists. Nothing is seen of it before all is
     stored, and nothing is left of one that fails.
     """
-    file = await asyncio.to_thread(RunFile, path, run_format.read_run_file(path), new_id)
+    room = room or Room()
+    frames = run_format.read_run_file(path, room)
+    file = await asyncio.to_thread(RunFile, path, frames, new_id, room)
     run_id = file.run.run_id
     claim = await store.owners.acquire(run_id)
     if claim is None:

@@ -16,6 +16,7 @@ from typing import IO, Any, cast
 import msgspec
 
 from cbench_server.errors import InvalidInput
+from cbench_server.storage.import_room import NoRoom, Room
 
 VERSION = 1
 _MARK = b"cbench-run-"
@@ -143,10 +144,11 @@ def compressed(parts: Iterable[bytes]) -> Iterator[bytes]:
     yield packer.flush()
 
 
-def read_run_file(path: Path) -> Iterator[Frame]:
+def read_run_file(path: Path, room: Room | None = None) -> Iterator[Frame]:
     """Yield the frames of a file, compressed or not, each verified; raise `BadRunFile`.
 
-    That the end is there and right is known only once all frames have been taken.
+    That the end is there and right is known only once all frames have been taken. Frames for which
+    there is no room are refused before they are held.
     """
     try:
         with path.open("rb") as raw:
@@ -154,7 +156,7 @@ def read_run_file(path: Path) -> Iterator[Frame]:
             raw.seek(0)
             file: IO[bytes] = cast(IO[bytes], gzip.GzipFile(fileobj=raw)) if is_packed else raw
             with _told(path):
-                yield from _frames(file)
+                yield from _frames(file, room)
     except OSError as error:
         raise BadRunFile(f"cannot read {path}: {error.strerror or error}.") from error
 
@@ -170,6 +172,8 @@ def _told(path: Path) -> Iterator[None]:
         raise damaged_file(path, str(error)) from error
     except _Foreign as error:
         raise BadRunFile(f"{path} {error}") from error
+    except NoRoom as error:
+        raise too_large_file(path, error) from error
 
 
 def damaged_file(path: Path | str, what: str) -> BadRunFile:
@@ -177,6 +181,11 @@ def damaged_file(path: Path | str, what: str) -> BadRunFile:
     return BadRunFile(
         f"{path} is damaged ({what}); nothing of it was imported. Copy or export it again."
     )
+
+
+def too_large_file(path: Path | str, why: NoRoom) -> BadRunFile:
+    """Say that a file holds more than is read of one."""
+    return BadRunFile(f"{path} is too large ({why}); nothing of it was imported.")
 
 
 class _Damage(Exception):
@@ -187,7 +196,7 @@ class _Foreign(Exception):
     pass
 
 
-def _frames(file: IO[bytes]) -> Iterator[Frame]:
+def _frames(file: IO[bytes], room: Room | None) -> Iterator[Frame]:
     mark = file.read(_MARK_SIZE)
     version = mark[len(_MARK) : -1]
     if not mark.startswith(_MARK) or not version.isdigit():
@@ -207,9 +216,13 @@ def _frames(file: IO[bytes]) -> Iterator[Frame]:
         length, kind, payload_sum = _HEADER.unpack(header)
         if length > _MAX_FRAME or kind not in _decoders:
             raise _Damage(f"frame {count + 1} is of no known kind or length")
+        if room is not None:
+            room.check_size(length)
         payload = _exactly(file, length)
         if zlib.crc32(payload) != payload_sum:
             raise _Damage(f"frame {count + 1} is not what was written")
+        if room is not None:
+            room.check(payload)
         try:
             value = _decoders[kind].decode(payload)
         except msgspec.MsgspecError as error:

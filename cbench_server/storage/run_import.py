@@ -3,7 +3,6 @@
 A process that is killed meanwhile leaves a hidden run, which `finish_deletions` takes away.
 """
 
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -16,6 +15,7 @@ from cbench_server.spec import RunNote, RunState, renewed
 from cbench_server.storage import codec, sums
 from cbench_server.storage.codec import EncodedEvent
 from cbench_server.storage.damage import SIGNS
+from cbench_server.storage.import_room import NoRoom, Room
 from cbench_server.storage.locks import is_run_id
 from cbench_server.storage.run_format import (
     EventFrame,
@@ -23,12 +23,11 @@ from cbench_server.storage.run_format import (
     Frame,
     RunFrame,
     damaged_file,
+    too_large_file,
 )
 from cbench_server.storage.run_rows import RunHead
 
 _BATCH_FRAMES, _BATCH_BYTES = 500, 4_000_000
-# Of one example or output, unpacked: more than a message can bring, and less than fills a machine.
-_MAX_UNPACKED = 1 << 30
 
 ExampleColumns = tuple[int, str, int, str, bytes, bytes]
 
@@ -51,20 +50,30 @@ class Batch:
 class RunFile:
     """A file, or another store's run, that is being read, and what has been seen of it."""
 
-    def __init__(self, path: Path | str, frames: Iterator[Frame], new_id: str = "") -> None:
+    def __init__(
+        self,
+        path: Path | str,
+        frames: Iterator[Frame],
+        new_id: str = "",
+        room: Room | None = None,
+    ) -> None:
         """Read the first frame. With a `new_id`, the run is called so in all of its parts.
 
-        `path` is how messages call what the frames come from.
+        `path` is how messages call what the frames come from. Without a `room`, they may be of any
+        size, as those of a store are.
         """
         self._path = path
+        self._room = room
         self._frames = frames
         first = next(self._frames, None)
         if not isinstance(first, RunFrame):
             raise damaged_file(path, "it does not begin with a run")
         self.frame = first
         try:
-            self.run = replace(codec.decode_run(first.record), damage="")
+            self.run = replace(codec.decode_run(self._checked(first.record)), damage="")
             RunState(first.state)
+        except NoRoom as error:
+            raise too_large_file(path, error) from error
         except SIGNS as error:
             raise damaged_file(path, f"its run cannot be decoded: {error}") from error
         self._new_id = new_id
@@ -126,6 +135,8 @@ class RunFile:
                 return len(frame.head) + len(frame.body or b"")
         except (*SIGNS, DamagedRun, IndexError) as error:
             raise damaged_file(self._path, str(error)) from error
+        except NoRoom as error:
+            raise too_large_file(self._path, error) from error
         if not isinstance(frame, str):
             raise damaged_file(self._path, "it holds two runs")
         self._lost.append(frame)
@@ -135,8 +146,8 @@ class RunFile:
         if frame.ordinal <= self._last_ordinal or self.events:
             raise ValueError(f"example {frame.ordinal} is out of place")
         self._last_ordinal = frame.ordinal
-        codec.decode_fields(_unpacked(frame.body))
-        codec.decode_fields(frame.tokens)
+        codec.decode_fields(self._unpacked(frame.body))
+        codec.decode_fields(self._checked(frame.tokens))
         self.examples += 1
         return (frame.ordinal, frame.dataset, frame.index, frame.digest, frame.tokens, frame.body)
 
@@ -145,7 +156,7 @@ class RunFile:
             raise ValueError(f"event {frame.seq} is out of place")
         self._last_seq = frame.seq
         self.events += 1
-        event = codec.decode_event(frame.kind, frame.head, None)
+        event = codec.decode_event(frame.kind, self._checked(frame.head), None)
         if not isinstance(event, RowScored):
             head = frame.head
             if self._new_id and isinstance(event, RunAccepted | RunFinished):
@@ -153,7 +164,7 @@ class RunFile:
             return EncodedEvent(frame.kind, head)
         row = event.row
         if frame.body is not None:
-            codec.decode_fields(_unpacked(frame.body))
+            codec.decode_fields(self._unpacked(frame.body))
         key = (self.frame.systems[frame.system or 0], frame.ordinal, frame.repeat, frame.failed)
         if key != (row.system, row.ordinal, row.repeat, row.failure is not None):
             raise ValueError(f"event {frame.seq} is filed under another key than its row has")
@@ -168,6 +179,14 @@ class RunFile:
             failed=frame.failed,
             reused=row.reused,
         )
+
+    def _checked(self, data: bytes) -> bytes:
+        if self._room is not None:
+            self._room.check(data)
+        return data
+
+    def _unpacked(self, body: bytes) -> codec.Buffer:
+        return codec.unpack(body) if self._room is None else self._room.unpack(body)
 
     def changes(self) -> dict[str, object]:
         """Return what the run must say of what was lost; nothing of a whole one."""
@@ -189,17 +208,3 @@ class RunFile:
                 "`cbench resume` makes lost rows again whose examples are there.",
             )
         return changes
-
-
-def _unpacked(body: bytes) -> codec.Buffer:
-    """Unpack a body that may have been made to fill the memory."""
-    if body[:1] != b"\1":
-        return codec.unpack(body)
-    unpacker = zlib.decompressobj()
-    try:
-        data = unpacker.decompress(body[1:], _MAX_UNPACKED)
-    except zlib.error as error:
-        raise ValueError(str(error)) from error
-    if unpacker.unconsumed_tail or not unpacker.eof:
-        raise ValueError("a body is longer than any that can be stored, or ends early")
-    return data
