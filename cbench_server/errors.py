@@ -6,7 +6,7 @@ CbenchError
 │   └── UnknownRun       no such run
 ├── InvalidInput         the request cannot be carried out as it stands
 │   ├── InvalidSpec      a run's spec
-│   ├── UnknownField     a field of a newer contract
+│   ├── UnknownField     a field or a value of a newer contract
 │   ├── BadDataset       an example or file
 │   │   └── NothingMatches   it has none of what was asked for
 │   └── Unencodable      a value that cannot be stored or sent
@@ -121,7 +121,7 @@ class InvalidSpec(InvalidInput):
 
 
 class UnknownField(InvalidInput):
-    """The request has a field of a newer contract, which this daemon would ignore."""
+    """The request has a field, or a value of an enum, that this daemon would ignore."""
 
     reason = "UNKNOWN_FIELD"
 
