@@ -66,6 +66,7 @@ def explain(error: BaseException) -> tuple[int, str] | None:
     # Imported here so that usage errors and --help need neither.
     from cbench_client.errors import ClientError, Refused
     from cbench_server import errors
+    from cbench_server.rpc import advice
 
     if isinstance(error, UsageError):
         return USAGE, str(error)
@@ -77,6 +78,9 @@ def explain(error: BaseException) -> tuple[int, str] | None:
         # token that the daemon itself asks for.
         is_ours = error.code == "UNAUTHENTICATED"
         told = in_flags(error, DAEMON_ADVICE if is_ours else SYSTEM_ADVICE)
+        if code_of_advice := error.metadata.get(advice.KEY, ""):
+            fields = advice.FIELD_ADVICE.get(code_of_advice, "")
+            told = told.removesuffix(fields) + SYSTEM_ADVICE.get(code_of_advice, fields)
         return code, _with_flags(told, error.metadata.get("flags", ""))
     if isinstance(error, ClientError):
         code = USAGE if isinstance(error, ValueError) else FAILED

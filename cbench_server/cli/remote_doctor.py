@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from cbench_server import __version__
+from cbench_server.cli.exits import DAEMON_ADVICE
 from cbench_server.cli.findings import Finding
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 _PATIENCE_S = 5.0
 _SLOW_S = 0.5
 _ASKED = 5
+_MAKE_ONE = "Where the daemon is, cbench tokens create makes one."
 
 
 def remote_findings(server: str, tls: "Tls | None", token: str) -> Iterator[Finding]:
@@ -30,7 +32,7 @@ def remote_findings(server: str, tls: "Tls | None", token: str) -> Iterator[Find
             yield from _ask(client)
             yield _ready(server, tls, token)
     except ClientError as error:
-        yield Finding("fail", "daemon", str(error), _way_out(error))
+        yield Finding("fail", "daemon", error.problem, _way_out(error))
 
 
 def _reach(server: str) -> Finding:
@@ -116,14 +118,12 @@ def _allowed(client: "BenchClient", components: Any) -> Iterator[Finding]:
     try:
         newest = next(client.list(), None)
     except ClientError as error:
-        yield Finding("warn", "token", f"it may not read runs: {error}")
+        yield Finding("warn", "token", f"it may not read runs: {error.problem}", _way_out(error))
         return
     runs = f"the newest run is {newest.run_id}" if newest else "there are no runs yet"
     yield Finding("ok", "token", f"runs can be read; {runs}")
 
 
 def _way_out(error: Any) -> str:
-    return {
-        "PRESENT_TOKEN": "Pass --token, or set CBENCH_TOKEN; cbench tokens create makes one there.",
-        "USE_TLS": "Pass --tls, or --tls-ca FILE where the certificate is your own.",
-    }.get(str(error.advice), "")
+    way_out = DAEMON_ADVICE.get(error.advice, "")
+    return f"{way_out} {_MAKE_ONE}" if error.advice == "PRESENT_TOKEN" else way_out

@@ -89,7 +89,7 @@ class Door(grpc.aio.ServerInterceptor):
                 self._count_refusal(context.peer())
                 raise Unauthenticated(
                     "this daemon wants a bearer token, and the call carried none that it knows. "
-                    "Pass --token or set CBENCH_TOKEN."
+                    "Send one as the metadata `authorization: Bearer TOKEN`."
                 )
             if grant is None:
                 await self._answer_blindly(handler, context)

@@ -9,6 +9,7 @@ from google.protobuf.message import DecodeError
 from cbench_client.errors import Unencodable as UnencodableMessage
 from cbench_client.messages import error_details
 from cbench_server import errors
+from cbench_server.rpc import advice
 
 log = logging.getLogger(__name__)
 
@@ -69,13 +70,15 @@ async def abort(context: Any, error: Exception) -> NoReturn:
         reason, message = "INTERNAL", f"the daemon failed: {type(error).__name__}: {error}"
     if isinstance(error, errors.UnknownRun):
         error.field = error.field or "run_id"
+    message, code_of_advice = advice.in_fields(message)
     message = _sendable(message)
+    metadata = {FLAGS: getattr(error, "flags", ""), advice.KEY: code_of_advice}
     details = error_details.encode_details(
         code.value[0],
         message,
         reason,
         getattr(error, "field", ""),
-        {FLAGS: flags} if (flags := getattr(error, "flags", "")) else {},
+        {key: value for key, value in metadata.items() if value},
     )
     await context.abort(code, message, ((REASON_KEY, reason), (error_details.KEY, details)))
     raise AssertionError("abort raises")

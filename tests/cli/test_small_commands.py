@@ -158,6 +158,7 @@ def test_the_doctor_checks_a_daemon_elsewhere(
         refused = cbench(*where)
         assert refused.returncode == 1
         assert "CBENCH_TOKEN" in refused.stdout
+        assert "token=" not in refused.stdout
         assert "a-long-and-secret-token" not in refused.stdout + sound.stdout
         assert "run it where the daemon is" in cbench(*where, "--deep").stderr
     gone = cbench(*where)

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from cbench_client import BenchClient, Refused
+from cbench_server.daemon.embedded import embedded
 from tests.cli.conftest import CBENCH, Cbench, complaint, strict
 from tests.fixtures.certificates import make_certificates
 
@@ -89,7 +91,7 @@ def test_a_handshake_that_fails_is_said_in_one_line_and_not_by_grpc(secured: str
 
 
 def test_a_system_behind_tls_is_reached_with_its_authority(
-    cbench: Cbench, start: Callable[..., str], certificates: Path
+    cbench: Cbench, start: Callable[..., str], certificates: Path, tmp_path: Path
 ) -> None:
     ca = certificates / "server.crt"
     program = (
@@ -101,6 +103,12 @@ def test_a_system_behind_tls_is_reached_with_its_authority(
     plain = cbench(*command)
     assert plain.returncode == 1
     assert "Pass --system-tls, or --system-ca FILE" in complaint(plain)
+    assert "`tls`" not in complaint(plain)
+    spec = {"systems": [{"target": target}], "datasets": [{"name": "mini-qa", "max_examples": 1}]}
+    with embedded(home=tmp_path) as daemon, BenchClient(daemon) as client:
+        with pytest.raises(Refused, match="does not. Set its `tls`, with `tls.ca_pem`") as refused:
+            client.start(spec)
+        assert refused.value.metadata == {"advice": "USE_TLS"}
     asked = cbench("systems", "--system", target)
     assert "Pass --system-tls, or --system-ca FILE" in complaint(asked)
     reached = cbench(*command, "--system-ca", ca)

@@ -297,7 +297,7 @@ def _who_answers(address: str) -> Finding:
         return Finding(
             "warn",
             "port",
-            f"{address} is taken, but not by a cbench daemon: {error}",
+            f"{address} is taken, but not by a cbench daemon: {error.problem}",
             "Start the daemon elsewhere: cbench-server --address 127.0.0.1:0",
         )
     return Finding("ok", "port", f"a cbench daemon, version {version}, answers at {address}")

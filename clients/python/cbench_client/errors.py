@@ -99,7 +99,7 @@ class Refused(ClientError):
         violations: "Sequence[FieldViolation]" = (),
         metadata: Mapping[str, str] | None = None,
     ) -> None:
-        problem, advice = _split(message)
+        problem, advice = split_advice(message)
         super().__init__(problem, advice=advice)
         self.code = code
         self.reason = reason or code
@@ -132,7 +132,7 @@ class InsecureToken(ClientError, ValueError):
     reason = "INSECURE_TOKEN"
 
 
-def _split(message: str) -> tuple[str, str]:
+def split_advice(message: str) -> tuple[str, str]:
     """Tell a problem from its advice: a daemon passes on what this library told it."""
     for code, sentence in ADVICE.items():
         if message.endswith(f" {sentence}"):
