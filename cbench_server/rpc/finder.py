@@ -325,7 +325,6 @@ class Finder:
             await evaluator.connect()
             evaluator.options = checked_options(evaluator.declared, ref.options, who)
         except ClientError as error:
-            # An evaluator is reached without TLS and token, so that no such advice helps.
             raise SystemUnreachable(error.problem.replace(pinned, ref.target)) from error
         except InvalidSpec:
             await evaluator.aclose()

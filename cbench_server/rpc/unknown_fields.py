@@ -61,9 +61,10 @@ def _unknown_values(message: Message, path: str) -> Iterator[tuple[str, Any, int
             for place, part in _parts(field, value):
                 yield from _unknown_values(part, below + place)
             continue
-        for place, number in enumerate(value if field.is_repeated else [value]):
-            if number not in field.enum_type.values_by_number:
-                yield f"{below}[{place}]" if field.is_repeated else below, field.enum_type, number
+        kind: Any = field.enum_type
+        for at, number in enumerate(value if field.is_repeated else [value]):
+            if number not in kind.values_by_number:
+                yield f"{below}[{at}]" if field.is_repeated else below, kind, number
 
 
 @functools.cache

@@ -23,19 +23,19 @@ class NoRoom(Exception):
 class Room:
     """How much one part of a run may be, in a file."""
 
-    bytes: int = MAX_IMPORTED_BYTES
-    values: int = MAX_IMPORTED_VALUES
+    max_bytes: int = MAX_IMPORTED_BYTES
+    max_values: int = MAX_IMPORTED_VALUES
 
     def check_size(self, size: int) -> None:
         """Raise `NoRoom` for a part of so many bytes."""
-        if size > self.bytes:
-            raise NoRoom(f"one part of it, unpacked, takes more than {self.bytes:,} bytes")
+        if size > self.max_bytes:
+            raise NoRoom(f"one part of it, unpacked, takes more than {self.max_bytes:,} bytes")
 
     def check(self, data: codec.Buffer) -> None:
         """Raise `NoRoom` for MessagePack that is too long, or of too many values."""
         self.check_size(len(data))
-        if len(data) > _SMALL and has_more_values(data, self.values):
-            raise NoRoom(f"one part of it has more than {self.values:,} values")
+        if len(data) > _SMALL and has_more_values(data, self.max_values):
+            raise NoRoom(f"one part of it has more than {self.max_values:,} values")
 
     def unpack(self, body: bytes) -> codec.Buffer:
         """Undo `codec.pack`; raise `NoRoom`, or ValueError for what is damaged."""

@@ -23,6 +23,7 @@ _EXPORTERS = {
     "grpc": "opentelemetry.exporter.otlp.proto.grpc.trace_exporter",
     "http/protobuf": "opentelemetry.exporter.otlp.proto.http.trace_exporter",
 }
+_EXPORTER = "OTEL_TRACES_EXPORTER"
 _SERVICE = "cbench-server"
 
 
@@ -30,10 +31,14 @@ def is_wanted(environment: Mapping[str, str]) -> bool:
     """Tell whether the environment asks for traces to be sent."""
     if environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return False
-    exporter = environment.get("OTEL_TRACES_EXPORTER", "").strip()
-    if exporter:
-        return "otlp" in [name.strip() for name in exporter.split(",")]
+    if chosen := _chosen_exporters(environment):
+        return "otlp" in chosen
     return any(environment.get(name, "").strip() for name in _ENDPOINTS)
+
+
+def _chosen_exporters(environment: Mapping[str, str]) -> list[str]:
+    chosen = [name.strip() for name in environment.get(_EXPORTER, "").split(",")]
+    return [name for name in chosen if name]
 
 
 def tracer_from_environment(version: str) -> "Traces | None":
@@ -43,12 +48,17 @@ def tracer_from_environment(version: str) -> "Traces | None":
     for all programs of a machine.
     """
     if not is_wanted(os.environ):
+        others = [name for name in _chosen_exporters(os.environ) if name not in ("otlp", "none")]
+        if others and os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() != "true":
+            said = "no traces are sent: %s is %r, and only otlp is known here"
+            log.warning(said, _EXPORTER, ",".join(others))
         return None
-    protocol = next((os.environ[name] for name in _PROTOCOLS if os.environ.get(name)), "grpc")
-    module = _EXPORTERS.get(protocol.strip())
+    variable = next((name for name in _PROTOCOLS if os.environ.get(name)), _PROTOCOLS[-1])
+    protocol = os.environ.get(variable, "grpc").strip() or "grpc"
+    module = _EXPORTERS.get(protocol)
     if module is None:
         known = " and ".join(_EXPORTERS)
-        log.warning("no traces are sent: the OTLP protocol %r is none of %s", protocol, known)
+        log.warning("no traces are sent: %s is %r, which is none of %s", variable, protocol, known)
         return None
     try:
         return Traces(importlib.import_module(module).OTLPSpanExporter(), version)

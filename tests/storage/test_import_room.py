@@ -131,7 +131,7 @@ def test_a_bomb_is_refused_and_fills_no_memory(frames: list[Frame], tmp_path: Pa
 
 
 def test_what_just_has_room_is_taken() -> None:
-    room = Room(bytes=2**21, values=1_000)
+    room = Room(2**21, 1_000)
     much = {"a": [0] * 995, "b": "x" * (2**20 + 1)}
     assert room.unpack(pack(msgspec.msgpack.encode(much)))
     for beyond in ({**much, "c": 0}, {"a": "x" * 2**21}, {"a": random.Random(1).randbytes(2**21)}):

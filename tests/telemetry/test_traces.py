@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from cbench_client import BenchClient
 from cbench_client._gen.cbench.v1 import gateway_pb2, gateway_pb2_grpc
 from cbench_client.remote.channel import open_channel
 from cbench_server.registry import registry
+from cbench_server.telemetry.traces import tracer_from_environment
 from tests.e2e.following import Followed, follow
 from tests.e2e.processes import DaemonProcess, examples, wait_until
 from tests.fixtures.collector import Collector, Seen, collecting, collecting_by_http
@@ -310,6 +312,39 @@ code = main(["run", "--builtin", "identity", "--dataset", "mini-qa", "-n", "2"])
 print([name for name in sys.modules if name.split(".")[0] == "opentelemetry"])
 sys.exit(code)
 """
+
+
+@pytest.mark.parametrize(
+    ("variables", "said"),
+    [
+        (
+            {"OTEL_EXPORTER_OTLP_PROTOCOL": "http/json"},
+            "OTEL_EXPORTER_OTLP_PROTOCOL is 'http/json'",
+        ),
+        (
+            {"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "GRPC", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"},
+            "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL is 'GRPC'",
+        ),
+        ({"OTEL_TRACES_EXPORTER": "oltp, none"}, "OTEL_TRACES_EXPORTER is 'oltp'"),
+        ({"OTEL_TRACES_EXPORTER": "none"}, ""),
+        ({"OTEL_TRACES_EXPORTER": "oltp", "OTEL_SDK_DISABLED": "true"}, ""),
+    ],
+)
+def test_what_variables_ask_for_and_nobody_knows_is_said_once(
+    variables: dict[str, str],
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    for name in [name for name in os.environ if name.startswith("OTEL_")]:
+        monkeypatch.delenv(name)
+    asked = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9", **variables}
+    for name, value in asked.items():
+        monkeypatch.setenv(name, value)
+    assert tracer_from_environment("1") is None
+    told = [record.getMessage() for record in caplog.records]
+    assert len(told) == bool(said)
+    assert said in "".join(told)
 
 
 @pytest.mark.parametrize(
