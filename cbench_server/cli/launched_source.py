@@ -20,7 +20,8 @@ def source_of(command: str, folder: Path) -> str:
         return ""
     changed = _git(place, "status", "--porcelain", "--untracked-files=no", "--", ":/")
     is_known = program.is_dir() or bool(_git(place, "ls-files", "--", program.name))
-    return commit if is_known and not changed else f"{commit}-dirty"
+    # Where git cannot tell (None), nobody knows that it is this commit.
+    return commit if is_known and changed == "" else f"{commit}-dirty"
 
 
 def program_of(command: str, folder: Path) -> Path:

@@ -159,7 +159,7 @@ def test_a_dry_run_refuses_what_the_run_would(cbench: Cbench, flags: list[str], 
     assert complaint(dry) == complaint(real)
 
 
-@pytest.mark.parametrize("state", ["clean", "changed", "untracked"])
+@pytest.mark.parametrize("state", ["clean", "changed", "untracked", "unreadable"])
 def test_the_commit_of_a_launched_program_is_in_the_config(
     cbench: Cbench, tmp_path: Path, state: str
 ) -> None:
@@ -180,6 +180,8 @@ def test_the_commit_of_a_launched_program_is_in_the_config(
     git("commit", "-qm", "first")
     if state == "changed":
         other.write_text("2")
+    if state == "unreadable":
+        (repository / ".git" / "index").write_bytes(b"no index")
     launch = shlex.join([sys.executable, str(program), "answering"])
     made = cbench("run", "--launch", launch, "--dataset", "mini-qa", "-n", "2", "--output", "json")
     assert made.returncode == 0, made.stderr
