@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cbench_server.daemon.settings import Settings
-from cbench_server.rpc.certificates import CannotListen
+from cbench_server.rpc.certificates import CannotListen, Certificates
 from cbench_server.rpc.roles import with_included
 from cbench_server.rpc.server import ServerSecurity, check_exposure
 from cbench_server.telemetry.meters import Meters
@@ -106,12 +106,7 @@ async def _listen(page: Page, where: str, security: ServerSecurity) -> str:
 def _tls(security: ServerSecurity) -> ssl.SSLContext | None:
     if not security.cert:
         return None
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(security.cert, security.key)
-    if security.client_ca:
-        context.load_verify_locations(security.client_ca)
-        context.verify_mode = ssl.CERT_REQUIRED
-    return context
+    return Certificates(security.cert, security.key, security.client_ca).context()
 
 
 async def _measure_lag(observe: Callable[[float], None]) -> None:
