@@ -10,7 +10,7 @@ import re
 import struct
 import time
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
@@ -31,6 +31,9 @@ _MAX_FRAME = 256_000_000
 STALE_SECONDS = 86_400.0
 _DIGEST = re.compile("[0-9a-f]{64}")
 
+Quotas = Callable[[], Sequence[tuple[int, str]]]
+"""Tells how many bytes an upload may have, and what to say of more."""
+
 
 class UploadStore:
     """The uploads under `<home>/uploads`. All its methods block on the disk."""
@@ -45,10 +48,10 @@ class UploadStore:
         """Start a new upload."""
         with explained(self._directory):
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            return self._new_writer(self._quotas())
+            return self._new_writer()
 
-    def _new_writer(self, quotas: Sequence[tuple[int, str]]) -> "UploadWriter":
-        return UploadWriter(self._directory, quotas)
+    def _new_writer(self) -> "UploadWriter":
+        return UploadWriter(self._directory, self._quotas)
 
     def _used_bytes(self) -> int:
         return sum(path.stat().st_size for path in self._directory.glob("*.examples"))
@@ -71,7 +74,8 @@ class UploadStore:
                     self._max_total - used,
                     f"uploads take {_mb(used)} already, and with this one more than "
                     f"{_mb(self._max_total)}, the max_uploads_mb of this daemon. Delete runs whose "
-                    "uploads are not needed, or raise max_uploads_mb.",
+                    "uploads are not needed (they go a day after they were last used), or raise "
+                    "max_uploads_mb.",
                 )
             )
         return quotas
@@ -121,9 +125,10 @@ class UploadStore:
 class UploadWriter:
     """One upload on its way. Leaving the context without `finish` discards it."""
 
-    def __init__(self, directory: Path, quotas: Sequence[tuple[int, str]] = ()) -> None:
+    def __init__(self, directory: Path, quotas: Quotas) -> None:
         self._directory = directory
-        self._quotas = quotas
+        self._ask_quotas = quotas
+        self._quotas = quotas()
         descriptor, self._path = new_part(directory, suffix=".part")
         self._file = os.fdopen(descriptor, "wb")
         self._digest = hashlib.sha256()
@@ -156,9 +161,7 @@ class UploadWriter:
         self._digest.update(bytes.fromhex(canonical_digest(example)))
         packed = codec.pack(encode_fields(example))
         self._size += _FRAME.size + len(packed)
-        for most, refusal in self._quotas:
-            if self._size > most:
-                raise LimitReached(refusal)
+        self._check_quotas()
         with self._writing():
             self._file.write(_FRAME.pack(len(packed), zlib.crc32(packed)))
             self._file.write(packed)
@@ -167,6 +170,9 @@ class UploadWriter:
     def finish(self) -> str:
         """Put the upload in its place and return its digest; it is on disk then."""
         digest = self.digest
+        # Others may have come in meanwhile.
+        self._quotas = self._ask_quotas()
+        self._check_quotas()
         with self._writing():
             self._file.write(_FRAME.pack(0, 0) + _COUNT.pack(self.count))
             self._file.flush()
@@ -174,6 +180,11 @@ class UploadWriter:
             failpoints.hit("upload.written")
             self._place(digest)
         return digest
+
+    def _check_quotas(self) -> None:
+        for most, refusal in self._quotas:
+            if self._size > most:
+                raise LimitReached(refusal)
 
     def _place(self, digest: str) -> None:
         self._path.rename(self._directory / f"{digest}.examples")

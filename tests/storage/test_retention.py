@@ -154,6 +154,15 @@ def test_uploads_have_quotas_that_say_what_to_do(home: Path) -> None:
         LimitReached, match=r"uploads take .* max_uploads_mb .*raise max_uploads_mb"
     ):
         upload(both, 5000)
+    # Several at once are no way around it: who ends last is refused.
+    with both.writer() as first, both.writer() as second:
+        for writer in (first, second):
+            writer.add({"id": 1, "data": os.urandom(2500)})
+        also = first.finish()
+        with pytest.raises(LimitReached, match="day after they were last used.* raise max_uploads"):
+            second.finish()
+    assert both.remove([also]) == []
+    (home / "uploads" / f"{also}.examples").unlink()
     assert both.count(kept) == 1
     assert [path.name for path in (home / "uploads").iterdir()] == [f"{kept}.examples"]
 

@@ -3,7 +3,7 @@
 import io
 import os
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -14,6 +14,7 @@ from cbench_server.storage.postgres.connection import PostgresConnection
 from cbench_server.storage.postgres.database import PostgresDatabase
 from cbench_server.storage.uploads import (
     STALE_SECONDS,
+    Quotas,
     UploadStore,
     UploadWriter,
     is_digest,
@@ -41,8 +42,8 @@ class PostgresUploads(UploadStore):
         self._connection: PostgresConnection | None = None
         self._lock = threading.Lock()
 
-    def _new_writer(self, quotas: Sequence[tuple[int, str]]) -> UploadWriter:
-        return _Writer(self._directory, quotas, self)
+    def _new_writer(self) -> UploadWriter:
+        return _Writer(self._directory, self._quotas, self)
 
     def _used_bytes(self) -> int:
         return int(self._ask(sql.UPLOADED_BYTES)[0][0])
@@ -130,9 +131,7 @@ class PostgresUploads(UploadStore):
 
 
 class _Writer(UploadWriter):
-    def __init__(
-        self, directory: Path, quotas: Sequence[tuple[int, str]], uploads: PostgresUploads
-    ) -> None:
+    def __init__(self, directory: Path, quotas: Quotas, uploads: PostgresUploads) -> None:
         super().__init__(directory, quotas)
         self._uploads = uploads
 
