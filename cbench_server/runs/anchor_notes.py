@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from cbench_server.comparison.raters import as_proven
 from cbench_server.errors import InvalidInput
 from cbench_server.metrics import PassRate, Summarizer
 from cbench_server.metrics.outcomes import score_infos
@@ -60,12 +61,10 @@ async def _rows(
 
 def _notes(arms: _Arms, run: Run) -> list[RunNote]:
     scores = score_infos(run.config.get("datasets", ()))
-    found = []
-    if text := _noise(arms, run, scores):
-        found.append(RunNote(NOISE_FLOOR, text))
-    if text := _guessable(arms, run, scores):
-        found.append(RunNote(GUESSABLE, text))
-    return found
+    judges = run.config.get("judges") or ()
+    rows = [*arms.first, *arms.again, *arms.without]
+    said = {NOISE_FLOOR: _noise(arms, run, scores), GUESSABLE: _guessable(arms, run, scores)}
+    return [RunNote(code, as_proven(text, rows, judges)) for code, text in said.items() if text]
 
 
 def _noise(arms: _Arms, run: Run, scores: Mapping[str, ScoreInfo]) -> str:
