@@ -63,8 +63,12 @@ def _notes(arms: _Arms, run: Run) -> list[RunNote]:
     scores = score_infos(run.config.get("datasets", ()))
     judges = run.config.get("judges") or ()
     rows = [*arms.first, *arms.again, *arms.without]
-    said = {NOISE_FLOOR: _noise(arms, run, scores), GUESSABLE: _guessable(arms, run, scores)}
-    return [RunNote(code, as_proven(text, rows, judges)) for code, text in said.items() if text]
+    found = []
+    if text := _noise(arms, run, scores):
+        found.append(RunNote(NOISE_FLOOR, as_proven(text, rows, judges)))
+    if text := _guessable(arms, run, scores):
+        found.append(RunNote(GUESSABLE, as_proven(text, rows, judges)))
+    return found
 
 
 def _noise(arms: _Arms, run: Run, scores: Mapping[str, ScoreInfo]) -> str:
