@@ -43,8 +43,8 @@ def add_judge_flags(parser: argparse.ArgumentParser) -> None:
         "--labels",
         metavar="FILE",
         dest="labels_file",
-        help="verdicts of people on some of the rows (.jsonl: example_id, verdict, and system), "
-        "from which the true rate is estimated",
+        help="verdicts of people on some of the rows (.jsonl: example_id, verdict, system, "
+        "dataset), from which the true rate is estimated",
     )
     group.add_argument(
         "--errata",

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from cbench_server.comparison.sentences import sentence
+from cbench_server.comparison.tables import MARK
 from cbench_server.comparison.values import Comparison, PairedDifference
 from cbench_server.results import EvalRow
 
@@ -63,7 +64,8 @@ def without_disputed(
     return with_disputes(found, others)
 
 
-def unproven(rows: Iterable[EvalRow], judges: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether the score that counts on one of these rows is of a judge that did not pass."""
-    marked = {name for each in judges if not each.get("qualified") for name in each["scores"]}
-    return bool(marked) and any(row.primary_score in marked for row in rows)
+def as_proven(text: str, rows: Iterable[EvalRow], judges: Sequence[Mapping[str, Any]]) -> str:
+    """Return what is said of rows, marked if one counts a score of a judge that did not pass."""
+    failed = {name for each in judges if not each.get("qualified") for name in each["scores"]}
+    is_marked = bool(failed) and any(row.primary_score in failed for row in rows)
+    return f"{MARK} {text}" if is_marked else text

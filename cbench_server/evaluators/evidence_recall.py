@@ -4,11 +4,12 @@ from collections.abc import Sequence
 
 from cbench_server.evaluators.inputs import ScoreInfo
 from cbench_server.texts.presence import Phrase, SearchedText, passage_of
-from cbench_server.texts.verbatim import verbatim_share
+from cbench_server.texts.verbatim import picked_share, verbatim_share
 from cbench_server.types import Assessment, Example, Placement, Scores
 
 _RANKS = (1, 5, 10)
 _SHOWN = 5
+_LABELS = ("role", "speaker", "time", "session")
 
 
 class EvidenceRecall:
@@ -22,7 +23,7 @@ class EvidenceRecall:
     """
 
     name = "evidence-recall"
-    version = "2"
+    version = "3"
     description = "Share of the evidence that is in the returned context; verbatim only."
     placement: Placement = "inline"
     # Words of numbers and letters, none of them twice, take most: 30 ms up to here.
@@ -69,7 +70,7 @@ class EvidenceRecall:
             for rank in _RANKS:
                 among = _found("\n\n".join(ranked[:rank]), wanted)
                 scores[f"evidence_recall_at_{rank}"] = sum(among) / len(among)
-        if (source := _source(original)) and (share := verbatim_share(source, left)) is not None:
+        if (share := _verbatim(original, left)) is not None:
             scores["context_verbatim"] = share
         missing = [text for (text, _), is_there in zip(wanted, found, strict=True) if not is_there]
         return Assessment(scores, {"missing": missing[:_SHOWN]} if missing else {})
@@ -81,10 +82,20 @@ def _evidence(original: Example) -> list[tuple[str, Phrase]]:
     return [(text[:200], phrase) for text, phrase in dict(pairs).items() if phrase is not None]
 
 
-def _source(original: Example) -> str:
-    """Return the text that a context is made from; questions of a memory run have an excerpt."""
+def _verbatim(original: Example, left: str) -> float | None:
+    """Return how much of what is left is the original's; None where that is not at hand.
+
+    In a memory run only the first question of a conversation has it.
+    """
+    turns = original.get("turns")
+    if isinstance(turns, list):
+        said = "\n".join(str(turn.get("content", "")) for turn in turns)
+        labels = " ".join(f"{name} {turn.get(name, '')}" for turn in turns for name in _LABELS)
+        return picked_share(said, left, labels)
     context = original.get("context")
-    return context if isinstance(context, str) and "turn_count" not in original else ""
+    if not isinstance(context, str) or "turn_count" in original:
+        return None
+    return verbatim_share(context, left)
 
 
 def _texts(value: object) -> list[str]:

@@ -30,8 +30,11 @@ class HeatMap:
                 cell[1] += 1
             yield row
 
-    def cells(self) -> list[dict[str, Any]]:
-        """Return the cells, by system, length and depth; none where there is no grid."""
+    def cells(self, mark: str = "") -> list[dict[str, Any]]:
+        """Return the cells, by system, length and depth; none where there is no grid.
+
+        `mark` stands behind each score.
+        """
         places = {down for _, _, down in self._cells}
         if len(places) < 2 or len(self._cells) > _MOST_CELLS:
             return []
@@ -41,7 +44,7 @@ class HeatMap:
                 "length": across,
                 "depth": down,
                 "value": total / count,
-                "text": numbers.score(total / count),
+                "text": numbers.score(total / count) + mark,
                 "rows": int(count),
             }
             for (system, across, down), (total, count) in sorted(self._cells.items())

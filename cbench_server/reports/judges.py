@@ -83,6 +83,11 @@ def with_mark(score: str, *runs: Run) -> str:
     return score + MARK if any(is_marked(score, run) for run in runs) else score
 
 
+def headline_mark(run: Run) -> str:
+    """Return what stands behind figures of the score that counts."""
+    return MARK if is_marked("score", run) else ""
+
+
 def is_marked(score: str, run: Run) -> bool:
     """Whether a figure is, or is made of, what a judge said that did not pass."""
     return not marked_scores(run).isdisjoint(_behind(score, run))

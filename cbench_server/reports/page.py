@@ -14,6 +14,7 @@ from importlib.resources import files
 from typing import Any
 
 from cbench_server.reports.heat_map import HeatMap
+from cbench_server.reports.judges import headline_mark
 from cbench_server.reports.page_head import page_head
 from cbench_server.reports.page_rows import PageRows
 from cbench_server.reports.report import Report
@@ -31,7 +32,7 @@ def to_html(report: Report) -> Iterator[str]:
     rows = PageRows(report)
     yield from rows.elements()
     head = page_head(report.run, found, report.compare())
-    head["heat"] = heat.cells()
+    head["heat"] = heat.cells(headline_mark(report.run))
     head["shown"] = {
         "rows": rows.shown,
         "text_limit": rows.text_limit,

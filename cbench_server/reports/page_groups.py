@@ -6,6 +6,7 @@ from cbench_server.metrics.per_group import PREFIX
 from cbench_server.metrics.stats.estimate import Estimate
 from cbench_server.reports.columns import Values
 from cbench_server.reports.groups import by_group, group_fields, groups_in
+from cbench_server.reports.judges import headline_mark
 from cbench_server.reports.suites import suite_keys
 from cbench_server.spec import Run
 from cbench_server.texts import numbers
@@ -29,7 +30,8 @@ def page_groups(run: Run) -> list[dict[str, Any]]:
             ]
             for name, line in zip(groups_in(run.summary, field), grid.rows, strict=True)
         ]
-        tables.append({"field": field, "titles": [field, *run.systems, "Rows"], "rows": rows})
+        titles = [field + headline_mark(run), *run.systems, "Rows"]
+        tables.append({"field": field, "titles": titles, "rows": rows})
     return tables
 
 
@@ -42,7 +44,7 @@ def page_suites(run: Run) -> dict[str, Any] | None:
         [{"text": system}, *(score_cell(run.summary.get(system, {}), key) for key in keys.values())]
         for system in run.systems
     ]
-    return {"titles": ["System", *keys], "rows": rows}
+    return {"titles": ["System", *(key + headline_mark(run) for key in keys)], "rows": rows}
 
 
 def score_cell(values: Values, key: str) -> Cell:

@@ -11,7 +11,7 @@ from cbench_server.reports.columns import TIME_TITLES, Column, Values
 from cbench_server.reports.distributions import score_distributions, stage_times
 from cbench_server.reports.evidence import VERBATIM
 from cbench_server.reports.json_report import iso_time
-from cbench_server.reports.judges import sensitivity_notes
+from cbench_server.reports.judges import headline_mark, sensitivity_notes, with_mark
 from cbench_server.reports.page_comparison import page_comparison
 from cbench_server.reports.page_groups import page_groups, page_suites, score_cell
 from cbench_server.reports.page_sweep import page_sweep
@@ -50,7 +50,10 @@ def page_head(run: Run, found: Tally, comparison: Comparison | None) -> dict[str
         "suites": page_suites(run),
         **_datasets(run),
         "groups": page_groups(run),
-        "distributions": score_distributions(found, listed(run)),
+        "distributions": [
+            {**each, "score": with_mark(each["score"], run)}
+            for each in score_distributions(found, listed(run))
+        ],
         "times": stage_times(found, listed(run)),
         "failures": _failures(found),
     }
@@ -137,19 +140,20 @@ def _datasets(run: Run) -> dict[str, Any]:
     grid = by_dataset(run)
     if grid is None:
         return {"datasets": None, "parts": None}
-    labels = grid.header[1:]
+    labels, mark = grid.header[1:], headline_mark(run)
     lines = {
         system: [score_cell(run.summary.get(system, {}), f"dataset:{each}") for each in labels]
         for system in listed(run)
     }
     if len(grid.header) <= MOST_ACROSS:
         rows = [[{"text": system}, *cells] for system, cells in lines.items()]
-        return {"datasets": {"titles": list(grid.header), "rows": rows}, "parts": None}
+        titles = [grid.header[0], *(label + mark for label in labels)]
+        return {"datasets": {"titles": titles, "rows": rows}, "parts": None}
     rows = [
         [{"text": label}, *(cells[place] for cells in lines.values())]
         for place, label in enumerate(labels)
     ]
-    titles = ["Dataset", *lines]
+    titles = [f"Dataset{mark}", *lines]
     return {"datasets": None, "parts": {"field": "dataset", "titles": titles, "rows": rows}}
 
 
@@ -171,7 +175,7 @@ def _scores(run: Run) -> dict[str, Any] | None:
                 cell["text"] += f" ({VERBATIM})"
             line.append(cell)
         rows.append(line)
-    return {"titles": ["System", *names], "rows": rows}
+    return {"titles": ["System", *(with_mark(name, run) for name in names)], "rows": rows}
 
 
 def _failures(found: Tally) -> list[dict[str, Any]]:

@@ -6,6 +6,7 @@ from itertools import islice
 from typing import Any
 
 from cbench_server.reports.chunks import Chunks, encoded, packed
+from cbench_server.reports.judges import MARK, marked_scores
 from cbench_server.reports.report import Original, Report
 from cbench_server.reports.row_columns import cost_line
 from cbench_server.results import EvalRow, Failure, strict_json
@@ -44,6 +45,7 @@ class PageRows:
     def __init__(self, report: Report) -> None:
         self._report = report
         self._systems = report.run.systems
+        self._marked = marked_scores(report.run)
         self._share = max(1, ROWS_SHOWN // max(1, len(self._systems)))
         expected = sum(
             min(self._share, progress.completed) for progress in report.run.progress.values()
@@ -89,7 +91,7 @@ class PageRows:
             example,
             row.repeat,
             row.score,
-            row.score_name,
+            self._named(row.score_name),
             row.context_tokens_in,
             row.context_tokens_out,
             row.call_seconds,
@@ -105,7 +107,7 @@ class PageRows:
         return {
             "fields": self._texts({n: v for n, v in processed.items() if n not in kept}),
             "kept": sorted(kept),
-            "scores": row.scores,
+            "scores": {self._named(name): value for name, value in row.scores.items()},
             "details": {name: self._texts(said) for name, said in row.details.items()},
             "evaluator_failures": {
                 name: self._failure(failure) for name, failure in row.evaluator_failures.items()
@@ -115,6 +117,9 @@ class PageRows:
             "metadata": self._texts(row.metadata),
             "times": [row.queue_time, row.latency, row.reader_time, row.scoring_time],
         }
+
+    def _named(self, score: str) -> str:
+        return score + MARK if score in self._marked else score
 
     def _texts(self, values: Mapping[str, Any]) -> dict[str, Text]:
         texts = {name: page_text(value, self.text_limit) for name, value in values.items()}

@@ -3,6 +3,7 @@
 from typing import Any
 
 from cbench_server.reports.columns import REPORTED
+from cbench_server.reports.judges import with_mark
 from cbench_server.reports.sweeps import curve_of, cuts_of, sweep_grid
 from cbench_server.spec import Run
 from cbench_server.texts import numbers
@@ -29,7 +30,7 @@ def page_sweep(run: Run) -> dict[str, Any] | None:
         "title": f"Prompt tokens per example, {REPORTED}"
         if sweep["is_reported"]
         else "Context tokens per example",
-        "score": curve["score"],
+        "score": with_mark(curve["score"], run),
         "examples": curve["examples"],
         "curve": own,
         "cuts": cuts,
@@ -37,7 +38,7 @@ def page_sweep(run: Run) -> dict[str, Any] | None:
         "goal": curve["goal"],
         "needed": _needed(curve),
         "table": {
-            "titles": list(grid.header),
+            "titles": [with_mark(title, run) for title in grid.header],
             "rows": [[{"text": text} for text in row] for row in grid.rows],
         },
         "note": grid.title,

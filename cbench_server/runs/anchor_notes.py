@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from cbench_server.comparison.raters import as_proven
 from cbench_server.errors import InvalidInput
 from cbench_server.metrics import PassRate, Summarizer
 from cbench_server.metrics.outcomes import score_infos
@@ -60,11 +61,13 @@ async def _rows(
 
 def _notes(arms: _Arms, run: Run) -> list[RunNote]:
     scores = score_infos(run.config.get("datasets", ()))
+    judges = run.config.get("judges") or ()
+    rows = [*arms.first, *arms.again, *arms.without]
     found = []
     if text := _noise(arms, run, scores):
-        found.append(RunNote(NOISE_FLOOR, text))
+        found.append(RunNote(NOISE_FLOOR, as_proven(text, rows, judges)))
     if text := _guessable(arms, run, scores):
-        found.append(RunNote(GUESSABLE, text))
+        found.append(RunNote(GUESSABLE, as_proven(text, rows, judges)))
     return found
 
 

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cbench_server.comparison import Comparison, compare
-from cbench_server.comparison.raters import unproven, without_disputed
-from cbench_server.comparison.tables import MARK
+from cbench_server.comparison.raters import as_proven, without_disputed
 from cbench_server.errors import InvalidInput
 from cbench_server.limits import LONG_TEXT
 from cbench_server.metrics.outcomes import score_infos
@@ -205,8 +204,7 @@ async def control_notes(rows: ConcludedRows, run: Run) -> tuple[RunNote, ...]:
         names = (leader, *controls)
         sides = {name: await rows.of(name) for name in names}
         text = await asyncio.to_thread(_verdict, leader, controls, sides, run)
-        if unproven(sides[leader], run.config.get("judges") or ()):
-            text = f"{MARK} {text}"
+        text = as_proven(text, sides[leader], run.config.get("judges") or ())
         if own := own_cut(run, leader):
             text += f" It is not held against {own}, which at its own length is what it does."
         notes.append(RunNote("MATCHED_CONTROLS", text, leader))

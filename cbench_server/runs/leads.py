@@ -8,8 +8,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from cbench_server.comparison.raters import unproven
-from cbench_server.comparison.tables import MARK
+from cbench_server.comparison.raters import as_proven
 from cbench_server.limits import LONG_TEXT
 from cbench_server.results import EvalRow
 from cbench_server.runs.arms import Arms
@@ -165,8 +164,7 @@ async def lead_notes(rows: ConcludedRows, run: Run) -> list[RunNote]:
         names = (leader, *controls)
         sides = {name: await rows.of(name) for name in names}
         text = await asyncio.to_thread(_verdict, leader, controls, sides, run)
-        if unproven(sides[leader], run.config.get("judges") or ()):
-            text = f"{MARK} {text}"
+        text = as_proven(text, sides[leader], run.config.get("judges") or ())
         notes.append(RunNote("MATCHED_CONTROLS", text, leader))
     return notes
 

@@ -55,7 +55,8 @@ class Corrections:
                     "labels are set beside the verdicts of a judge, and none is among the "
                     "evaluators. Give one, such as LLMJudge(URL)."
                 )
-            self.labels.check_ids([entry.example["id"] for entry in examples], systems)
+            named = [(entry.dataset, entry.example["id"]) for entry in examples]
+            self.labels.check_ids(named, systems)
         if self.errata is not None:
             ids: dict[str, list[object]] = {label: [] for label in plans}
             for entry in (*examples, *_read_again(sources)):

@@ -140,7 +140,11 @@ class _Parts:
         add_twice(found.summary, {name: twice[name] for name in twice if name in present})
         arms, recorded = Conclusions({}, ()), {}
         if present >= set(done.run.systems):
-            arms = run_in_thread(conclude(store, store.run, found.summary))
+            # A stored run has its judges on record by then.
+            judged = replace(
+                store.run, config={**store.run.config, "judges": list(done.judges or ())}
+            )
+            arms = run_in_thread(conclude(store, judged, found.summary))
             recorded = {key: value for key, value in done.run.config.items() if key != "datasets"}
         findings = self._explained(rows, store, found, is_whole=is_whole)
         for name, values in findings.values.items():

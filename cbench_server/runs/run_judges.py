@@ -89,15 +89,19 @@ class RunJudges:
 
         return await asyncio.to_thread(read)
 
-    async def _ids(self, run: Run, opened: Connections) -> list[object]:
-        """Return the ids of all examples that the run will have."""
+    async def _ids(self, run: Run, opened: Connections) -> list[tuple[str, object]]:
+        """Return the dataset and id of all examples that the run will have."""
         if not run.parent_run_id:
             return await asyncio.to_thread(
-                lambda: [each for dataset in opened.datasets for each in _ids_of(dataset)]
+                lambda: [
+                    (dataset.ref.label, each)
+                    for dataset in opened.datasets
+                    for each in _ids_of(dataset)
+                ]
             )
-        found: list[object] = []
+        found: list[tuple[str, object]] = []
         while page := await self._store.read_examples(run.parent_run_id, len(found), MOST_EXAMPLES):
-            found += [each.example["id"] for each in page]
+            found += [(each.dataset, each.example["id"]) for each in page]
         return found
 
     def _labels(self, run: Run) -> Labels:

@@ -2,8 +2,10 @@
 
 import asyncio
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
+from cbench_server.comparison.raters import as_proven
 from cbench_server.errors import InvalidInput
 from cbench_server.metrics.outcomes import score_infos
 from cbench_server.results import EvalRow, Summary
@@ -42,7 +44,9 @@ async def swept(known: ConcludedRows, run: Run, summary: Summary) -> Swept:
         curve = await asyncio.to_thread(_drawn, run, asked, rows)
     except InvalidInput as error:
         return _said(asked, f"The sweep makes no curve: {error}")
-    notes = [RunNote(SWEEP, _sentence(asked, curve))]
+    drawn = chain.from_iterable(rows.values())
+    judges = run.config.get("judges") or ()
+    notes = [RunNote(SWEEP, as_proven(_sentence(asked, curve), drawn, judges))]
     option = asked["option"]
     if curve["is_flat"]:
         text = (

@@ -3,7 +3,7 @@
 from typing import Any
 
 from cbench_server.comparison import compare
-from cbench_server.comparison.raters import unproven, without_disputed
+from cbench_server.comparison.raters import as_proven, without_disputed
 from cbench_server.results import EvalRow
 
 _JUDGES: list[dict[str, Any]] = [
@@ -29,10 +29,10 @@ def test_a_claim_that_another_rater_turns_around_is_taken_back() -> None:
         assert pair.is_claimed is is_claimed
 
 
-def test_rows_that_count_a_score_of_a_judge_that_did_not_pass_are_unproven() -> None:
+def test_what_is_said_of_rows_that_count_a_score_of_a_judge_that_did_not_pass_is_marked() -> None:
     rows = _rows("a", 1.0, 1.0)
-    assert not unproven(rows, _JUDGES)
+    assert as_proven("Good.", rows, _JUDGES) == "Good."
     for row in rows:
         row.primary_score = "judge_score:two"
-    assert unproven(rows, _JUDGES)
-    assert not unproven(rows, [])
+    assert as_proven("Good.", rows, _JUDGES) == "† Good."
+    assert as_proven("Good.", rows, []) == "Good."

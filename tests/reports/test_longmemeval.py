@@ -26,7 +26,9 @@ class _Memory:
 
 
 @pytest.mark.parametrize(
-    "dataset", ["longmemeval", f"longmemeval={SOURCE}"], ids=["mirror", "file"]
+    "dataset",
+    ["longmemeval", f"longmemeval={SOURCE}", f"mine={SOURCE}"],
+    ids=["mirror", "file", "named"],
 )
 def test_hypotheses_have_the_benchmarks_ids(cbench, tmp_path: Path, dataset: str) -> None:  # type: ignore[no-untyped-def]
     rows = json.loads(SOURCE.read_text())

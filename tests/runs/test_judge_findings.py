@@ -204,6 +204,23 @@ def test_two_verdicts_on_one_row_must_be_the_same() -> None:
         Labels([same, {**same, "verdict": "no"}])
 
 
+def test_a_label_is_of_one_dataset() -> None:
+    examples = [("d", 1), ("suite:a", 1), ("suite:b", 2)]
+    with pytest.raises(BadDataset, match='"1" may be of dataset d or suite:a'):
+        Labels([{"id": 1, "verdict": 1}]).check_ids(examples, ["s"])
+    lines = [{"id": 1, "verdict": "yes", "dataset": "d"}, {"id": 1, "verdict": 0, "dataset": "e"}]
+    lines.append({"id": 2, "verdict": 1, "system": "s", "dataset": "suite"})
+    labels = Labels(lines)
+    labels.check_ids([*examples, ("e", 1)], ["s", "t"])
+    labels.check([("d", "t", "1", 0), ("e", "s", "1", 0), ("suite:b", "s", "2", 0)])
+    assert (labels.of(("d", "t", "1", 0)), labels.of(("e", "s", "1", 0))) == (1.0, 0.0)
+    assert labels.of(("suite:b", "s", "2", 0)) == 1.0
+    assert labels.of(("suite:b", "t", "2", 0)) is None
+    assert labels.of(("f", "s", "1", 0)) is None
+    with pytest.raises(BadDataset, match='such as "1" of dataset "e"'):
+        labels.check_ids(examples, ["s"])
+
+
 def test_errata_mend_examples() -> None:
     lines = [
         {"id": 1, "replace": True, "answers": ["B"]},

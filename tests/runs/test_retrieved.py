@@ -96,6 +96,55 @@ def test_passages_in_process_have_recall_by_rank() -> None:
     assert [row.scores["evidence_recall_at_5"] for row in result.rows] == [0.0, 1.0]
 
 
+class Retells(Ranked):
+    """Returns what it was told in other words."""
+
+    name = "retells"
+
+    def query(self, question: str) -> dict[str, Any]:
+        told = {"moved to": "lives now in", "rains a lot": "pours", "sings": "is a singer"}
+        text = "\n".join(self.turns).replace("is served at four", "comes at 4 pm")
+        for said, retold in told.items():
+            text = text.replace(said, retold)
+        return {"context": text}
+
+
+class Labelled(Ranked):
+    """Returns its turns as they were, with who said them and when."""
+
+    name = "labelled"
+
+    def query(self, question: str) -> dict[str, Any]:
+        return {"context": "\n".join(f"[session 2] user: {turn}" for turn in self.turns[1::2])}
+
+
+def test_a_memory_that_rewrites_is_marked_verbatim_only(client: BenchClient) -> None:
+    result = evaluate_memory(
+        [Ranked(), Retells(), Labelled()], [_TALK], evaluators=[EvidenceRecall()], progress=False
+    )
+    noted = [note["system"] for note in result.config["notes"] if note["code"] == "VERBATIM_ONLY"]
+    assert noted == ["retells"]
+    with Server(memory_systems=[Ranked, Retells, Labelled]) as server:
+        spec = {
+            "kind": "memory",
+            "systems": [
+                {"target": server.address, "served_name": name}
+                for name in ("ranked", "retells", "labelled")
+            ],
+            "datasets": [{"name": "mine", "upload": client.upload([_TALK])[0]}],
+            "evaluators": [{"name": "evidence-recall"}],
+        }
+        for _ in client.evaluate(spec):
+            pass
+    (first,) = client.list()
+    child = client.rescore(first.run_id)
+    for _ in client.watch(child.run_id):
+        pass
+    for run_id in (first.run_id, child.run_id):
+        notes = client.get(run_id).notes
+        assert [note.system for note in notes if note.code == "VERBATIM_ONLY"] == ["retells"]
+
+
 class Nosy:
     """Returns what it was given."""
 
