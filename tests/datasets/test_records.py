@@ -140,6 +140,29 @@ def test_every_protocol_can_be_carried_out_and_says_what_differs(record: Dataset
             assert protocol.metric.status == "external"
 
 
+def test_cards_admit_what_is_not_the_published_data() -> None:
+    admits = {
+        "narrativeqa": ("", "story"),
+        "mbpp": ("sanitized",),
+        "alpaca-eval": ("alpaca_eval",),
+        "mt-bench": ("",),
+        "swebench": ("",),
+        "qmsum": ("qmsum",),
+        "contract-nli": ("contract_nli",),
+        "gpqa": ("gpqa_diamond",),
+    }
+    for name, configs in admits.items():
+        for config in configs:
+            assert _BY_NAME[name].protocol_of(config).data.status == "differs"
+    for name, config in (("mbpp", "full"), ("alpaca-eval", "alpaca_eval_gpt4_baseline")):
+        assert _BY_NAME[name].protocol_of(config).data.status == "same"
+
+
+def test_the_metric_of_30_of_the_44_is_the_benchmarks_own() -> None:
+    axes = [_BY_NAME[name].protocol_of().metric.status for name in NAMES]
+    assert axes.count("same") >= 30
+
+
 @pytest.mark.parametrize("record", HUB_RECORDS, ids=lambda record: record.name)
 def test_what_a_record_says_of_itself_is_what_its_default_config_has(record: DatasetRecord) -> None:
     usual = record.protocol_of()
