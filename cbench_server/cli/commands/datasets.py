@@ -99,12 +99,11 @@ def _figure(info: "bench_pb2.DatasetInfo") -> str:
     """Name what a run of it shows first."""
     from cbench_server.registry import registry
 
-    score = info.primary_score or "none"
     try:
-        rows = registry.dataset(info.name).protocol_of().aggregate.rows
+        figure = registry.dataset(info.name).protocol_of().figure
     except NotFound:
-        return score
-    return "geometric_mean" if rows == "geometric-mean" else score
+        figure = info.primary_score
+    return figure or "none"
 
 
 def show_dataset(args: argparse.Namespace) -> int:
