@@ -263,6 +263,7 @@ def test_sizes_of_configs_are_of_configs_and_add_up_to_what_is_published() -> No
     # 4,750 of LongBench and 3,668 of LongBench-E.
     assert sums == {"mmlu": by_name["mmlu"].size, "bbh": 6_511, "longbench": 4_750 + 3_668}
     assert sum(CONFIG_SIZES["math"].values()) - 500 == by_name["math"].size
+    assert {*CONFIG_SIZES["longmemeval"].values()} == {by_name["longmemeval"].size}
 
 
 def test_a_drawn_character_is_the_answer_of_a_needle_and_golds_that_of_one_without(
