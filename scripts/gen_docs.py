@@ -219,7 +219,7 @@ def hub_datasets() -> str:
     for record in RECORDS:
         if record.hub:
             size = "" if record.size is None else f"{record.size:,}"
-            score = (record.primary_score or "none") + ("" if record.official else "*")
+            score = (record.protocol_of().figure or "none") + ("" if record.official else "*")
             lines.append(
                 f"| `{record.name}` | {record.family} | {size} | {', '.join(record.evaluators)} "
                 f"| {score} | {record.description} | {record.licence} |"

@@ -10,6 +10,7 @@ from typing import Any
 import hypothesis
 import pytest
 
+from cbench_server.registry import registry
 from tests.fixtures import preloaded
 from tests.fixtures.costs import Costs
 from tests.fixtures.hangs import Hangs
@@ -80,6 +81,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=position)
     for item in items:
         item.add_marker(pytest.mark.xdist_group(group(item)))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def no_mirror_of_other_tests() -> Iterator[None]:
+    """Forget the mirror that a daemon inside this process has left in the registry."""
+    yield
+    registry.data_dir = ""
 
 
 @pytest.fixture

@@ -169,13 +169,22 @@ def _examples(info: "bench_pb2.DatasetInfo", config: str) -> str:
 def _suites(name: str) -> str:
     """Name the suites of a dataset, as far as it is registered here."""
     from cbench_server.datasets.suites import suites_of
-    from cbench_server.registry import registry
+    from cbench_server.registry import registry, split_name
 
     try:
-        found = suites_of(registry.dataset(name))
+        record = registry.dataset(name)
     except NotFound:
         return ""
-    return ", ".join(f"{suite} ({count} configs)" for suite, count in found.items())
+    said = []
+    for suite, count in suites_of(record).items():
+        is_config = split_name(suite)[1] in record.configs
+        parts = (
+            f"one config, or the {count} others named one by one"
+            if is_config
+            else f"{count} configs"
+        )
+        said.append(f"{suite} ({parts})")
+    return ", ".join(said)
 
 
 def _found(here: Here, protocol: "bench_pb2.DatasetProtocol | None") -> str:

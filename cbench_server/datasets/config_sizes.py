@@ -2,8 +2,9 @@
 
 A mirror that holds fewer is told by them. A dataset's default config has its size in its record.
 Counted in the authors' own repositories: LongBench and LongBench-E (task.md), InfiniteBench (the
-published predictions; its page says 175 for Zh.QA, which has 189), BFCL (bfcl_eval/data) and
-BIG-Bench Hard. The others are those of the papers; MMLU's add up to 14,042, MATH's to 5,000.
+published predictions; its page says 175 for Zh.QA, which has 189), BFCL (bfcl_eval/data),
+LongMemEval and BIG-Bench Hard. The others are those of the papers; MMLU's add up to 14,042, MATH's
+to 5,000.
 """
 
 _MMLU = """
@@ -97,4 +98,5 @@ CONFIG_SIZES: dict[str, dict[str, int]] = {
     "bfcl": _pairs(_BFCL),
     "swebench": {"oracle": 2294, "bm25_13K": 2294},
     "swebench-lite": {"oracle": 300, "bm25_13K": 300},
+    "longmemeval": dict.fromkeys(("m", "oracle", "s-2024", "m-2024", "oracle-2024"), 500),
 }

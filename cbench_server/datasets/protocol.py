@@ -138,6 +138,12 @@ class DatasetProtocol:
         return dict(zip(AXES, axes, strict=True))
 
     @property
+    def figure(self) -> str:
+        """What a run shows first, as its summary names it: the primary score, or a mean."""
+        is_mean = self.aggregate.rows == "geometric-mean"
+        return "geometric_mean" if is_mean else self.primary_score
+
+    @property
     def evaluator_names(self) -> tuple[str, ...]:
         """The evaluators, without their settings."""
         return tuple(ref.name for ref in self.evaluators)

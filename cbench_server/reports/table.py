@@ -136,7 +136,7 @@ def by_dataset(run: Run) -> Grid | None:
     """Build the breakdown by dataset, if there is one."""
     order = {f"{DATASET_PREFIX}{ref.label}": place for place, ref in enumerate(run.spec.datasets)}
     keys = sorted(dataset_keys(run.summary), key=lambda key: (order.get(key, len(order)), key))
-    return _breakdown(run, keys, DATASET_PREFIX, "Mean score by dataset")
+    return _breakdown(run, keys, DATASET_PREFIX, "Score by dataset")
 
 
 def dataset_table(run: Run) -> Grid | None:

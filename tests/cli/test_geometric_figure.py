@@ -108,3 +108,11 @@ def test_pairs_and_gates_say_what_they_stand_on(cbench: Cbench, tmp_path: Path) 
     assert [check["value"] for check in checks] == pytest.approx([figure, figure])
     paired = cbench(*gate[:-2], "--policy", "score better than baseline").stdout
     assert "score, row by row and no geometric_mean, against the baseline" in paired
+
+
+def test_the_list_of_datasets_names_the_figure_that_a_run_shows(cbench: Cbench) -> None:
+    lines = cbench("datasets").stdout.splitlines()
+    listed = {line.split()[0]: line.split() for line in lines if line}
+    for name in ("qmsum", "summscreenfd", "govreport"):
+        assert "geometric_mean" in listed[name]
+    assert "rouge_l_f1" in listed["dialogsum"]

@@ -177,6 +177,8 @@ def test_a_card_names_the_suites_and_that_of_a_suite_has_a_line_for_each_part(
 ) -> None:
     one = cbench("datasets", "show", "ruler:vt,length=1k").stdout
     assert "Suites:       ruler:all (13 configs)" in one
+    subjects = cbench("datasets", "show", "mmlu").stdout
+    assert "Suites:       mmlu:all (one config, or the 57 others named one by one)" in subjects
     made = cbench("datasets", "show", "ruler:all,length=1k").stdout
     assert "a suite is the mean of its configs, and for each length" in made
     assert "\nqa_2,length=1k " in made

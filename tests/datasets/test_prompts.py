@@ -11,6 +11,8 @@ from cbench_server.datasets.prompts.template import EXAMPLE_LINE, digest_of, par
 from cbench_server.errors import InvalidSpec
 from cbench_server.types import Example
 
+from .test_records import FIXTURES, GOLDEN
+
 # Their examples are what people would type; a word more would change what is measured.
 BARE = {"ifeval", "alpaca-eval", "mt-bench", "mini-instructions", "mini-chat"}
 
@@ -93,6 +95,21 @@ def test_a_reader_never_sees_the_uncompressed_copy_of_what_was_compressed(
     asked = _asked(prompt, {"context": context, "question": question}, context="Which planet")
     assert question not in asked
     assert asked.count("Which planet") == 1
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_what_an_example_of_the_hub_asks_is_asked(name) -> None:
+    base, _, config = name.partition(":")
+    record = next(record for record in RECORDS if record.name == base)
+    prompt = prompt_for(base, config or record.default_config)
+    for example in record.examples(config, data_dir=FIXTURES):
+        visible = {
+            key: value for key, value in example.items() if key not in record.reference_fields
+        }
+        question = str(visible.get("question", ""))
+        # A request for a summary is the same on all rows, and the instruction says it.
+        if "turns" not in visible and not question.startswith("Summarize"):
+            assert question in _asked(prompt, visible)
 
 
 def test_a_question_about_a_text_is_the_originals() -> None:

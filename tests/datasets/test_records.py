@@ -140,6 +140,29 @@ def test_every_protocol_can_be_carried_out_and_says_what_differs(record: Dataset
             assert protocol.metric.status == "external"
 
 
+def test_cards_admit_what_is_not_the_published_data() -> None:
+    admits = {
+        "narrativeqa": ("", "story"),
+        "mbpp": ("sanitized",),
+        "alpaca-eval": ("alpaca_eval",),
+        "mt-bench": ("",),
+        "swebench": ("",),
+        "qmsum": ("qmsum",),
+        "contract-nli": ("contract_nli",),
+        "gpqa": ("gpqa_diamond",),
+    }
+    for name, configs in admits.items():
+        for config in configs:
+            assert _BY_NAME[name].protocol_of(config).data.status == "differs"
+    for name, config in (("mbpp", "full"), ("alpaca-eval", "alpaca_eval_gpt4_baseline")):
+        assert _BY_NAME[name].protocol_of(config).data.status == "same"
+
+
+def test_the_metric_of_30_of_the_44_is_the_benchmarks_own() -> None:
+    axes = [_BY_NAME[name].protocol_of().metric.status for name in NAMES]
+    assert axes.count("same") >= 30
+
+
 @pytest.mark.parametrize("record", HUB_RECORDS, ids=lambda record: record.name)
 def test_what_a_record_says_of_itself_is_what_its_default_config_has(record: DatasetRecord) -> None:
     usual = record.protocol_of()
@@ -240,3 +263,27 @@ def test_sizes_of_configs_are_of_configs_and_add_up_to_what_is_published() -> No
     # 4,750 of LongBench and 3,668 of LongBench-E.
     assert sums == {"mmlu": by_name["mmlu"].size, "bbh": 6_511, "longbench": 4_750 + 3_668}
     assert sum(CONFIG_SIZES["math"].values()) - 500 == by_name["math"].size
+    assert {*CONFIG_SIZES["longmemeval"].values()} == {by_name["longmemeval"].size}
+
+
+def test_a_drawn_character_is_the_answer_of_a_needle_and_golds_that_of_one_without(
+    tmp_path: Path,
+) -> None:
+    drawn = {
+        "id": "0401",
+        "needle": "{CHAR} lives next to the {1}.",
+        "questions": {"onehop": "Who has been to {2}?"},
+        "character_set": ["Yuki"],
+        "tests": {"T01": {"input_args": ["Kiasma", "Helsinki"], "gold_answers": ["Nobody"]}},
+    }
+    tests = {"T01": {"input_args": [], "gold_answers": ["ox", "an ox"]}}
+    named = {**drawn, "id": "0402", "needle": "There was an ox.", "tests": tests}
+    home = tmp_path / "amodaresi" / "NoLiMa"
+    for name, text in (
+        ("needlesets/needle_set.json", json.dumps([drawn, named])),
+        ("haystack/rand_shuffle/rand_book_1.txt", "The sea.\nA ship.\n"),
+    ):
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text(text, encoding="utf-8")
+    rows = [*_BY_NAME["nolima"].examples("needle_set", data_dir=tmp_path)]
+    assert [row["answers"] for row in rows] == [["Yuki"], ["ox", "an ox"]]

@@ -19,7 +19,7 @@ from cbench_server.cli.outcome import add_json, tell
 from cbench_server.cli.screen import print_json, render_fields
 from cbench_server.cli.spec import registered_dataset
 from cbench_server.cli.values import positive_int
-from cbench_server.errors import CbenchError, UnknownName
+from cbench_server.errors import CbenchError, NotFound, UnknownName
 
 if TYPE_CHECKING:
     from cbench_client._gen.cbench.v1 import bench_pb2
@@ -83,7 +83,7 @@ def datasets(args: argparse.Namespace) -> int:
             info.family,
             str(info.size) if info.HasField("size") else "?",
             ", ".join(info.evaluators),
-            (info.primary_score or "none") + ("" if info.official_metric else "*"),
+            _figure(info) + ("" if info.official_metric else "*"),
             place_of(info, "embedded", "download"),
         )
         for info in found
@@ -93,6 +93,17 @@ def datasets(args: argparse.Namespace) -> int:
     if args.output == "table" and not all(info.official_metric for info in found):
         print("\n* Not the benchmark's own figure; why not: cbench datasets show NAME")
     return OK
+
+
+def _figure(info: "bench_pb2.DatasetInfo") -> str:
+    """Name what a run of it shows first."""
+    from cbench_server.registry import registry
+
+    try:
+        figure = registry.dataset(info.name).protocol_of().figure
+    except NotFound:
+        figure = info.primary_score
+    return figure or "none"
 
 
 def show_dataset(args: argparse.Namespace) -> int:

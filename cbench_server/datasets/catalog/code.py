@@ -1,7 +1,7 @@
 """Programming: write a function that passes its tests."""
 
 from cbench_server.datasets.hub.sources import Part, Row, by_config, each
-from cbench_server.datasets.protocol import DatasetProtocol, uses
+from cbench_server.datasets.protocol import SAME, DatasetProtocol, differs, uses
 from cbench_server.datasets.record import hub_dataset
 from cbench_server.types import Example
 
@@ -52,20 +52,27 @@ def _mbpp(row: Row, index: int) -> Example:
     }
 
 
-MBPP = hub_dataset(
-    "mbpp",
-    by_config("google-research-datasets/mbpp", ("sanitized", "full"), "test"),
-    each(_mbpp),
-    default_config="sanitized",
-    family="code",
-    protocol=DatasetProtocol(
+def _mbpp_protocol(config: str) -> DatasetProtocol:
+    return DatasetProtocol(
         follows="google-research/mbpp; EleutherAI/lm-evaluation-harness, mbpp (pass@1)",
         shown=("context",),
         withheld=("answer", "test_list", "test_imports", "test_setup_code"),
         extraction="The program in the response.",
         evaluators=uses("answer-quality", "code-execution"),
         primary_score="pass_at_1",
-    ),
+        data=SAME
+        if config == "full"
+        else differs("Only tasks that were checked by hand; mbpp:full has the 500 of most tables."),
+    )
+
+
+MBPP = hub_dataset(
+    "mbpp",
+    by_config("google-research-datasets/mbpp", ("sanitized", "full"), "test"),
+    each(_mbpp),
+    default_config="sanitized",
+    family="code",
+    protocol=_mbpp_protocol,
     description="Short Python tasks in a sentence, with three assertions each.",
     size=257,
     licence="CC BY 4.0",

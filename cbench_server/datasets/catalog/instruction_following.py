@@ -42,6 +42,9 @@ IFEVAL = _dataset(
 )
 
 
+_GPT4 = "alpaca_eval_gpt4_baseline"
+
+
 def _alpaca_eval(row: Row, index: int) -> Example:
     return {
         "id": index,
@@ -52,17 +55,8 @@ def _alpaca_eval(row: Row, index: int) -> Example:
     }
 
 
-ALPACA_EVAL = _dataset(
-    "alpaca-eval",
-    {
-        name: (
-            Part(repository="tatsu-lab/alpaca_eval", config=name, split="eval", url=f"{name}.json"),
-        )
-        for name in ("alpaca_eval", "alpaca_eval_gpt4_baseline")
-    },
-    each(_alpaca_eval),
-    default_config="alpaca_eval",
-    protocol=DatasetProtocol(
+def _alpaca_eval_protocol(config: str) -> DatasetProtocol:
+    return DatasetProtocol(
         follows="tatsu-lab/alpaca_eval",
         shown=("context",),
         withheld=("answer", "generator", "category"),
@@ -70,12 +64,28 @@ ALPACA_EVAL = _dataset(
         extraction="The whole response is compared with the baseline's by a judge.",
         primary_score="",
         groups=("category",),
+        data=SAME
+        if config == _GPT4
+        else differs(f"The baseline is text-davinci-003, as at first; since 2.0 it is {_GPT4}."),
         metric=external(
             "The win rate needs a judge; length control needs alpaca_eval itself: cbench export "
             "--format alpaca-eval."
         ),
         aggregation=external("Length control is a regression over all models of the leaderboard."),
-    ),
+    )
+
+
+ALPACA_EVAL = _dataset(
+    "alpaca-eval",
+    {
+        name: (
+            Part(repository="tatsu-lab/alpaca_eval", config=name, split="eval", url=f"{name}.json"),
+        )
+        for name in ("alpaca_eval", _GPT4)
+    },
+    each(_alpaca_eval),
+    default_config="alpaca_eval",
+    protocol=_alpaca_eval_protocol,
     description="Open requests with a baseline's output, to be compared by a judge.",
     size=805,
     licence="CC BY-NC 4.0",
@@ -107,6 +117,7 @@ MT_BENCH = _dataset(
         withheld=("reference", "category"),
         prompt=SAME,
         extraction="A judge grades the response to each turn.",
+        data=differs("References are the question file's; FastChat's judge sees GPT-4's answers."),
         primary_score="judge_score",
         groups=("category",),
         metric=external("Grades are those of a judge model; the official ones are GPT-4's."),

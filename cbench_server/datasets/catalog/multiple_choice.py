@@ -23,6 +23,7 @@ def _dataset(
     metric: Axis = SAME,
     extraction: str = "",
     group: str = "",
+    data: Axis = SAME,
     micro: tuple[str, ...] = (),
     **about: Any,
 ) -> DatasetRecord:
@@ -39,6 +40,7 @@ def _dataset(
         evaluators=use("multiple-choice", **({"extraction": extraction} if extraction else {})),
         primary_score="mc_accuracy",
         groups=(group,) if group else (),
+        data=data,
         metric=metric,
     )
 
@@ -129,6 +131,7 @@ GPQA = _dataset(
     each(_gpqa),
     follows="EleutherAI/lm-evaluation-harness, gpqa (flexible-extract)",
     extraction="lm-eval",
+    data=differs("The order of the options is drawn by a row's id; lm-eval draws its own."),
     default_config="gpqa_diamond",
     description="Graduate questions in biology, physics and chemistry (gated on the hub).",
     size=198,

@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Iterator
 
 from cbench_server.datasets.catalog.fields import as_index
-from cbench_server.datasets.catalog.scrolls import scrolls_part, split_query
+from cbench_server.datasets.catalog.scrolls import VALIDATION, scrolls_part, split_query
 from cbench_server.datasets.hub.sources import Access, Part, Row, each
 from cbench_server.datasets.protocol import DatasetProtocol, differs, uses
 from cbench_server.datasets.record import hub_dataset
@@ -34,6 +34,7 @@ CONTRACT_NLI = hub_dataset(
         follows="tau-nlp/scrolls, metrics/exact_match.py",
         evaluators=uses("answer-quality", "nli-label-match"),
         primary_score="exact_match",
+        data=VALIDATION,
     ),
     description="Non-disclosure agreements and statements about them.",
     size=1037,

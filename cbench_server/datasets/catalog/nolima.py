@@ -77,7 +77,9 @@ def _example(example_id: str, needle: Row, test: Row, question: tuple[str, str])
     arguments = test.get("input_args") or []
     hop, asked = question
     text = _filled(needle["needle"], character, arguments)
-    gold = [*map(str, test.get("gold_answers") or [])] or [character]
+    # Who was drawn is the answer, whatever else is listed; a needle without a place for him has it.
+    given = [] if "{CHAR}" in needle["needle"] else test.get("gold_answers") or []
+    gold = [given] if isinstance(given, str) else [*map(str, given)] or [character]
     return {
         "id": example_id,
         "question": _filled(asked, character, arguments),

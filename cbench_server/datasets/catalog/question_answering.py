@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from cbench_server.datasets.catalog.fields import as_text, records, references
-from cbench_server.datasets.catalog.scrolls import scrolls_part, split_query
+from cbench_server.datasets.catalog.scrolls import VALIDATION, scrolls_part, split_query
 from cbench_server.datasets.hub.sources import Access, Part, Row, by_config, each, each_of_config
 from cbench_server.datasets.protocol import EVIDENCE, DatasetProtocol, differs, use, uses
 from cbench_server.datasets.record import hub_dataset
@@ -155,15 +155,16 @@ def _narrativeqa_protocol(config: str) -> DatasetProtocol:
         return DatasetProtocol(
             follows="tau-nlp/scrolls, metrics/f1.py",
             withheld=("answer", "answers"),
-            data=differs(
-                "Questions with several references are a row for each, as SCROLLS has it."
-            ),
+            data=VALIDATION,
         )
     return DatasetProtocol(
         follows="stanford-crfm/helm, narrative_qa (f1_score, plot summaries)",
         withheld=("answer", "answers"),
         evaluators=uses("answer-quality", "helm-f1", "rouge"),
         primary_score="helm_f1",
+        data=differs(
+            "All questions of test; HELM draws one for each story, and of validation too."
+        ),
     )
 
 

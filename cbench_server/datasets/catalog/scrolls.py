@@ -1,6 +1,11 @@
 """SCROLLS: an archive of JSON lines for each task, the query before the text."""
 
 from cbench_server.datasets.hub.sources import Part
+from cbench_server.datasets.protocol import differs
+
+VALIDATION = differs(
+    "The usual split is validation; published figures are of test, whose outputs are hidden."
+)
 
 
 def scrolls_part(task: str) -> Part:

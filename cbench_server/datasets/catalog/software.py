@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from cbench_server.datasets.hub.sources import Part, Row, each
-from cbench_server.datasets.protocol import DatasetProtocol, external, uses
+from cbench_server.datasets.protocol import SAME, DatasetProtocol, differs, external, uses
 from cbench_server.datasets.record import DatasetRecord, hub_dataset
 from cbench_server.types import Example
 
@@ -43,6 +43,9 @@ def _protocol(config: str) -> DatasetProtocol:
         extraction="The patch in the response, which the harness applies.",
         evaluators=uses("answer-quality", *(("evidence-recall",) if config else ())),
         primary_score="",
+        data=SAME
+        if config
+        else differs("The issue is shown without the repository's code, in which agents work."),
         metric=external("Only the harness can run the tests: cbench export --format swebench."),
         aggregation=external("The share of resolved issues is in the harness's report."),
     )

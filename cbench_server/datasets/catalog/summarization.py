@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from cbench_server.datasets.catalog.fields import records, references
-from cbench_server.datasets.catalog.scrolls import scrolls_part, split_query
+from cbench_server.datasets.catalog.scrolls import VALIDATION, scrolls_part, split_query
 from cbench_server.datasets.hub.sources import Access, Mapper, Part, Row, each
 from cbench_server.datasets.protocol import (
     SAME,
@@ -133,7 +133,7 @@ QMSUM = _record(
     "qmsum",
     scrolls_part("qmsum"),
     each(_qmsum),
-    _protocol(follows="tau-nlp/scrolls, metrics/rouge.py"),
+    _protocol(follows="tau-nlp/scrolls, metrics/rouge.py", data=VALIDATION),
     description="Meeting transcripts, to be summarised with regard to a question.",
     size=272,
     licence="MIT",
@@ -144,7 +144,7 @@ SUMMSCREENFD = _record(
     "summscreenfd",
     scrolls_part("summ_screen_fd"),
     each(_summary("input", "output", "Summarize this TV episode transcript.")),
-    _protocol(follows="tau-nlp/scrolls, metrics/rouge.py"),
+    _protocol(follows="tau-nlp/scrolls, metrics/rouge.py", data=VALIDATION),
     description="Transcripts of TV episodes with their recaps.",
     size=338,
     licence="see the source",

@@ -91,7 +91,7 @@ export function App({ head }: { head: Head }) {
         )}
         {head.datasets && (
           <Section id="datasets" title="By dataset">
-            <SystemTable head={head} table={head.datasets} caption="Mean score by dataset" ranged={() => true} />
+            <SystemTable head={head} table={head.datasets} caption="Score by dataset" ranged={() => true} />
           </Section>
         )}
         {head.parts && (
