@@ -60,7 +60,7 @@ class _Example:
 def _costs(row: EvalRow) -> tuple[float | None, ...]:
     """Return what a row cost; of failed rows only the time of a timeout counts."""
     if row.failure:
-        return (None, row.latency if is_timeout(row) else None, None)
+        return (None, row.call_seconds if is_timeout(row) else None, None)
     return (row.context_tokens_out, row.call_seconds, row.total_cost_usd)
 
 

@@ -37,9 +37,12 @@ def added_scores(run: Run) -> Grid | None:
 
 
 def idle_evaluators(run: Run) -> list[str]:
-    """Name the evaluators that were added and have scored no row, as far as the run tells."""
+    """Name the evaluators that were added and have scored no row, as far as the run tells.
+
+    Where every row failed it is not for them to say anything.
+    """
     own = _own(run)
-    if own is None or not run.state.is_final or not run.completed_rows:
+    if own is None or not run.state.is_final or run.completed_rows <= run.failed_rows:
         return []
     given = {key for values in run.summary.values() for key, value in values.items() if value}
     scored: dict[str, bool] = {}

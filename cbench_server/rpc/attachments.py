@@ -73,7 +73,8 @@ class Attachment:
         """Return what is ready to be sent, bounded by bytes; None once the attachment is closed."""
         while self._calls.is_open:
             message = self._calls.take() + self._pulse.take()
-            if self._drain_reason is not None:
+            # A process that holds no call ends on that word, so all calls go before it.
+            if self._drain_reason is not None and not self._calls.has_unsent:
                 drain = gateway_pb2.AttachResponse()
                 drain.drain.reason = self._drain_reason
                 message += drain.SerializeToString()

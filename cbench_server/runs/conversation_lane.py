@@ -41,7 +41,12 @@ class ConversationLane(Lane):
         group = caller.replicas
         is_single = width == 1 if group is None else group.is_single
         self._scopes = Scopes(
-            caller, self._retry, self._plan, is_single=is_single, heard=self._heard
+            caller,
+            self._retry,
+            self._plan,
+            is_single=is_single,
+            heard=self._heard,
+            clock=context.clock,
         )
         self._is_single = is_single
         self._repeats = self._plan.repeats_of.get(self.name, self._plan.repeats)
@@ -228,6 +233,7 @@ class ConversationLane(Lane):
     async def _time_question(self, conversation: Conversation, allowance: Allowance) -> None:
         item = conversation.questions.pop(0)
         self._begin(item)
+        begun_at = item.called_at
         try:
             answer = await self._answer(conversation, item)
         except CallFailed as error:
@@ -238,7 +244,7 @@ class ConversationLane(Lane):
             self._defer(answer)
         finally:
             self._slots.give_back()
-        allowance.spend(self._context.clock() - item.called_at, calls=int(item.is_alone))
+        allowance.spend(self._context.clock() - begun_at, calls=int(item.is_alone))
 
     async def _again_after(self, item: Item, error: CallFailed) -> None:
         await self._failed_for_good(item, error)

@@ -286,6 +286,8 @@ class ExampleLane(Lane):
 
         async def attempt(timeout: float) -> Answer:
             item.is_alone = False
+            # Its time is that since its clock was set, which a lost call sets anew.
+            item.called_at = self._context.clock() - (self._plan.row_timeout - timeout)
             return await call_one(self._caller, item, timeout)
 
         try:

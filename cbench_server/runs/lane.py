@@ -210,8 +210,7 @@ class Lane:
         self._late.note_late(item, failure)
         if failure.origin == "transport" or self._late.is_full:
             allowance.stop()
-        seconds = self._context.clock() - item.called_at
-        self._deferred_failures.append((item, error, seconds))
+        self._deferred_failures.append((item, error, item.took(self._context.clock())))
 
     async def _make_room(self) -> None:
         """Wait until one more row may be made, for which those before it must be stored."""
@@ -239,8 +238,7 @@ class Lane:
             self._drop(item)
             return
         self._check_hopeless(error)
-        seconds = self._context.clock() - item.called_at
-        work = partial(self._rows.failed, item, error.failure, seconds)
+        work = partial(self._rows.failed, item, error.failure, item.took(self._context.clock()))
         is_short = item.spooled.size <= LONG_TEXT
         row = work() if is_short else await self._loop.run_in_executor(COUNTING, work)
         row.marks += marks_of_failure(error.failure)
@@ -284,6 +282,7 @@ class Lane:
             try:
                 await self._read(reader, answer)
             except CallFailed as error:
+                answer.call.latency = answer.latency
                 await self._failed_for_good(answer.call, error)
                 return
         self._queue([answer])

@@ -30,8 +30,10 @@ _LATE = "DEADLINE_EXCEEDED"
 _MAX_LATE_ALONE = 3
 # How often a call is made again behind one that was given up.
 _MAX_BEHIND = 10
-# And how often in all without an answer to anything, after which nobody waits.
+# And how often in all without an answer to anything, after which nobody waits: by a system that
+# has answered before, and by one that may never.
 _MAX_IN_VAIN = 20
+_MAX_IN_VAIN_AT_FIRST = 3
 _STILL_THERE_S = 0.05
 _MOST_NOTED = 1024
 
@@ -58,6 +60,7 @@ class LateCalls:
         """When calls were sent that were given up and may still have a place."""
         self._late_alone = 0
         self._in_vain = 0
+        self._most_in_vain = _MAX_IN_VAIN_AT_FIRST
 
     @property
     def is_full(self) -> bool:
@@ -76,6 +79,7 @@ class LateCalls:
     def note_answered(self) -> None:
         """Take note of an answer: one place at least is free."""
         self._in_vain = 0
+        self._most_in_vain = _MAX_IN_VAIN
         if self.is_full:
             # It paid to wait.
             self._late_alone = 0
@@ -136,7 +140,7 @@ class LateCalls:
 
     @property
     def _may_wait(self) -> bool:
-        return self._is_behind and self._in_vain < _MAX_IN_VAIN
+        return self._is_behind and self._in_vain < self._most_in_vain
 
     def _is_after_others(self, sent: _Sent) -> bool:
         """Whether a call that was sent then waits behind as many as there are places."""

@@ -10,7 +10,7 @@ from cbench_server.contract import name_of
 from cbench_server.errors import InvalidInput, InvalidSpec
 from cbench_server.registry import registry
 from cbench_server.runs.local_arguments import components
-from cbench_server.runs.sweep import point_name
+from cbench_server.runs.sweep import point_name, refuse_twice
 from cbench_server.spec import ModelRef, PriceRef, RunSpec, SystemRef
 from cbench_server.systems import BUILTINS, MEMORY_BUILTINS
 from cbench_server.systems.caller import PREDICTIONS, Caller
@@ -125,6 +125,7 @@ def _checked_sweep(sweep: Sweep | None) -> tuple[str, list[float]]:
     ((option, values),) = sweep.items()
     if isinstance(values, str) or not isinstance(values, Sequence):
         raise InvalidInput(f"the sweep of {option} is over {values!r:.60}; give a list of numbers.")
+    refuse_twice(option, values)
     return option, [*values]
 
 

@@ -55,6 +55,8 @@ class Item(Call):
     size: int
     """Bytes held for it in memory."""
     called_at: float = 0.0
+    latency: float | None = None
+    """What its call took, where it was answered and its row fails even so."""
     attempts: int = 1
     in_flight: int = 0
     """Calls of its system when it was sent, itself included."""
@@ -65,6 +67,12 @@ class Item(Call):
     marks: tuple[str, ...] = ()
     talk: Talk | None = None
     """The conversation it asks about, in a memory run."""
+
+    def took(self, now: float) -> float:
+        """Seconds its call took, until now unless it was answered; none if there was none."""
+        if self.latency is not None:
+            return self.latency
+        return now - self.called_at if self.call_id else 0.0
 
     def sent_among(self, calls: int) -> None:
         """See Call."""

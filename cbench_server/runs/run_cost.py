@@ -16,6 +16,7 @@ _SAYS = {
     JUDGE_CONTROLS: "What controls of judges cost is not known in full either.",
     ASKED_AGAIN: "What asking rows again cost is not known in full either.",
 }
+_ROUNDING = 1e-9
 Beside = Mapping[str, Account]
 """Who paid for what was asked beside the rows, by what it was for."""
 
@@ -71,12 +72,14 @@ def with_beside(config: Mapping[str, Any], beside: Beside) -> dict[str, Any]:
     return {**known, "by": by}
 
 
-def cost_note(cost: dict[str, Any]) -> RunNote:
-    """Say what a run cost."""
+def cost_note(cost: dict[str, Any], spent: float = 0.0) -> RunNote:
+    """Say what a run cost. `spent` counts as well what was set aside and may have been charged."""
     by = ", ".join(f"{kind.replace('_', ' ')} ${usd:.6g}" for kind, usd in cost["by"].items())
     unknown = cost["rows_unknown"]
     beside = [kind for kind in _SAYS if cost.get(_UNKNOWN[kind])]
-    at_least = "at least " if unknown or beside else ""
+    # Amounts of rows are rounded each.
+    has_lost = spent - cost["usd"] > _ROUNDING
+    at_least = "at least " if unknown or beside or has_lost else ""
     parts = [f"This run cost {at_least}${cost['usd']:.6g}" + (f": {by}." if by else ".")]
     if unknown:
         rows = "1 row" if unknown == 1 else f"{unknown:,} rows"
@@ -84,4 +87,6 @@ def cost_note(cost: dict[str, Any]) -> RunNote:
             f"What {rows} cost is not known in full, for a model did not report its usage."
         )
     parts += [_SAYS[kind] for kind in beside]
+    if has_lost:
+        parts.append(f"With requests whose answers were lost it is at most ${spent:.6g}.")
     return RunNote("COST", " ".join(parts))

@@ -132,7 +132,7 @@ class RunMoney:
         notes: list[RunNote] = []
         if self.money is not None:
             config["cost"] = await run_cost(self._store, run, self._accounts)
-            notes.append(cost_note(config["cost"]))
+            notes.append(cost_note(config["cost"], self.budget[1]))
         if self._ledger is not None:
             await self._ledger.keep()
             run = await self._store.get_run(run.run_id)

@@ -71,6 +71,7 @@ class Scopes:
         *,
         is_single: bool,
         heard: Callable[[], None],
+        clock: Callable[[], float],
     ) -> None:
         """`is_single` says that the system is called once at a time, so may have one state.
 
@@ -80,6 +81,7 @@ class Scopes:
         self._name = caller.description.name
         self._retry = retry
         self._heard = heard
+        self._clock = clock
         self._plan = plan
         self._is_single = is_single
         self._losses = 0
@@ -131,6 +133,7 @@ class Scopes:
 
         async def attempt(timeout: float) -> Answer:
             if conversation.era != self._era(conversation):
+                item.call_id = ""
                 await self._ingest_again(conversation)
             scope = conversation.scopes[-1]
             item.call_id = f"{scope}-{item.spooled.ordinal}"
@@ -141,6 +144,7 @@ class Scopes:
                 example.get("asked_at", ""),
                 self._plan.asking(item.spooled.dataset).prompt.told,
             )
+            item.called_at = self._clock() - (self._plan.row_timeout - timeout)
             answer = await self._call(item, timeout)
             conversation.tries = 0
             return answer

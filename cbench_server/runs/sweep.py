@@ -54,9 +54,15 @@ def _check_points(points: Sequence[SystemRef]) -> None:
         raise InvalidSpec(
             f"a sweep needs two values or more; {option}={values[0]:g} is one. Add another."
         )
+    refuse_twice(option, values)
+
+
+def refuse_twice(option: str, values: Sequence[Any]) -> None:
+    """Refuse a sweep that has a value twice."""
     for value in values:
         if values.count(value) > 1:
-            raise InvalidSpec(f"the sweep has {option}={value:g} twice; leave one out.")
+            shown = f"{value:g}" if isinstance(value, int | float) else repr(value)
+            raise InvalidSpec(f"the sweep has {option}={shown} twice; leave one out.")
 
 
 def options_of(ref: SystemRef) -> Options:

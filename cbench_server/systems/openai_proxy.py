@@ -5,9 +5,11 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
+from numbers import Real
 from typing import Any, Self
 
 from cbench_server.datasets.prompts.prompt import turn_message, turn_messages
+from cbench_server.errors import InvalidInput
 from cbench_server.models.blocking import run_blocking
 from cbench_server.models.chat import ChatClient
 from cbench_server.models.chat_answer import add_usage
@@ -15,6 +17,13 @@ from cbench_server.models.messages import Message, opening
 from cbench_server.models.price import checked_price
 from cbench_server.spec import PriceRef
 from cbench_server.types import Example
+
+
+def _checked(price: Any) -> PriceRef:
+    is_price = isinstance(price, Sequence) and len(price) in (2, 3)
+    if not is_price or not all(isinstance(each, Real) for each in price):
+        raise InvalidInput(f"price must be (IN, OUT) or (IN, OUT, CACHED), not {price!r:.60}.")
+    return checked_price(PriceRef(*price), "a proxy")
 
 
 class OpenAIProxy:
@@ -52,7 +61,7 @@ class OpenAIProxy:
         retry_base_delay: float = 1.0,
         price: tuple[float, float] | tuple[float, float, float] | None = None,
     ) -> None:
-        self.price = None if price is None else checked_price(PriceRef(*price), "a proxy")
+        self.price = None if price is None else _checked(price)
         self.client = ChatClient(
             base_url,
             model,

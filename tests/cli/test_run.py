@@ -248,3 +248,8 @@ def test_what_gave_nothing_though_it_was_asked_for_is_said(cbench: Cbench) -> No
     assert said.startswith('Metric "careless" lacks values: ')
     assert 'as "verdict"' in said
     assert 'as "rows"' in said
+    # Where every row failed, that is why.
+    failing = ["run", "--exec", "sleep 60", "--timeout", "100ms", "--dataset", "mini-qa", "-n", "2"]
+    finished = cbench(*failing, "--evaluator", "multiple-choice")
+    assert "2 rows failed" in finished.stdout
+    assert "scored no row" not in finished.stdout

@@ -29,7 +29,7 @@ class Echo:
 
     name = "echo"
     version = "1"
-    max_concurrency = 16
+    max_concurrency: int | None = 16
 
     def __init__(
         self, log: str = "", delay: str = "0", answers: str = "inf", gate: str = ""
@@ -50,6 +50,16 @@ class Echo:
         while self._answers < 0 and not os.path.exists(self._gate):
             await asyncio.sleep(0.02)
         return {**example, "response": example.get("question", "")}
+
+
+class Silent(Echo):
+    """Never answers, and does not say how many calls it takes at a time."""
+
+    name = "silent"
+    max_concurrency = None
+
+    def __init__(self, log: str) -> None:
+        super().__init__(log, delay="3600")
 
 
 class Charges(Echo):
@@ -148,6 +158,25 @@ class Poison:
     async def process(self, example: dict[str, Any]) -> dict[str, Any]:
         if example["id"] == "e5":
             os._exit(1)
+        return {**example, "response": "ok"}
+
+
+class Mortal:
+    """Dies of one example after a while, the first time; the next time it answers, or hangs."""
+
+    name = "mortal"
+
+    def __init__(self, seconds: str, once: str, then: str) -> None:
+        """`once` is a file by which it knows that it has died."""
+        self._seconds, self._once, self._hangs = float(seconds), once, then == "hangs"
+
+    async def process(self, example: dict[str, Any]) -> dict[str, Any]:
+        if example["id"] == "e3":
+            if not os.path.exists(self._once):
+                await asyncio.sleep(self._seconds)
+                open(self._once, "x").close()
+                os._exit(1)
+            await asyncio.sleep(3600 if self._hangs else 0)
         return {**example, "response": "ok"}
 
 
@@ -283,6 +312,7 @@ SERVED: dict[str, Callable[..., Any]] = {
     kind.name: kind
     for kind in (
         Echo,
+        Silent,
         Charges,
         Quotes,
         Shortener,
@@ -291,6 +321,7 @@ SERVED: dict[str, Callable[..., Any]] = {
         Unreliable,
         Lengthy,
         Poison,
+        Mortal,
         Full,
         WordCount,
     )

@@ -276,7 +276,10 @@ def test_a_daemon_killed_in_the_middle_spends_no_more_than_the_budget(
             wait_until(lambda: len(model.charged) == len(model.requests))
             assert ended.finished.failure.reason == "BUDGET_SPENT"
             assert 0 < model.bill <= Decimal("0.009")
-            assert float(model.bill) <= budget_of(ended)["spent_usd"] <= 0.009
+            spent = budget_of(ended)["spent_usd"]
+            assert float(model.bill) <= spent <= 0.009
+            assert noted(ended, "COST").startswith("This run cost at least $")
+            assert f"answers were lost it is at most ${spent:.6g}." in noted(ended, "COST")
             kept = {(row.system, row.ordinal) for row in client.rows(run_id)}
             last = ended.finished.last_sequence
             client.resume(run_id, budget_usd=1.0)

@@ -182,6 +182,8 @@ def test_a_conversation_that_cannot_be_ingested_fails_its_own_rows(client: Bench
     raised = {f"c1_{place}": "EXCEPTION" for place in range(4)}
     hung = {f"c2_{place}": "DEADLINE_EXCEEDED" for place in range(4)}
     assert seen.failures == {**raised, **hung, "c3_1": "EXCEPTION"}
+    unasked = {row.example_id.text for row in seen.rows if not row.latency.ToNanoseconds()}
+    assert unasked == {*raised, *hung}
 
 
 @pytest.mark.parametrize("behaviour", ["notes", "bare"])

@@ -129,6 +129,8 @@ def test_a_reader_that_gives_no_answers_is_the_readers_failure(
     spec = {"systems": [{"builtin": "identity"}], "reader": reader, "row_timeout": 1.0}
     seen = run(client, spec, examples(2))
     assert {row.failure.origin for row in seen.rows} == {6}
+    # The reader was asked for a second; `identity` needs none of it.
+    assert max(row.latency.ToTimedelta().total_seconds() for row in seen.rows) < 0.5
 
 
 WHO_ASKS = pytest.mark.parametrize(

@@ -1,8 +1,11 @@
 """Times that a daemon measures: alone, under load, and against a deadline."""
 
+from pathlib import Path
+
 import pytest
 
 from cbench_client import BenchClient
+from tests.fixtures.ports import held_port
 
 from .following import follow
 from .processes import examples, start_system
@@ -32,6 +35,52 @@ def test_a_slow_call_fails_only_itself_where_a_system_takes_few_at_a_time(
         seen = follow(client.evaluate(spec))
     assert seen.state == "SUCCEEDED"
     assert seen.failures == dict.fromkeys(slow, "DEADLINE_EXCEEDED")
+
+
+@pytest.mark.parametrize("timed_rows", [30, 0], ids=["timed", "not timed"])
+@pytest.mark.parametrize("then", ["answers", "hangs"])
+def test_a_row_with_which_a_system_died_has_the_time_of_its_last_call(
+    client: BenchClient, tmp_path: Path, then: str, timed_rows: int
+) -> None:
+    port, limit = held_port(), 1.0
+    arguments = ["mortal", str(limit * 0.8), str(tmp_path / "died"), then]
+    with start_system(*arguments, port=port) as first:
+        digest, _ = client.upload(examples(8))
+        spec = {
+            "systems": [{"target": first.address}],
+            "datasets": [{"name": "given", "upload": digest}],
+            "row_timeout": limit,
+            "timed_rows": timed_rows,
+        }
+        run_id = client.start(spec)
+        assert first.process.wait(60) == 1
+        with start_system(*arguments, port=port):
+            seen = follow(client.watch(run_id))
+    [row] = [each for each in seen.rows if each.example_id.text == "e3"]
+    seconds = row.latency.ToTimedelta().total_seconds()
+    assert row.attempts >= 2
+    assert row.failure.reason == ("DEADLINE_EXCEEDED" if then == "hangs" else "")
+    assert (limit if then == "hangs" else 0) <= seconds < limit * 1.8
+    # What came before is there, as time that the row waited.
+    assert row.queue_time.ToTimedelta().total_seconds() >= limit * 0.8
+
+
+def test_a_system_that_never_answers_is_not_waited_for_long(
+    client: BenchClient, tmp_path: Path
+) -> None:
+    log = tmp_path / "calls"
+    with start_system("silent", str(log)) as system:
+        digest, _ = client.upload(examples(4))
+        spec = {
+            "systems": [{"target": system.address}],
+            "datasets": [{"name": "given", "upload": digest}],
+            "row_timeout": 0.2,
+            "timed_rows": 0,
+        }
+        seen = follow(client.evaluate(spec))
+    assert seen.failures == dict.fromkeys(("e0", "e1", "e2", "e3"), "DEADLINE_EXCEEDED")
+    # The first is called once, the next three times more than otherwise; then nobody waits.
+    assert len(log.read_text().splitlines()) <= 1 + (2 + 3) + 2 + 2
 
 
 def test_rows_say_how_they_were_timed_and_the_run_what_to_know_of_it(client: BenchClient) -> None:

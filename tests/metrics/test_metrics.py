@@ -263,6 +263,14 @@ def test_a_call_that_ran_out_of_time_counts_with_the_time_it_had() -> None:
     assert (values["latency_max"], values["num_timed_out"]) == (60.0, 10.0)
 
 
+def test_a_question_that_nobody_was_asked_has_no_time() -> None:
+    # Putting its conversation in took too long.
+    stalled = Failure("system", "DEADLINE_EXCEEDED", "no answer within 60s.")
+    values = Latency().compute([row(latency=0.1), *[row(latency=0.0, failure=stalled)] * 9])
+    assert (values["latency_mean"], values["latency_median"]) == (0.1, 0.1)
+    assert values["num_timed_out"] == 9.0
+
+
 def test_latency_is_that_of_rows_timed_alone_and_the_others_are_under_load() -> None:
     timed = [row(latency=0.1, alone=True, handler_seconds=0.09) for _ in range(3)]
     loaded = [row(latency=9.0, handler_seconds=8.0, calls_in_flight=32) for _ in range(50)]

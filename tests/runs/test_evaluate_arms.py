@@ -287,6 +287,7 @@ def test_predictions_are_scored_like_a_live_system_and_can_be_used_again(
         ([Identity()], {"sweep": {"ratio": [0.1, 0.2]}}, "Give a class or a function that takes"),
         ([TruncateTail], {"sweep": {"raito": [0.1, 0.2]}}, "cannot be made with raito=0.1"),
         ([TruncateTail], {"sweep": {"ratio": [0.1]}}, "ratio=0.1 is one"),
+        ([TruncateTail], {"sweep": {"ratio": [0.1, 0.1]}}, "ratio=0.1 twice; leave one out"),
         ([TruncateTail], {"sweep": {"ratio": [0.1, "half"]}}, "half"),
         ([TruncateTail], {"sweep": "ratio=1"}, "give one option and its numbers"),
         ([TruncateTail, TruncateHead], {"sweep": {"ratio": [0.1, 0.2]}}, "several systems"),

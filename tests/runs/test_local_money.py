@@ -86,6 +86,14 @@ def test_a_price_that_cannot_be_meant(price: tuple[float, ...]) -> None:
         OpenAIProxy("http://127.0.0.1:9", price=price)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("price", [5, "12", (), (1,), (1, "a"), (1, 2, 3, 4), (1, None)])
+def test_what_is_no_price(price: Any) -> None:
+    with pytest.raises(
+        InvalidInput, match=r"price must be \(IN, OUT\) or \(IN, OUT, CACHED\), not"
+    ):
+        OpenAIProxy("http://127.0.0.1:9", price=price)
+
+
 def test_what_is_asked_again_is_part_of_the_cost(model: PricedModel) -> None:
     many = [{**EXAMPLES[n % 6], "id": n} for n in range(20)]
     result = evaluate([proxy(model, price=PRICE)], many, progress=False)

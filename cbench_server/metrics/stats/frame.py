@@ -61,9 +61,10 @@ class Frame:
     def has_latency(self) -> Flags:
         """Rows whose time says something of the system: a call that was late has taken its time.
 
-        Predictions and controls are not called, and have none.
+        Predictions and controls are not called, and have none, nor has a question about a
+        conversation that did not go in.
         """
-        is_timed: Flags = (self.has_answer & (self.latency > 0)) | self.timed_out
+        is_timed: Flags = (self.has_answer | self.timed_out) & (self.latency > 0)
         return is_timed
 
     @property

@@ -86,6 +86,11 @@ class CallStream:
         """Whether any call has no outcome yet."""
         return bool(self._waiting)
 
+    @property
+    def has_unsent(self) -> bool:
+        """Whether any call waits to be sent."""
+        return bool(self._outbox)
+
     def submit(
         self,
         calls: Mapping[str, Any],
