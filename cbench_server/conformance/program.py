@@ -8,6 +8,8 @@ from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
+from cbench_server.cluster import groups
+
 T = TypeVar("T")
 
 HANDSHAKE_S = 60.0
@@ -49,6 +51,7 @@ class Program:
             )
         except OSError as error:
             raise ProgramFailed(f"cannot start {self.command[0]}: {error.strerror}.") from error
+        groups.end_with_us(self._process.pid)
         self._readers = [
             asyncio.create_task(self._read_stdout()),
             asyncio.create_task(self._read_stderr()),
@@ -108,6 +111,7 @@ class Program:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         await self._process.wait()
+        groups.has_ended(self._process.pid)
         for reader in self._readers:
             reader.cancel()
         await asyncio.gather(*self._readers, return_exceptions=True)
