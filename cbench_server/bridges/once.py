@@ -36,6 +36,7 @@ class ProgramPerRequest:
     async def ask(self, request: Message) -> Message:
         """See Exchange."""
         line = encoded({"id": next(self._ids), **request})
+        groups.prepare()
         try:
             process = await asyncio.create_subprocess_exec(
                 *self._words,

@@ -271,6 +271,7 @@ class _Life:
         words = command_words(command)
         if place is not None:
             words = place.stand_in(words, folder, environment)
+        groups.prepare()
         try:
             self._process = subprocess.Popen(
                 words,

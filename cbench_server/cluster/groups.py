@@ -21,8 +21,8 @@ _lock = threading.Lock()
 _program: "subprocess.Popen[bytes] | None" = None
 
 
-def end_with_us(leader: int) -> None:
-    """Have a process group ended when this process is gone, however that comes."""
+def prepare() -> None:
+    """Start to watch, before a group is started: it may be needed at once."""
     global _program
     with _lock:
         if _program is None:
@@ -34,6 +34,12 @@ def end_with_us(leader: int) -> None:
                 start_new_session=True,
             )
             atexit.register(_close)
+
+
+def end_with_us(leader: int) -> None:
+    """Have a process group ended when this process is gone, however that comes."""
+    prepare()
+    with _lock:
         _tell(f"+{leader}\n")
 
 

@@ -40,6 +40,7 @@ class Program:
         environment.pop("CBENCH_HANDSHAKE", None)
         if is_asked:
             environment["CBENCH_HANDSHAKE"] = "1"
+        groups.prepare()
         try:
             self._process = await asyncio.create_subprocess_exec(
                 *(*self.command, *flags),
