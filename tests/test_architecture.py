@@ -59,8 +59,8 @@ ROOMS = {
         "comparison",
         "reports",
     ),
-    "conformance": ("texts",),
-    "bridges": (),
+    "conformance": ("texts", "cluster"),
+    "bridges": ("cluster",),
     "telemetry": ("words",),
     "cluster": ("words", "scoring", "sandbox"),
     "daemon": (

@@ -20,6 +20,7 @@ from cbench_server.bridges.exchange import (
     encoded,
 )
 from cbench_server.bridges.program import end_of
+from cbench_server.cluster import groups
 
 _LAST_LINES = 10
 
@@ -35,6 +36,7 @@ class ProgramPerRequest:
     async def ask(self, request: Message) -> Message:
         """See Exchange."""
         line = encoded({"id": next(self._ids), **request})
+        groups.prepare()
         try:
             process = await asyncio.create_subprocess_exec(
                 *self._words,
@@ -48,6 +50,7 @@ class ProgramPerRequest:
             raise RemoteFailure(
                 f"{self._who} cannot be started: {error.strerror}", reason="NOT_READY"
             ) from error
+        groups.end_with_us(process.pid)
         try:
             printed, last_words, _ = await asyncio.gather(
                 _read(process.stdout), _show(process.stderr), _write(process.stdin, line)
@@ -56,6 +59,7 @@ class ProgramPerRequest:
         finally:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
+            groups.has_ended(process.pid)
         if code:
             raise RemoteFailure(
                 f"{self._who} {end_of(code)}{_quoted(last_words)}", reason="EXEC_FAILED"

@@ -1,10 +1,15 @@
 """Systems and memory systems that are somewhere behind an exchange of JSON."""
 
+import asyncio
+import sys
 from collections.abc import Mapping
 from typing import Any
 
 from cbench_client import RemoteFailure
 from cbench_server.bridges.exchange import Exchange, Message
+
+# What is over sooner is nobody's concern.
+_TROUBLE_S = 2.0
 
 
 class _Bridged:
@@ -23,6 +28,32 @@ class _Bridged:
         self.description = description
         self.max_concurrency = max_concurrency
         self._exchange = exchange
+        self._telling: asyncio.TimerHandle | None = None
+        self._told: set[str] = set()
+
+    async def _ask(self, request: Message) -> Message:
+        """Have a request answered; tell of failures that are tried again, if nothing else comes."""
+        try:
+            answer = await self._exchange.ask(request)
+        except RemoteFailure as error:
+            if error.retryable and self._telling is None:
+                loop = asyncio.get_running_loop()
+                self._telling = loop.call_later(_TROUBLE_S, self._tell, error)
+            raise
+        if self._telling is not None:
+            self._telling.cancel()
+            self._telling = None
+        return answer
+
+    def _tell(self, error: RemoteFailure) -> None:
+        self._telling = None
+        if error.reason not in self._told:
+            self._told.add(error.reason)
+            print(
+                f"{error}; requests are sent again until the time of their row (--timeout) is over",
+                file=sys.stderr,
+                flush=True,
+            )
 
 
 class BridgedSystem(_Bridged):
@@ -35,7 +66,7 @@ class BridgedSystem(_Bridged):
         instruction: str = "",
     ) -> Message:
         """Have an example transformed."""
-        answer = await self._exchange.ask(
+        answer = await self._ask(
             {
                 "method": "process",
                 "example": dict(example),
@@ -58,11 +89,11 @@ class BridgedMemory(_Bridged):
 
     async def reset(self, scope: str) -> None:
         """Have a scope forgotten."""
-        await self._exchange.ask({"method": "reset", "scope": scope})
+        await self._ask({"method": "reset", "scope": scope})
 
     async def ingest(self, turns: list[dict[str, Any]], scope: str) -> Message:
         """Have turns remembered."""
-        return await self._exchange.ask({"method": "ingest", "scope": scope, "turns": turns})
+        return await self._ask({"method": "ingest", "scope": scope, "turns": turns})
 
     async def query(
         self,
@@ -73,7 +104,7 @@ class BridgedMemory(_Bridged):
         instruction: str,
     ) -> Message:
         """Have a question answered."""
-        return await self._exchange.ask(
+        return await self._ask(
             {
                 "method": "query",
                 "scope": scope,

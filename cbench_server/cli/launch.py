@@ -19,7 +19,7 @@ from typing import Any, Protocol
 from cbench_server.cli.exits import CommandFailed, UsageError
 from cbench_server.cli.launched_output import Output, Voice
 from cbench_server.cli.signals import before_leaving
-from cbench_server.cluster import relay
+from cbench_server.cluster import groups, relay
 from cbench_server.cluster.handshake import PROTOCOL_MAJOR, OtherProtocol, listening_at
 
 PATIENCE_SECONDS = 120.0
@@ -271,6 +271,7 @@ class _Life:
         words = command_words(command)
         if place is not None:
             words = place.stand_in(words, folder, environment)
+        groups.prepare()
         try:
             self._process = subprocess.Popen(
                 words,
@@ -286,6 +287,7 @@ class _Life:
         if not _running:
             before_leaving(kill_all)
         _running.append(self._process)
+        groups.end_with_us(self._process.pid)
         self.address = ""
         self.other_protocol = ""
         self.announced = threading.Event()
@@ -326,7 +328,8 @@ class _Life:
         """Wait until it has ended, with all it started, and say how."""
         code = self._process.wait()
         self._hear_out()
-        _signal_group(self._process, signal.SIGKILL)
+        self.kill()
+        groups.has_ended(self._process.pid)
         if code < 0:
             return f"was killed by signal {-code} ({signal.Signals(-code).name})"
         return f"ended with exit code {code}"
@@ -357,6 +360,7 @@ class _Life:
         # Also after a clean exit: its children may still run in its group.
         self.kill()
         self._process.wait()
+        groups.has_ended(self._process.pid)
         with suppress(ValueError):
             _running.remove(self._process)
 

@@ -8,6 +8,8 @@ from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
+from cbench_server.cluster import groups
+
 T = TypeVar("T")
 
 HANDSHAKE_S = 60.0
@@ -38,6 +40,7 @@ class Program:
         environment.pop("CBENCH_HANDSHAKE", None)
         if is_asked:
             environment["CBENCH_HANDSHAKE"] = "1"
+        groups.prepare()
         try:
             self._process = await asyncio.create_subprocess_exec(
                 *(*self.command, *flags),
@@ -49,6 +52,7 @@ class Program:
             )
         except OSError as error:
             raise ProgramFailed(f"cannot start {self.command[0]}: {error.strerror}.") from error
+        groups.end_with_us(self._process.pid)
         self._readers = [
             asyncio.create_task(self._read_stdout()),
             asyncio.create_task(self._read_stderr()),
@@ -108,6 +112,7 @@ class Program:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         await self._process.wait()
+        groups.has_ended(self._process.pid)
         for reader in self._readers:
             reader.cancel()
         await asyncio.gather(*self._readers, return_exceptions=True)

@@ -250,3 +250,13 @@ def test_the_longest_name_is_attached_too(cbench: Cbench, daemon_address: str) -
     name = "n" * 200
     rows = rows_of(cbench, "--exec", program("plain"), "--name", name, "--server", daemon_address)
     assert {row["system"] for row in rows} == {name}
+
+
+def test_a_server_that_fails_for_ever_is_told_of_once_while_it_is_asked_again(
+    cbench: Cbench, web: Web
+) -> None:
+    finished = cbench(*_RUN, "--http", web("broken"), "--name", "mine", "--timeout", "4s")
+    told = [line for line in finished.stderr.splitlines() if "answered 500: 'out of order'" in line]
+    assert len([line for line in told if "requests are sent again" in line]) == 1, finished.stderr
+    assert told[0].startswith("mine: http://")
+    assert {reason for reason, _ in failures(json.loads(finished.stdout)["rows"])} == {"HTTP_500"}

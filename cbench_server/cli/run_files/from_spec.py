@@ -5,6 +5,7 @@ from typing import Any
 
 from cbench_server.cli.run_files.plain import Remarks
 from cbench_server.cli.run_files.reading import Document, keys_of, written
+from cbench_server.cli.run_files.ways import out_of_place
 from cbench_server.spec import (
     DatasetRef,
     EvaluatorRef,
@@ -53,7 +54,11 @@ def document_of_spec(spec: RunSpec) -> tuple[Document, Remarks]:
 
 
 def _suited(document: Document, kind: str, remarks: Remarks) -> Document:
-    """Leave out keys that runs of this kind do not have."""
+    """Leave out keys that runs of this kind, or systems found in that way, do not have."""
+    for place, entry in enumerate(document.get("systems", [])):
+        for (name,), problem in [*out_of_place(entry)]:
+            del entry[name]
+            remarks.append(f"systems[{place}].{name} {problem.rstrip('.')}; it was left out.")
     for path, key in [*keys_of(document)]:
         if key.only not in ("", kind):
             home: Any = document

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from cbench_server.cli.run_files.schema import TABLES, TOP, Key, Table
+from cbench_server.cli.run_files.schema import SYSTEMS, TABLES, TOP, Key, Table
+from cbench_server.cli.run_files.ways import ONLY_WITH
 
 _TEXT = {"type": "string"}
 _PRICE = {
@@ -70,9 +71,14 @@ def _object(each: Table) -> dict[str, Any]:
     }
     if each.one_of:
         made["oneOf"] = [{"required": [name]} for name in each.one_of]
-    elif each.name == "datasets":
+    if each is SYSTEMS:
+        made["dependentSchemas"] = {
+            name: {"anyOf": [{"required": [way]} for way in ways]}
+            for name, ways in ONLY_WITH.items()
+        }
+    if each.name == "datasets":
         made["anyOf"] = [{"required": [name]} for name in ("name", "file", "upload")]
-    elif each.is_list:
+    elif each.is_list and not each.one_of:
         made["required"] = ["name"]
     return made
 

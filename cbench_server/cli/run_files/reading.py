@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from cbench_server.cli.exits import UsageError, did_you_mean
 from cbench_server.cli.run_files import lines
 from cbench_server.cli.run_files.schema import TABLES, TOP, WAYS, Key, Table, table
+from cbench_server.cli.run_files.ways import out_of_place
 from cbench_server.cli.values import duration
 
 Document = dict[str, Any]
@@ -117,8 +118,8 @@ class _Checker:
         for place, each in enumerate(value):
             path = (made.name, place)
             entry = self._entry(made, each, path)
-            for problem in _of_entry(made, each):
-                self._tell(path, problem)
+            for inside, problem in _of_entry(made, each):
+                self._tell((*path, *inside), problem)
             found.append(entry)
         return found
 
@@ -200,19 +201,20 @@ def _unknown(made: Table, name: str, others: list[str]) -> str:
     return f"is not {where}.{hint}"
 
 
-def _of_entry(made: Table, raw: Mapping[str, Any]) -> Iterator[str]:
+def _of_entry(made: Table, raw: Mapping[str, Any]) -> Iterator[Mistake]:
     """Tell what is wrong with an entry as a whole."""
     if made.name == "systems":
         given = [name for name in WAYS if name in raw]
         if len(given) != 1:
             ways = ", ".join(f"`{name}`" for name in WAYS)
             what = f"has {' and '.join(given)}" if given else "does not say where it is"
-            yield f"{what}; give exactly one of {ways}."
+            yield (), f"{what}; give exactly one of {ways}."
+        yield from out_of_place(raw)
     elif made.name == "datasets":
         if not {"name", "file", "upload"} & {*raw}:
-            yield "names no examples; give `name`, or `file`."
+            yield (), "names no examples; give `name`, or `file`."
     elif "name" not in raw:
-        yield "needs a `name`."
+        yield (), "needs a `name`."
 
 
 def _text(key: Key, value: Any) -> str:

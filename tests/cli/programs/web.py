@@ -40,6 +40,8 @@ def respond(sent: Any, key: str | None) -> tuple[int, Any]:
     if MANNER == "busy" and which not in seen:
         seen.add(which)
         return 503, b"try again"
+    if MANNER == "broken":
+        return 500, b"out of order"
     if MANNER == "locked" and key != "Bearer sesame":
         return 401, b"who are you?"
     if MANNER == "moved":

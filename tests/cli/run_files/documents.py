@@ -13,6 +13,7 @@ from cbench_server.cli.parser import Parser, build_parser
 from cbench_server.cli.run_files.arguments import fill
 from cbench_server.cli.run_files.reading import is_secret
 from cbench_server.cli.run_files.schema import TABLES, WAYS, Key, Table
+from cbench_server.cli.run_files.ways import ONLY_WITH
 from cbench_server.cli.spec import build_spec
 from cbench_server.rpc.specs import spec_from_proto
 from cbench_server.spec import RunSpec
@@ -99,14 +100,10 @@ def _of_kind(kind: str) -> st.SearchStrategy[dict[str, Any]]:
 def _systems(kind: str) -> st.SearchStrategy[dict[str, Any]]:
     ways = ["target", "builtin", "attached", *(["proxy", "upload"] if kind == "process" else [])]
     made = _table("systems")
-    of_proxy = {"model", "system_prompt", "workers", "context_window", "price", "timeout"}
-    of_target = {"served_name", "tls", "ca_pem", "server_name"}
 
     def suited(drawn: tuple[str, str, str, dict[str, Any]]) -> dict[str, Any]:
         way, where, name, entry = drawn
-        unfit = (of_proxy if way != "proxy" else set()) | (of_target if way != "target" else set())
-        unfit |= {"credential"} if way not in ("proxy", "target") else set()
-        kept = {key: value for key, value in entry.items() if key not in unfit}
+        kept = {key: value for key, value in entry.items() if way in ONLY_WITH.get(key, (way,))}
         return {**kept, way: where, "name": name}
 
     drawn = st.tuples(st.sampled_from(ways), _WORDS, _WORDS, _entry(made, kind))

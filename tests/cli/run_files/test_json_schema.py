@@ -43,10 +43,11 @@ def test_run_files_of_the_examples_are_valid(path: Path) -> None:
         'system = [{ builtin = "identity" }]',
         '[[systems]]\nbuiltn = "identity"',
         "[[systems]]\nbuiltin = 3",
+        '[[systems]]\nbuiltin = "identity"\nbatch = 3',
         '[[datasets]]\nname = "mini-qa"\nmax_examples = "ten"',
         'controls = "some"',
     ],
-    ids=["unknown-table", "unknown-key", "type", "number-as-text", "choice"],
+    ids=["unknown-table", "unknown-key", "type", "key-of-another-way", "number-as-text", "choice"],
 )
 def test_what_we_refuse_is_not_valid(text: str) -> None:
     with pytest.raises(UsageError):

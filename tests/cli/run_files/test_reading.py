@@ -19,6 +19,18 @@ GOOD = '[[systems]]\nbuiltin = "identity"\n\n[[datasets]]\nname = "mini-qa"\n'
         ("[limits]\ntimeout = '5 days'\n", 'f:7: limits.timeout is wrong: "5 days" is not a time'),
         ("[limits]\nmax_workers = 0\n", "f:7: limits.max_workers is 0, and should be at least 1."),
         ("[run]\ncontrols = 'match'\n", 'f:7: run.controls cannot be "match". Did you mean "match'),
+        (
+            "[[systems]]\nbuiltin = 'identity'\nmode = 'once'\n",
+            "f:8: systems[1].mode is for `exec`, and this system has `builtin`.",
+        ),
+        (
+            "[[systems]]\nexec = 'a'\nconcurrency = 2\nbatch = 3\n",
+            "f:9: systems[1].batch is for `http`, and this system has `exec`.",
+        ),
+        (
+            "[[systems]]\ntarget = 'h:1'\nreplicas = 2\n",
+            "f:8: systems[1].replicas is for `launch`, and this system has `target`.",
+        ),
         ("[run.labels]\na = 1\n", "f:7: run.labels.a is 1, and should be text in quotes."),
         ("[[systems]]\nname = 'x'\n", "f:6: systems[1] does not say where it is; give exactly one"),
         ("[[systems]]\nhttp = 'a'\nexec = 'b'\n", "f:6: systems[1] has exec and http; give exact"),

@@ -95,7 +95,9 @@ def ending_on_signals(end: Callable[[], object]) -> Iterator[None]:
 
     def wait_for_signal() -> None:
         if os.read(reading, 1):
-            print("finishing the calls in progress; once more to stop at once", file=sys.stderr)
+            # Nobody may read it any more.
+            with suppress(OSError):
+                print("finishing the calls in progress; once more to stop at once", file=sys.stderr)
             end()
 
     waiting = threading.Thread(target=wait_for_signal, name="cbench-signals", daemon=True)
