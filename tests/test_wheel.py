@@ -24,6 +24,7 @@ FILES = [
     "server.toml",
     "system-calls.toml",
     "system-describe.toml",
+    "system-options.toml",
     "system-streams.toml",
     "system-values.toml",
     "cl100k_base.tiktoken.xz",
