@@ -27,7 +27,6 @@ from cbench_server.scoring.assessment import GaveUp, Overflowed
 from cbench_server.types import Assessment, Example, Placement, Scores
 
 LOGLIK, GAIN, ROOM = "answer_loglik", "answer_gain", "answer_room"
-_MOST_REFERENCES = 4
 _REMEMBERED = 20_000
 _PROBE: Sequence[Message] = ({"role": "user", "content": "Say yes."},)
 
@@ -38,7 +37,8 @@ class AnswerLikelihood:
 
     The gain is what the system's context adds to the likelihood of the
     reference, compared with no context at all; the room is what the whole context adds.
-    Of several references the one counts that is likeliest with the whole context, on every arm.
+    Of several references the first counts, on every arm: whatever picks one by what the model
+    says favours the arm that it asks.
 
     Args:
         base_url: The root of the model's server: llama.cpp, vLLM, or one whose `/v1/completions`
@@ -53,7 +53,7 @@ class AnswerLikelihood:
 
     name = "answer-likelihood"
     description = "How likely the reference is to a model, given what a system left."
-    version = "1"
+    version = "2"
     placement: ClassVar[Placement] = "io"
     asks_model = True
     # Each request has its timeout; waiting for a turn is not a failure, however long.
@@ -112,9 +112,9 @@ class AnswerLikelihood:
         asking = _asking(original)
         shown = {name: original[name] for name in original if name not in DEFAULT_REFERENCE_FIELDS}
         changed = asking.prompt.compressible
-        whole = asking.messages(shown)
+        answer = references(original)[0].strip()
         try:
-            answer, ceiling = await self._likeliest(whole, references(original))
+            ceiling = await self._likelihood(asking.messages(shown), answer)
             floor = await self._likelihood(asking.messages(shown, {changed: ""}), answer)
             found = await self._likelihood(asking.messages(shown, {changed: left}), answer)
         except ModelAway as error:
@@ -142,18 +142,6 @@ class AnswerLikelihood:
             "model": self.model,
         }
         return {**details, "reference_cut": True} if found.is_cut else details
-
-    async def _likeliest(
-        self, messages: Sequence[Message], known: Sequence[str]
-    ) -> tuple[str, Likelihood]:
-        """Return the reference that the whole context makes likeliest, so that one is compared."""
-        best: tuple[str, Likelihood] | None = None
-        for answer in list(dict.fromkeys(text.strip() for text in known))[:_MOST_REFERENCES]:
-            found = await self._likelihood(messages, answer)
-            if best is None or found.per_token > best[1].per_token:
-                best = answer, found
-        assert best is not None
-        return best
 
     async def _likelihood(self, messages: Sequence[Message], answer: str) -> Likelihood:
         """Ask once for the same, whoever wants to know it."""

@@ -8,6 +8,7 @@ import pytest
 from cbench_server import evaluate
 from cbench_server.errors import CbenchError, ComponentAway, InvalidInput
 from cbench_server.evaluators import AnswerLikelihood
+from cbench_server.metrics import LikelihoodRetention
 from cbench_server.scoring.assessment import GaveUp
 from cbench_server.systems import BUILTINS
 from tests.fixtures.likelihood_servers import LikelihoodServer, serving
@@ -82,14 +83,36 @@ async def test_the_reference_is_in_no_prompt_and_its_wording_is_the_datasets(
     assert all("Read the text and answer" in prompt for prompt in server.asked)
 
 
-def test_one_reference_is_compared_the_likeliest_with_the_whole_context(
+def test_of_several_references_the_first_is_compared_on_every_arm(
     server: LikelihoodServer,
 ) -> None:
     original = {**ORIGINAL, "answers": ["Orne", "Tarn", "Bread harbour"]}
     evaluator = AnswerLikelihood(server.url, api_key="")
-    scores = evaluator.score(original, {"context": "Bread harbour"})
-    # "Tarn" is no longer there, so that "Bread harbour" does not help.
-    assert scores == {"answer_loglik": -5.0, "answer_gain": 0.0, "answer_room": 4.0}
+    scores = evaluator.score(original, {"context": "Orne"})
+    # "Tarn" and "Bread" stand in the whole context, and are not asked about.
+    assert scores == {"answer_loglik": -1.0, "answer_gain": 4.0, "answer_room": 0.0}
+    assert len(server.asked) == 3
+
+
+def test_a_model_that_guesses_has_no_room_however_many_references_there_are(
+    server: LikelihoodServer,
+) -> None:
+    server.guesses = True
+    examples = [
+        {
+            "id": n,
+            "context": f"Text {n}.",
+            "question": f"What is {n}?",
+            "answers": ["a", "b", "c", "d"],
+        }
+        for n in range(60)
+    ]
+    evaluator = AnswerLikelihood(server.url, api_key="")
+    result = evaluate([BUILTINS["identity"]()], examples, [evaluator], [LikelihoodRetention()])
+    found = result.summary["identity"]
+    assert found["num_likelihood"] == 60
+    assert found["likelihood_room_ci_low"] < 0 < found["likelihood_room_ci_high"]
+    assert found["likelihood_retention"] is None
 
 
 @pytest.mark.parametrize(
