@@ -5,7 +5,9 @@
 Systems that sleep and systems that compute, served from Python and from Node and
 called in process, at default settings, alone and four at once. The bare loop is
 run before and after, in a process of the same language, since a busy machine
-changes what is true. Aims: within 15 %, at 1 ms within 1 ms.
+changes what is true. Where the two differ by more than 5 % the line is measured
+again, up to five times; a line whose loop never agrees with itself decides nothing
+and says by how much the machine moved. Aims: within 15 %, at 1 ms within 1 ms.
 
 Beside them stands a bare gRPC call: the same server, called one at a time over gRPC's
 own stub (unary; the daemon uses a standing stream) by a process that does nothing
@@ -45,6 +47,9 @@ from cbench_server.evaluators import AnswerQuality
 from cbench_server.metrics import Latency
 
 CALLS = 31
+TRIES = 5
+# The bare loop before a run and after it are the same thing if they differ by no more.
+STEADY = 0.05
 BARE_CALL = "bare call"
 TITLES = [
     "System",
@@ -197,8 +202,12 @@ def main() -> None:
                     lines.append(measured)
                     print(*measured, sep="  ", file=sys.stderr, flush=True)
     print(table(TITLES, lines))
-    holding = sum(each[HOLDS] == "yes" for each in lines)
-    print(f"\n{holding} of {len(lines)} lines hold. Load of the machine: {os.getloadavg()[0]:.1f}")
+    told = [each for each in lines if each[HOLDS] in ("yes", "NO")]
+    holding = sum(each[HOLDS] == "yes" for each in told)
+    print(
+        f"\n{holding} of {len(told)} lines hold, {len(lines) - len(told)} could not be decided. "
+        f"Load of the machine: {os.getloadavg()[0]:.1f}"
+    )
     in_flight = [int(number) for number in args.in_flight.split(",") if number]
     if in_flight:
         print("\nA system that sleeps 10 ms, after the climb:\n")
@@ -243,15 +252,20 @@ def line(
     amount = milliseconds / 1e3
     if kind == "compute":
         amount *= per_second(language)
-    before = bare(language, kind, amount)
-    if language == "in process":
-        values = in_process(kind, amount, systems, rows)
-    else:
-        values = served(client, language, kind, amount, systems, rows)
-    truth = (before + bare(language, kind, amount)) / 2
+    for _ in range(TRIES):
+        before = bare(language, kind, amount)
+        if language == "in process":
+            values = in_process(kind, amount, systems, rows)
+        else:
+            values = served(client, language, kind, amount, systems, rows)
+        after = bare(language, kind, amount)
+        moved = abs(after - before) / min(before, after)
+        if moved <= STEADY:
+            break
+    truth = (before + after) / 2
     shown = values["latency_median"]
     off = shown - truth
-    holds = abs(off) <= (0.001 if milliseconds <= 1 else 0.15 * truth)
+    holds = "yes" if abs(off) <= (0.001 if milliseconds <= 1 else 0.15 * truth) else "NO"
     crowded = values.get("latency_under_load_median")
     called = values.get(BARE_CALL)
     return [
@@ -262,7 +276,7 @@ def line(
         f"{shown * 1e3:.2f} ms",
         f"{values['num_timed_alone']:.0f}",
         f"{off * 1e3:+.2f} ms ({off / truth:+.0%})",
-        "yes" if holds else "NO",
+        holds if moved <= STEADY else f"{holds}, but the machine moved by {moved:.0%}",
         "" if called is None else f"{(called - truth) * 1e3:+.2f} ms",
         "" if called is None else f"{(shown - called) * 1e3:+.2f} ms",
         "" if crowded is None else f"{crowded * 1e3:.2f} ms",
