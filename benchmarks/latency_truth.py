@@ -35,7 +35,16 @@ from pathlib import Path
 from typing import Any
 
 import grpc
-from parts import Program, make_examples, programs, scratch, start_daemon, table
+from parts import (
+    Program,
+    between,
+    make_examples,
+    programs,
+    scratch,
+    start_daemon,
+    table,
+    verdict,
+)
 from sleeping_system import TITLES as THROUGHPUT
 from sleeping_system import lines as throughput
 
@@ -47,9 +56,6 @@ from cbench_server.evaluators import AnswerQuality
 from cbench_server.metrics import Latency
 
 CALLS = 31
-TRIES = 5
-# The bare loop before a run and after it are the same thing if they differ by no more.
-STEADY = 0.05
 BARE_CALL = "bare call"
 TITLES = [
     "System",
@@ -252,20 +258,14 @@ def line(
     amount = milliseconds / 1e3
     if kind == "compute":
         amount *= per_second(language)
-    for _ in range(TRIES):
-        before = bare(language, kind, amount)
-        if language == "in process":
-            values = in_process(kind, amount, systems, rows)
-        else:
-            values = served(client, language, kind, amount, systems, rows)
-        after = bare(language, kind, amount)
-        moved = abs(after - before) / min(before, after)
-        if moved <= STEADY:
-            break
-    truth = (before + after) / 2
+    if language == "in process":
+        measure = functools.partial(in_process, kind, amount, systems, rows)
+    else:
+        measure = functools.partial(served, client, language, kind, amount, systems, rows)
+    values, truth, moved = between(functools.partial(bare, language, kind, amount), measure)
     shown = values["latency_median"]
     off = shown - truth
-    holds = "yes" if abs(off) <= (0.001 if milliseconds <= 1 else 0.15 * truth) else "NO"
+    holds = abs(off) <= (0.001 if milliseconds <= 1 else 0.15 * truth)
     crowded = values.get("latency_under_load_median")
     called = values.get(BARE_CALL)
     return [
@@ -276,7 +276,7 @@ def line(
         f"{shown * 1e3:.2f} ms",
         f"{values['num_timed_alone']:.0f}",
         f"{off * 1e3:+.2f} ms ({off / truth:+.0%})",
-        holds if moved <= STEADY else f"{holds}, but the machine moved by {moved:.0%}",
+        verdict(holds=holds, moved=moved),
         "" if called is None else f"{(called - truth) * 1e3:+.2f} ms",
         "" if called is None else f"{(shown - called) * 1e3:+.2f} ms",
         "" if crowded is None else f"{crowded * 1e3:.2f} ms",

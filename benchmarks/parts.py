@@ -4,13 +4,14 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 ECHO = Path(__file__).with_name("echo_system.py")
 _TICKS = os.sysconf("SC_CLK_TCK")
+T = TypeVar("T")
 
 
 class Program:
@@ -115,3 +116,27 @@ def table(header: list[str], rows: list[list[str]]) -> str:
     """Render a Markdown table."""
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+TRIES = 5
+# Baselines before and after are the same thing if they differ by no more.
+STEADY = 0.05
+
+
+def between(bare: Callable[[], float], measure: Callable[[], T]) -> tuple[T, float, float]:
+    """Measure between two baselines, and again where these differ: the machine has moved.
+
+    Returns what was measured last, the mean of its two baselines, and by which share they differ.
+    """
+    for _ in range(TRIES):
+        before, measured, after = bare(), measure(), bare()
+        moved = abs(after - before) / min(before, after)
+        if moved <= STEADY:
+            break
+    return measured, (before + after) / 2, moved
+
+
+def verdict(*, holds: bool, moved: float) -> str:
+    """Say whether an aim holds, and where that cannot be told since the baselines differ."""
+    word = "yes" if holds else "NO"
+    return word if moved <= STEADY else f"{word}, but the machine moved by {moved:.0%}"
