@@ -172,7 +172,8 @@ def evaluate(
         "blind": blind,
     }
     settings |= described_figures(spec, fields)
-    record = LocalRecord(_objects(named), sources, examples, plans, prompts, settings)
+    limits = {"max_examples": max_examples}
+    record = LocalRecord(_objects(named), sources, examples, plans, prompts, settings, limits)
     corrections.check(plans, named, examples, sources, record)
     used = _metrics(metrics, job.spec, fields)
     return finish(job, used, record.describe, tracer_from_environment(__version__))
@@ -280,7 +281,8 @@ def evaluate_memory(
         "question_types": list(question_types),
     }
     settings |= described_figures(spec, fields)
-    record = LocalRecord(_objects(named), sources, examples, plans, prompts, settings)
+    limits = {"max_examples": max_examples, "question_types": [*question_types]}
+    record = LocalRecord(_objects(named), sources, examples, plans, prompts, settings, limits)
     whole = [questions_in(source, (), None) for source in sources]
     corrections.check(plans, named, examples, whole, record)
     used = _metrics(metrics, job.spec, fields)

@@ -11,7 +11,7 @@ from cbench_server.datasets.once import once
 from cbench_server.datasets.protocol import DatasetProtocol
 from cbench_server.datasets.published import as_examples, benchmark_of_file, protocol_of_file
 from cbench_server.datasets.readers.files import iterate_file, name_of_file
-from cbench_server.datasets.record import DatasetRecord
+from cbench_server.datasets.record import DatasetRecord, published
 from cbench_server.datasets.withheld import MADE_OF_A_SOURCE, OF_ANY_FILE
 from cbench_server.errors import InvalidInput
 from cbench_server.types import Example
@@ -84,9 +84,7 @@ def loaded_record(
     read_mapping(mapping or {})
     where = {key: str(options[key]) for key in ("split", "revision", "data_dir") if key in options}
     hub = record.hub
-    # Of conversations the questions are counted.
-    is_counted = hub is not None and "qa_pairs" not in record.reference_fields
-    size = record.size_of(chosen) if is_counted and not options.get("split") else None
+    is_whole = hub is not None and n is None and not options.get("split")
     return LoadedDataset(
         label,
         lambda: _fields(record.examples(chosen, **options), mapping, label, as_transcript),
@@ -95,7 +93,7 @@ def loaded_record(
         origin={
             "split": options.get("split") or protocol.split,
             "revision": options.get("revision") or protocol.revision,
-            **({"published_examples": size} if size is not None and n is None else {}),
+            **(published(record, chosen, asks=record.questions is not None) if is_whole else {}),
             **({"asked_revision": options["revision"]} if options.get("revision") else {}),
             **_recorded(mapping, as_transcript),
         },

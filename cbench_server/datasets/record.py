@@ -81,6 +81,8 @@ class DatasetRecord:
     official: bool = True
     embedded: bool = False
     size: int | None = None
+    questions: int | None = None
+    """How many questions each config asks about its conversations, where it has some."""
     licence: str = ""
     citation: str = ""
     source: str = ""
@@ -182,6 +184,13 @@ class DatasetRecord:
             if config.replace("_", "-") == asked.replace("_", "-"):
                 return config
         raise NotFound(_unknown_config(self, asked))
+
+
+def published(record: DatasetRecord, config: str, *, asks: bool) -> dict[str, int]:
+    """Record how many examples a config has, or questions where each `asks` one; nothing where
+    that is not known."""
+    size = record.questions if asks else record.size_of(config)
+    return {} if size is None else {"published_questions" if asks else "published_examples": size}
 
 
 def hub_dataset(

@@ -32,12 +32,12 @@ def suite_configs(record: DatasetRecord, config: str) -> tuple[str, ...] | None:
 
 
 def parts_of(record: DatasetRecord, suite: str) -> tuple[str, ...]:
-    """Name the configs of a suite, in their order."""
+    """Name the configs of a suite, in their order, without one that has all their rows."""
     return tuple(
         config
         for config in record.configs
         for aggregate in [record.protocol_of(config).aggregate]
-        if aggregate.configs and suite in aggregate.suites
+        if aggregate.configs and suite in aggregate.suites and config != suite
     )
 
 

@@ -134,7 +134,7 @@ class Suites(FrameMetric):
             names, rows = frame.labels(self._buckets[suite.bucket])
             for name in sorted(filter(None, names), key=_in_order):
                 part = scored.of(rows == names[name])
-                figure = _figure(suite, frame, part)
+                figure = _figure(suite, frame, part, _present(suite, frame, part))
                 values |= figure.named(f"{suite.shown_key}/{suite.bucket}={name}")
         return values | {f"{UNSCORED}{suite.label}": 0.0}
 
@@ -156,6 +156,14 @@ def _figure(
     return combined(
         [(weights[label], mean) for label, mean in means.items()], in_unit=scored.in_unit
     )
+
+
+def _present(suite: Suite, frame: "Frame", part: "ScoredRows") -> list[str]:
+    """Return the parts that have rows there, where the mean is that of all rows."""
+    if suite.kind != "micro":
+        return []
+    present = {*frame.dataset[part.with_failures()[1]]}
+    return [label for label in suite.parts if frame.datasets.get(label, -1) in present]
 
 
 def _group(name: str) -> Extra:

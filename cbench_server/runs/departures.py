@@ -45,6 +45,8 @@ def _of_data(
     some += [f"those with {name} {text}" for name, text in described.get("where", {}).items()]
     if some:
         yield f"Of the examples {', of '.join(some)} were asked for."
+    if types := described.get("question_types"):
+        yield f"Of the questions those of {', '.join(types)} were asked."
     if revision and revision != protocol.revision:
         yield f"The revision {revision} was asked for."
     if mapping := described.get("mapping"):

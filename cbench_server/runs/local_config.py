@@ -12,7 +12,7 @@ from cbench_server.runs.environment import describe_environment
 from cbench_server.runs.local_data import Source
 from cbench_server.runs.plan import DatasetPlan
 from cbench_server.runs.prompting import axis_of
-from cbench_server.runs.shortfalls import compared
+from cbench_server.runs.shortfalls import compared, without_sizes
 from cbench_server.runs.store import SpooledExample
 
 
@@ -27,14 +27,18 @@ class LocalRecord:
         plans: Mapping[str, DatasetPlan],
         prompts: Mapping[str, Asking],
         settings: Mapping[str, Any],
+        limits: Mapping[str, Any],
     ) -> None:
+        """`limits` say which part of each dataset was asked for, if not all of it."""
         self._systems = systems
         self._examples = examples
         self._plans = plans
         self._prompts = prompts
         self._settings = settings
         self._origins = {
-            source.label: source.loaded.describe() for source in sources if source.loaded
+            source.label: _limited(source.loaded.describe(), limits)
+            for source in sources
+            if source.loaded
         }
         self._loaded = {source.label: source.loaded for source in sources if source.loaded}
 
@@ -103,6 +107,14 @@ class LocalRecord:
             "protocol": protocol.describe() if protocol.follows else None,
             "is_official_metric": loaded.record is not None and protocol.metric.status == "same",
         }
+
+
+def _limited(described: Mapping[str, Any], limits: Mapping[str, Any]) -> dict[str, Any]:
+    """Say which part was asked for: what is left out of it is then not missing."""
+    asked = {name: value for name, value in limits.items() if value}
+    kept = without_sizes(described) if asked else dict(described)
+    counts = [each["max_examples"] for each in (described, asked) if each.get("max_examples")]
+    return kept | asked | ({"max_examples": min(counts)} if counts else {})
 
 
 def _digest(examples: Sequence[SpooledExample]) -> str:

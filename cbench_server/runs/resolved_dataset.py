@@ -185,6 +185,7 @@ class ResolvedDataset:
             "max_examples": ref.max_examples,
             **({"mapping": dict(ref.mapping)} if ref.mapping else {}),
             **({"as_transcript": True} if ref.as_transcript else {}),
+            **({"question_types": [*self.question_types]} if self.question_types else {}),
         }
         if record is None or record.hub is None:
             files = record.provenance() if record is not None and record.provenance else {}

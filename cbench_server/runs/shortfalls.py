@@ -4,13 +4,14 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from cbench_server.datasets.protocol import Axis
+from cbench_server.datasets.record import published
 from cbench_server.runs.store import RunStore
 from cbench_server.spec import Run
 
 if TYPE_CHECKING:
     from cbench_server.runs.resolved_dataset import ResolvedDataset
 
-_PUBLISHED = "published_examples"
+_WORDS = {"published_examples": "examples", "published_questions": "questions"}
 _READ = "num_examples"
 
 
@@ -19,16 +20,25 @@ def published_examples(dataset: "ResolvedDataset") -> dict[str, int]:
     ref, record = dataset.ref, dataset.record
     if record is None or record.hub is None:
         return {}
-    size = record.size_of(ref.config)
-    is_part = dataset.is_memory or ref.as_transcript or ref.where or ref.split
-    is_whole = not is_part and ref.max_examples is None
-    return {_PUBLISHED: size} if is_whole and size is not None else {}
+    is_part = dataset.question_types or ref.where or ref.split or ref.max_examples is not None
+    asks = dataset.is_memory or ref.as_transcript
+    return {} if is_part else published(record, ref.config, asks=asks)
+
+
+def without_sizes(described: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out how many there would be, where not all were asked for."""
+    return {key: value for key, value in described.items() if key not in _WORDS}
+
+
+def _published(dataset: Mapping[str, Any]) -> tuple[int, str]:
+    """Return how many there would be, and of what; 0 where that is not known."""
+    return next(((dataset[key], word) for key, word in _WORDS.items() if key in dataset), (0, ""))
 
 
 async def counted(store: RunStore, run: Run) -> list[dict[str, Any]]:
     """Return the record of a run's datasets, with what is missing on their axis of data."""
     datasets: list[dict[str, Any]] = run.config.get("datasets", [])
-    if not any(_PUBLISHED in each for each in datasets):
+    if not any(_published(each)[0] for each in datasets):
         return datasets
     end, is_complete = await store.spooled(run.run_id)
     if not is_complete:
@@ -54,19 +64,21 @@ async def _first_of(store: RunStore, run_id: str, labels: set[str], low: int, hi
 def short(datasets: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """Say of each dataset that lacks examples how many there were."""
     return {
-        each["label"]: f"of the {each[_PUBLISHED]:,} examples of {each['label']} {each[_READ]:,}"
+        each["label"]: f"of the {size:,} {word} of {each['label']} {each[_READ]:,}"
         for each in datasets
-        if _READ in each and each[_READ] < each.get(_PUBLISHED, 0)
+        for size, word in [_published(each)]
+        if _READ in each and each[_READ] < size
     }
 
 
 def compared(dataset: dict[str, Any], count: int) -> dict[str, Any]:
     """Add how many examples were read, and to the axis of data that more are published."""
     dataset = {**dataset, _READ: count}
-    wanted, protocol = dataset.get(_PUBLISHED), dataset.get("protocol")
-    if not protocol or wanted is None or count >= wanted:
+    wanted, word = _published(dataset)
+    protocol = dataset.get("protocol")
+    if not protocol or count >= wanted:
         return dataset
-    said = f"Of {wanted:,} examples {count:,} were there."
+    said = f"Of {wanted:,} {word} {count:,} were there."
     axis = Axis(**protocol["axes"]["data"])
     if said not in axis.why:
         axis = axis.with_difference(said)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from cbench_server.datasets.protocol import Aggregation
+from cbench_server.datasets.protocol import DatasetProtocol
 from cbench_server.datasets.readers.files import is_file_name
 from cbench_server.datasets.record import DatasetRecord
 from cbench_server.datasets.suites import parts_of, suite_configs
@@ -17,6 +17,7 @@ from cbench_server.results import Summary
 from cbench_server.runs.shortfalls import short
 from cbench_server.spec import DatasetRef, RunNote, RunSpec, RunState
 
+Part = tuple[DatasetRef, DatasetProtocol]
 INCOMPLETE = "SUITE_INCOMPLETE"
 """The code of a note on a suite that has no figure."""
 
@@ -74,33 +75,42 @@ def _names(name: str, registry: Registry) -> list[str]:
 
 def suites_in(refs: Iterable[DatasetRef], registry: Registry) -> list[Suite]:
     """Find the suites of which a run has all parts."""
-    found: dict[tuple[str, str, str], dict[str, tuple[DatasetRef, Aggregation]]] = {}
+    found: dict[tuple[str, str, str], dict[str, Part]] = {}
     for ref in refs:
         if ref.upload or not ref.config:
             continue
         try:
             record = registry.dataset(ref.name)
             task, _, settings = record.config_of(ref.config).partition(",")
-            aggregate = record.protocol_of(ref.config).aggregate
+            protocol = record.protocol_of(ref.config)
         except NotFound:
             continue  # Examples of the user's own making, under a name of theirs.
+        aggregate = protocol.aggregate
         for suite in aggregate.suites if aggregate.configs else ():
-            found.setdefault((ref.name, suite, settings), {})[task] = (ref, aggregate)
+            parts = found.setdefault((ref.name, suite, settings), {})
+            parts[task] = (ref, protocol)
     return [
-        _suite(f"{name}:{suite}{',' if settings else ''}{settings}", list(parts.values()))
+        _suite(f"{name}:{suite}{',' if settings else ''}{settings}", whole)
         for (name, suite, settings), parts in found.items()
-        if {*parts} == {*parts_of(registry.dataset(name), suite)}
+        if (whole := _whole(parts, suite, parts_of(registry.dataset(name), suite)))
     ]
 
 
-def _suite(label: str, parts: Sequence[tuple[DatasetRef, Aggregation]]) -> Suite:
+def _whole(parts: Mapping[str, Part], suite: str, wanted: Sequence[str]) -> list[Part]:
+    """Return the parts that are the whole suite: the config that has all rows, or all others."""
+    if suite in parts:
+        return [parts[suite]]
+    return [*parts.values()] if {*parts} == {*wanted} else []
+
+
+def _suite(label: str, parts: Sequence[Part]) -> Suite:
     (_, first), *_ = parts
     return Suite(
         label,
-        first.configs or "macro",
-        {ref.label: aggregate.category for ref, aggregate in parts},
-        first.bucket,
-        _limited([ref for ref, _ in parts]),
+        first.aggregate.configs or "macro",
+        {ref.label: protocol.aggregate.category for ref, protocol in parts},
+        first.aggregate.bucket,
+        _limited([ref for ref, _ in parts]) or _of_another_split(parts),
     )
 
 
@@ -111,6 +121,11 @@ def _limited(refs: Sequence[DatasetRef]) -> str:
         return f"at most {min(filter(None, counts)):,} examples of each part were asked for"
     fields = sorted({f"{name}={value}" for ref in refs for name, value in ref.where.items()})
     return f"only examples with {', '.join(fields)} were asked for" if fields else ""
+
+
+def _of_another_split(parts: Sequence[Part]) -> str:
+    others = {ref.split for ref, protocol in parts if ref.split not in ("", protocol.split)}
+    return f"the split {', '.join(sorted(others))} was asked for" if others else ""
 
 
 def counted_suites(config: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,18 +1,22 @@
 """Suites: all configs of a dataset in one run, with the figure that is published for them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cbench_server.daemon.embedded import embedded
+from cbench_server.datasets.catalog.mmlu_subjects import MMLU_CATEGORIES, MMLU_SUBJECTS
+from cbench_server.datasets.record import DatasetRecord
 from cbench_server.registry import registry
 from tests.cli.conftest import Cbench, complaint, strict
 from tests.fixtures.small_suite import (
     FIRST,
     TASKS,
     publish_as_mirrored,
+    write_lines,
     write_mirror,
     write_predictions,
 )
@@ -156,6 +160,69 @@ def test_there_is_no_figure_of_a_part_and_the_run_says_why(cbench: Cbench, tmp_p
     # Without a figure rows are compared as they are.
     pair = strict(cbench("compare", document["run_id"], "--output", "json").stdout)["pairs"][0]
     assert pair["score"] == "bbh_exact_match"
+
+
+@pytest.mark.usefixtures("whole")
+def test_another_split_has_no_figure(cbench: Cbench, tmp_path: Path) -> None:
+    mirror = write_mirror(tmp_path / "hub")
+    for path in [*mirror.rglob("test.jsonl")]:
+        path.rename(path.with_name("train.jsonl"))
+    with embedded(home=str(tmp_path / "home"), data_dir=str(mirror)) as address:
+        asked = ("--builtin", "identity", "--dataset", "bbh:all", "--split", "train", "--json")
+        document = strict(cbench("run", *asked, "--quiet", CBENCH_SERVER=address).stdout)
+    assert document["summary"]["identity"][KEY] is None
+    (note,) = [note for note in document["notes"] if note["code"] == "SUITE_INCOMPLETE"]
+    assert "bbh:all has no figure: the split train was asked for." in note["text"]
+
+
+def test_a_config_with_all_rows_is_a_suite_as_its_parts_are(
+    cbench: Cbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two subjects have more rows than others: the mean is that of all rows."""
+    counts = {subject: 2 + 5 * (place < 2) for place, subject in enumerate(MMLU_SUBJECTS)}
+    published = counts | {"all": sum(counts.values())}
+    monkeypatch.setattr(DatasetRecord, "size_of", lambda self, config="": published.get(config))
+    rows = [
+        {"question": f"{subject} {at}?", "subject": subject, "choices": [*"uvwx"], "answer": 1}
+        for subject, count in counts.items()
+        for at in range(count)
+    ]
+    folder = tmp_path / "hub" / "cais" / "mmlu"
+    write_lines(folder / "all" / "test.jsonl", rows)
+    for subject in counts:
+        own = [row for row in rows if row["subject"] == subject]
+        write_lines(folder / subject / "test.jsonl", own)
+
+    def figures(name: str, answers: Iterable[Any], *datasets: str) -> dict[str, float]:
+        path = write_lines(tmp_path / f"{name}.jsonl", answers)
+        named = [word for each in datasets for word in ("--dataset", f"mmlu:{each}")]
+        with embedded(home=str(tmp_path / name), data_dir=str(tmp_path / "hub")) as address:
+            asked = ("--predictions", str(path), *named, "--quiet", "--output", "json")
+            finished = cbench("run", *asked, CBENCH_SERVER=address)
+        summary = strict(finished.stdout)["summary"][name]
+        return {key: value for key, value in summary.items() if key.startswith("suite")}
+
+    # Only the first subject is answered rightly; it counts among those of STEM.
+    said = [{"response": "B" if row["subject"] == MMLU_SUBJECTS[0] else "C"} for row in rows]
+    whole = figures("one", [{"id": at, **each} for at, each in enumerate(said)], "all")
+    ids = [at for count in counts.values() for at in range(count)]
+    parts = figures(
+        "many",
+        [
+            {"dataset": f"mmlu:{row['subject']}", "id": at, **each}
+            for row, at, each in zip(rows, ids, said, strict=True)
+        ],
+        *MMLU_SUBJECTS,
+    )
+    assert whole["suite:mmlu:all"] == parts["suite:mmlu:all"] == pytest.approx(7 / len(rows))
+    of_stem = sum(counts[subject] for subject, kind in MMLU_CATEGORIES.items() if kind == "STEM")
+    key = "suite:mmlu:all/category=STEM"
+    assert whole[key] == parts[key] == pytest.approx(7 / of_stem)
+    assert whole["suite:mmlu:all/category=humanities"] == 0.0
+    published["all"] += 1
+    cut = figures("cut", [{"id": at, **each} for at, each in enumerate(said)], "all")
+    assert cut["suite:mmlu:all"] is None
+    assert cut["suite_part:mmlu:all"] == whole["suite:mmlu:all"]
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def client(tmp_path: Path) -> Iterator[BenchClient]:
 
 
 def _run(client: BenchClient, *datasets: dict[str, Any], **spec: Any) -> tuple[Any, list[str]]:
-    spec |= {"systems": [{"builtin": "identity"}], "datasets": list(datasets)}
+    spec = {"systems": [{"builtin": "identity"}], **spec, "datasets": list(datasets)}
     for _ in client.evaluate(spec):
         pass
     (run,) = client.list()
@@ -135,6 +135,29 @@ def test_a_mirror_with_a_part_of_any_config_is_told(
     said = described["protocol"]["axes"]["data"]
     assert said["status"] == "differs"
     assert f"Of {published:,} examples {len(ids)} were there." in said["why"]
+
+
+@pytest.mark.parametrize(("name", "published"), [("locomo", 1_986), ("longmemeval", 500)])
+@pytest.mark.parametrize("kind", ["memory", "systems"])
+def test_a_mirror_with_a_part_of_the_questions_is_told(
+    client: BenchClient, name: str, published: int, kind: str
+) -> None:
+    is_memory = kind == "memory"
+    spec = {"kind": "memory", "systems": [{"builtin": "last-n"}]} if is_memory else {}
+    run, ids = _run(client, {"name": name, "as_transcript": not is_memory}, **spec)
+    (described,) = value_from_proto(run.config["datasets"])
+    said = described["protocol"]["axes"]["data"]
+    assert said["status"] == "differs"
+    assert f"Of {published:,} questions {len(ids)} were there." in said["why"]
+
+
+def test_a_choice_of_types_is_said_and_the_rest_is_not_missing(client: BenchClient) -> None:
+    spec = {"kind": "memory", "systems": [{"builtin": "last-n"}], "question_types": ["temporal"]}
+    run, _ = _run(client, {"name": "locomo"}, **spec)
+    (described,) = value_from_proto(run.config["datasets"])
+    why = described["protocol"]["axes"]["data"]["why"]
+    assert "Of the questions those of temporal were asked." in why
+    assert "were there" not in why
 
 
 def test_another_setting_of_the_evaluator_is_not_the_official_metric(client: BenchClient) -> None:

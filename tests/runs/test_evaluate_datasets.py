@@ -19,6 +19,7 @@ from cbench_server.rpc.runs import run_from_proto
 from cbench_server.systems.controls import TruncateHead
 from cbench_server.systems.memories import FullHistory
 from cbench_server.types import ScoreInfo
+from tests.datasets.test_records import FIXTURES
 
 Example = dict[str, Any]
 EXAMPLES = [
@@ -171,6 +172,23 @@ def test_several_datasets_and_two_files_of_one_name(tmp_path: Path) -> None:
 def test_a_loaded_dataset_can_be_read_again() -> None:
     loaded = load_dataset("mini-qa", n=2)
     assert [*loaded] == [*loaded] != []
+
+
+@pytest.mark.parametrize(
+    ("limits", "why"),
+    [
+        ({}, "Of 500 questions 2 were there."),
+        ({"max_examples": 1}, "Of the examples at most 1 were asked for."),
+        ({"question_types": ["multi-session"]}, "Of the questions those of multi-session were"),
+    ],
+    ids=["all", "some", "types"],
+)
+def test_a_part_of_the_questions_is_told(limits: dict[str, Any], why: str) -> None:
+    loaded = load_dataset("longmemeval", data_dir=FIXTURES)
+    described = evaluate_memory([FullHistory()], loaded, **limits).config["datasets"][0]
+    said = described["protocol"]["axes"]["data"]
+    assert (said["status"], said["why"][: len(why)]) == ("differs", why)
+    assert said["why"].count("Of ") == 1
 
 
 def test_a_registered_function_is_known_by_its_name() -> None:

@@ -176,6 +176,7 @@ LOCOMO = _dataset(
         data=differs("A copy without photo captions, unless a mirror has locomo10.json."),
     ),
     size=10,
+    questions=1986,
     description="Conversations of two friends over months, with about 200 questions each.",
     licence="CC BY-NC 4.0",
     citation="Maharana et al. 2024, arXiv:2402.17753",
@@ -305,6 +306,7 @@ LONGMEMEVAL = _dataset(
     protocol=_longmemeval_protocol,
     description="Questions about dozens of chats with an assistant, some without an answer.",
     size=500,
+    questions=500,
     licence="MIT",
     citation="Wu et al. 2024, arXiv:2410.10813",
 )

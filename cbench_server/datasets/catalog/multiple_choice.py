@@ -2,11 +2,10 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 from cbench_server.datasets.catalog.fields import as_index, as_text, choice, drawn_order
-from cbench_server.datasets.catalog.mmlu_subjects import MMLU_SUBJECTS
+from cbench_server.datasets.catalog.mmlu_subjects import MMLU_CATEGORIES, MMLU_SUBJECTS
 from cbench_server.datasets.hub.sources import Access, Part, Row, by_config, each
 from cbench_server.datasets.protocol import SAME, Aggregation, Axis, DatasetProtocol, differs, use
 from cbench_server.datasets.record import DatasetRecord, hub_dataset
@@ -24,36 +23,35 @@ def _dataset(
     extraction: str = "",
     group: str = "",
     data: Axis = SAME,
-    micro: tuple[str, ...] = (),
+    category: str = "",
     **about: Any,
 ) -> DatasetRecord:
     """Describe a dataset of letters; `extraction` is the rule by which one is read.
 
-    The configs in `micro` are a suite, which is the mean of all their rows.
+    Where there is a `category`, the configs are a suite: the mean of all rows, and of those of
+    each category.
     """
     said = f"A letter, read by the rules of {extraction}." if extraction else ""
     protocol = DatasetProtocol(
         follows=follows,
         shown=("context", "question", "choices", *([group] if group else [])),
-        withheld=("answer", "correct_letter"),
+        withheld=("answer", "correct_letter", *([category] if category else [])),
         extraction=said or "The letter that the response settles on.",
         evaluators=use("multiple-choice", **({"extraction": extraction} if extraction else {})),
         primary_score="mc_accuracy",
         groups=(group,) if group else (),
         data=data,
         metric=metric,
+        aggregate=Aggregation(configs="micro", bucket=category) if category else Aggregation(),
     )
-
-    def of(config: str) -> DatasetProtocol:
-        is_part = config in micro
-        return replace(protocol, aggregate=Aggregation(configs="micro")) if is_part else protocol
-
-    return hub_dataset(*given, family="multiple-choice", protocol=of, **about)
+    return hub_dataset(*given, family="multiple-choice", protocol=protocol, **about)
 
 
 def _mmlu(row: Row, index: int) -> Example | None:
     example = choice(index, row["question"], row["choices"], as_index(row["answer"]))
-    return example and {**example, "subject": as_text(row.get("subject"))}
+    subject = as_text(row.get("subject"))
+    about = {"subject": subject, "category": MMLU_CATEGORIES.get(subject, "")}
+    return example and {**example, **about}
 
 
 MMLU = _dataset(
@@ -64,7 +62,7 @@ MMLU = _dataset(
     follows="EleutherAI/lm-evaluation-harness, mmlu_generative",
     extraction="mmlu-generative",
     group="subject",
-    micro=MMLU_SUBJECTS,
+    category="category",
     description="Exam questions on 57 subjects, four choices each.",
     size=14042,
     licence="MIT",
