@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from cbench_server.reports.groups import plain_groups
-from cbench_server.reports.judges import MARK, marked_figures, marked_scores
+from cbench_server.reports.judges import marks_of
 from cbench_server.results import EvalRow, row_to_dict, strict_json
 from cbench_server.spec import Run
 
@@ -56,7 +56,7 @@ def run_to_dict(run: Run) -> dict[str, Any]:
         "labels": run.spec.labels,
         "spec": asdict(run.spec),
         "notes": [asdict(note) for note in run.notes],
-        "marks": dict.fromkeys(sorted(marked_scores(run) | marked_figures(run)), MARK),
+        "marks": marks_of(run),
         "summary": run.summary,
         "groups": plain_groups(run.systems, run.summary),
         "timing": run.timing,

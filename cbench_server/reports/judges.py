@@ -73,6 +73,11 @@ def marked_figures(run: Run) -> frozenset[str]:
     return frozenset(found)
 
 
+def marks_of(run: Run) -> dict[str, str]:
+    """Name all that is marked, scores and metrics, each with its mark."""
+    return dict.fromkeys(sorted(marked_scores(run) | marked_figures(run)), MARK)
+
+
 def figure_of(key: str) -> str:
     """Name the metric that a key, or the end of its interval, is of."""
     return _ENDS.sub("", key)

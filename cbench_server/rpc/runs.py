@@ -15,6 +15,7 @@ from cbench_server.events import (
     StateChanged,
     Unstored,
 )
+from cbench_server.reports.judges import marks_of
 from cbench_server.rpc.rows import failure_from_proto, failure_to_proto, row_to_proto
 from cbench_server.rpc.specs import spec_from_proto, spec_to_proto
 from cbench_server.rpc.times import seconds_of, set_seconds
@@ -27,6 +28,7 @@ _OF_JUDGES = ("evaluator", "dataset", "scores", "qualified")
 """What a listing says of a judge, so that no figure of one that did not pass goes unmarked."""
 _LISTED = ("figure", "headlines", "roles", "suites")
 """What a listing says of how a run's figures came."""
+_MARKS = "marks"
 _STATE_NAMES = {number: state for state, number in _STATES.items()}
 
 
@@ -43,7 +45,8 @@ def state_from_proto(number: int) -> RunState:
 def run_to_proto(run: Run, *, with_config: bool = True) -> bench_pb2.Run:
     """Encode a run; without its config there is still which scores count, and for whom.
 
-    So is which of them a judge gave that did not pass its controls.
+    So is which of them a judge gave that did not pass its controls. Every figure made of such a
+    score is named in the config's `marks`, for clients that read figures and no notes.
     """
     message = bench_pb2.Run(
         run_id=run.run_id,
@@ -67,10 +70,19 @@ def run_to_proto(run: Run, *, with_config: bool = True) -> bench_pb2.Run:
         config = {key: config[key] for key in _LISTED if key in config}
         if judges := run.config.get("judges"):
             config["judges"] = [{key: each.get(key) for key in _OF_JUDGES} for each in judges]
+    if marks := marks_of(run):
+        config = {**config, _MARKS: marks}
     wire.fields_to_proto(config, message.config)
     for note in run.notes:
         message.notes.add(code=note.code, text=note.text, system=note.system, dataset=note.dataset)
     return message
+
+
+def _config_of(message: bench_pb2.Run) -> dict[str, Any]:
+    config = wire.fields_from_proto(message.config)
+    # What is marked follows from the rest of a run.
+    config.pop(_MARKS, None)
+    return config
 
 
 def run_from_proto(message: bench_pb2.Run) -> Run:
@@ -96,7 +108,7 @@ def run_from_proto(message: bench_pb2.Run) -> Run:
         failure=failure_from_proto(message.failure) if message.HasField("failure") else None,
         waiting_reason=message.waiting_reason,
         parent_run_id=message.parent_run_id,
-        config=wire.fields_from_proto(message.config),
+        config=_config_of(message),
         last_seq=message.last_sequence,
         created_by=message.created_by,
         systems=tuple(each.system for each in message.summaries),

@@ -121,6 +121,11 @@ def test_a_run_keeps_verdicts_apart_from_outages_and_the_pack_in_its_config(
     assert judge["version"] == LLMJudge(server.url).version
     assert judge["options"]["model"] == "m"
     assert ALLOWED not in repr(config)
+    # The judge calls all right, so every figure of it is marked, also where notes are not read.
+    listed = next(each for each in client.list() if each.run_id == seen.finished.run_id)
+    for told in (config, fields_from_proto(listed.config)):
+        assert told["marks"]["judge_score"] == told["marks"]["mean_score:judge_score"] == "†"
+        assert "mean_score:f1" not in told["marks"]
 
 
 def test_the_command_line_adds_a_judge_with_the_users_own_key(
