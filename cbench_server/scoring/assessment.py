@@ -5,6 +5,7 @@ import inspect
 import math
 from collections.abc import Callable, Mapping
 from numbers import Real
+from types import MappingProxyType
 from typing import Any
 
 from cbench_server.contract import optional_method
@@ -18,6 +19,9 @@ _MAX_NAME = 200
 
 class GaveUp(EvaluatorBroken):
     """Trying once more would not help: that was done already, or took all the time there is."""
+
+    details: Mapping[str, Any] = MappingProxyType({})
+    """What is kept with the row all the same, such as the model's replies."""
 
 
 class Overflowed(GaveUp):

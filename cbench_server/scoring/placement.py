@@ -120,7 +120,7 @@ class Scoring:
             except RunFailed:
                 raise
             except Exception as error:
-                row.failures[evaluator.name] = _failure(evaluator, error)
+                _record_failure(row, evaluator, error)
             else:
                 _record(row, evaluator, assessment)
         return row
@@ -249,7 +249,7 @@ class InlineScoring:
                 try:
                     _record(row, evaluator, assess_now(evaluator, original, processed))
                 except Exception as error:
-                    row.failures[evaluator.name] = _failure(evaluator, error)
+                    _record_failure(row, evaluator, error)
         return row
 
 
@@ -277,6 +277,12 @@ def _record(row: ScoredRow, evaluator: Evaluator, assessment: Assessment) -> Non
     row.scores.update(assessment.scores)
     if assessment.details:
         row.details[evaluator.name] = assessment.details
+
+
+def _record_failure(row: ScoredRow, evaluator: Evaluator, error: Exception) -> None:
+    row.failures[evaluator.name] = _failure(evaluator, error)
+    if isinstance(error, GaveUp) and error.details:
+        row.details[evaluator.name] = dict(error.details)
 
 
 def _failure(evaluator: Evaluator, error: Exception) -> Failure:

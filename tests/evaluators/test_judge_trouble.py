@@ -88,6 +88,22 @@ async def test_two_replies_without_a_verdict_leave_the_row_unscored_and_say_what
     assert len(server.requests) == 2
 
 
+async def test_a_row_without_a_verdict_keeps_what_was_asked_said_and_spent(
+    server: ModelServer,
+) -> None:
+    for said in ("Hm.", "Hard to say."):
+        server.say(said, prompt_tokens=5, completion_tokens=1)
+    judge = judge_for(server)
+    row = await Scoring().score_row([judge], SUM, {"response": "4"})
+    await judge.close_connections()
+    assert row.failures["llm-judge"].reason == "NO_VERDICT"
+    details = row.details["llm-judge"]
+    assert (details["reply"], details["requests"], details["asked_again"]) == ("Hard to say.", 2, 1)
+    assert details["usage"]["prompt_tokens"] == 10
+    assert SUM["question"] in details["prompt"]
+    assert {"model", "pack", "pack_digest", "request"} <= details.keys()
+
+
 async def test_requests_retries_and_what_was_given_up_are_counted_with_the_verdict(
     server: ModelServer,
 ) -> None:

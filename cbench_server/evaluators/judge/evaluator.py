@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from cbench_server.errors import CbenchError
 from cbench_server.evaluators.judge.controls import VERSION as CONTROLS_VERSION
 from cbench_server.evaluators.judge.controls import Control, make_controls
-from cbench_server.evaluators.judge.judge import Effort, Judge, answer_limit
+from cbench_server.evaluators.judge.judge import Effort, Judge, NoVerdict, answer_limit
 from cbench_server.evaluators.judge.official_prompts import are_official
 from cbench_server.evaluators.judge.packs import JudgePack, VerdictKind, pack_named
 from cbench_server.evaluators.judge.qualification import qualify
@@ -90,7 +90,11 @@ class JudgeEvaluator(JudgeSettings):
         effort = Effort()
 
         async def assess(control: Control) -> float | None:
-            said = await self.assess(control.original, {"response": control.response})
+            try:
+                said = await self.assess(control.original, {"response": control.response})
+            except NoVerdict as error:
+                effort.take(error.details)
+                raise
             effort.take(said.details)
             return said.scores.get(main)
 

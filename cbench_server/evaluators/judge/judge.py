@@ -5,7 +5,7 @@ import json
 import os
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Generic, TypeVar
@@ -39,6 +39,10 @@ class NoVerdict(GaveUp):
     """The judge answered twice, and gave no verdict."""
 
     reason = "NO_VERDICT"
+
+    def __init__(self, message: str, reply: ChatReply) -> None:
+        super().__init__(message)
+        self.reply = reply
 
 
 @dataclass
@@ -142,13 +146,17 @@ class Judge:
                     group.create_task(self._verdict(prompt, parse, effort)) for effort in efforts
                 ]
         except ExceptionGroup as failed:
-            raise failed.exceptions[0] from None
+            error = failed.exceptions[0]
+            if isinstance(error, NoVerdict):
+                nothing: Opinion[V] = Opinion([], [error.reply], prompt, _sum(efforts))
+                error.details = self.describe(nothing)
+            raise error from None
         answers = [task.result() for task in tasks]
-        whole = Effort()
-        for effort in efforts:
-            whole.add(effort)
         return Opinion(
-            [verdict for verdict, _ in answers], [reply for _, reply in answers], prompt, whole
+            [verdict for verdict, _ in answers],
+            [reply for _, reply in answers],
+            prompt,
+            _sum(efforts),
         )
 
     async def probe(self) -> None:
@@ -184,9 +192,7 @@ class Judge:
         if len(opinion.verdicts) > 1:
             details["verdicts"] = [verdict for each in opinions for verdict in each.verdicts]
             details["agreement"] = min(each.agreement for each in opinions)
-        effort = Effort()
-        for each in opinions:
-            effort.add(each.effort)
+        effort = _sum(each.effort for each in opinions)
         price = self.settings.price
         cost = None if price is None else cost_of(price, effort.usage)
         if cost is not None:
@@ -215,7 +221,8 @@ class Judge:
         if verdict is None:
             words = " ".join(reply.content.split())[:_EXCERPT]
             raise NoVerdict(
-                f'the judge {self.settings.model}, asked twice, gave no verdict but "{words}"'
+                f'the judge {self.settings.model}, asked twice, gave no verdict but "{words}"',
+                reply,
             )
         return verdict, reply
 
@@ -331,6 +338,13 @@ class Judge:
             is_overflow = error.failure.reason == OVERFLOW
             raise (Overflowed if is_overflow else GaveUp)(message) from None
         await asyncio.sleep(wait)
+
+
+def _sum(efforts: Iterable[Effort]) -> Effort:
+    whole = Effort()
+    for effort in efforts:
+        whole.add(effort)
+    return whole
 
 
 def _text_of(messages: Sequence[Message]) -> str:
