@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from cbench_server.evaluators.locomo import LoCoMo as LoCoMo
     from cbench_server.evaluators.longbench.evaluator import LongBench as LongBench
     from cbench_server.evaluators.math.equivalence import MathEquivalence as MathEquivalence
+    from cbench_server.evaluators.musique import MuSiQue as MuSiQue
     from cbench_server.evaluators.nli_label_match import NLILabelMatch as NLILabelMatch
     from cbench_server.evaluators.rouge.evaluator import Rouge as Rouge
     from cbench_server.evaluators.string_match import StringMatch as StringMatch
@@ -54,6 +55,7 @@ _HOMES = {
     "LLMJudge": "judge.llm_judge",
     "MemoryJudge": "judge.memory_judge",
     "MathEquivalence": "math.equivalence",
+    "MuSiQue": "musique",
     "NLILabelMatch": "nli_label_match",
     "BigBenchHard": "bbh",
     "Drop": "drop.evaluator",
@@ -99,6 +101,7 @@ EVALUATORS: Mapping[str, Any] = LazyMapping(
         "math-equivalence": "MathEquivalence",
         "memory-judge": "MemoryJudge",
         "multiple-choice": "MultipleChoiceAccuracy",
+        "musique": "MuSiQue",
         "nli-label-match": "NLILabelMatch",
         "rouge": "Rouge",
         "string-match": "StringMatch",
@@ -131,6 +134,7 @@ __all__ = [
     "LongBench",
     "MathEquivalence",
     "MemoryJudge",
+    "MuSiQue",
     "MultipleChoiceAccuracy",
     "NLILabelMatch",
     "Rouge",

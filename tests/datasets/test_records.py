@@ -72,7 +72,8 @@ NAMES = {
 # What scores each dataset besides answer-quality, which is wired everywhere.
 _WIRED = {
     "hotpotqa evidence-recall": "hotpotqa",
-    "evidence-recall": "musique qasper",
+    "musique evidence-recall": "musique",
+    "evidence-recall": "qasper",
     "helm-f1 rouge": "narrativeqa",
     "triviaqa": "triviaqa",
     "truthfulqa": "truthfulqa",

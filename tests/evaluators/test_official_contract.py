@@ -19,6 +19,7 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
     "infinitebench": ({"task": "longbook_qa_eng"}, "Paris"),
     "locomo": ({"category": 4}, "Paris"),
     "longbench": ({"task": "hotpotqa"}, "Paris"),
+    "musique": ({}, "Paris"),
     "rouge": ({}, "Paris"),
     "string-match": ({}, "Paris"),
     "subspan-em": ({}, "Paris"),

@@ -18,6 +18,7 @@ from cbench_server.evaluators import (
     LongBench,
     MathEquivalence,
     MultipleChoiceAccuracy,
+    MuSiQue,
     Rouge,
     StringMatch,
     SubspanExactMatch,
@@ -34,9 +35,10 @@ def vectors(name: str) -> list[Any]:
 
 
 @pytest.mark.parametrize(
-    ("name", "evaluator"), [("hotpotqa", HotpotQA()), ("triviaqa", TriviaQA())]
+    ("name", "evaluator"),
+    [("hotpotqa", HotpotQA()), ("musique", MuSiQue()), ("triviaqa", TriviaQA())],
 )
-def test_f1_and_exact_match(name: str, evaluator: HotpotQA | TriviaQA) -> None:
+def test_f1_and_exact_match(name: str, evaluator: HotpotQA | MuSiQue | TriviaQA) -> None:
     for response, answers, expected in vectors(name):
         found = evaluator.score({"answers": answers}, {"response": response})
         assert found == pytest.approx(expected, abs=1e-12), (response, answers)
