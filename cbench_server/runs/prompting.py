@@ -120,11 +120,14 @@ def _asking(spec: RunSpec, dataset: Prompted) -> Asking:
             "few-shot examples mean nothing in a memory run; leave out few_shot.", field="few_shot"
         )
     rows, source = _pool(dataset, prompt.few_shot_source)
+    if "answer" in parse(prompt.example).fields:
+        # Without its answer, one would read as a further task.
+        rows = [row for row in rows if row.get("answer") not in (None, "")]
     # One more than wanted, should the example itself be among them.
     if len(rows) <= prompt.few_shot:
         raise InvalidSpec(
-            f'dataset "{dataset.ref.label}" has {len(rows)} examples to draw from, too few for '
-            f"{prompt.few_shot} few-shot examples.",
+            f'dataset "{dataset.ref.label}" has {len(rows)} examples with an answer to draw from, '
+            f"too few for {prompt.few_shot} few-shot examples.",
             field="few_shot",
         )
     draw = random.Random(f"{spec.seed} {dataset.ref.label}")

@@ -132,7 +132,7 @@ def test_a_template_that_cannot_be_meant_is_refused_before_any_call(
         (["--prompt", "official"], "Prompts of others do not ship"),
         (["--prompt", "none.txt"], "--prompt none.txt: No such file"),
         (["--prompt", "plain", "--few-shot", "2"], "a plain prompt has no few-shot examples"),
-        (["--few-shot", "4"], "has 4 examples to draw from, too few for 4"),
+        (["--few-shot", "4"], "has 4 examples with an answer to draw from, too few for 4"),
         (["--reader-option", "top_p=1"], "--reader-option needs --reader"),
         (["--few-shot", "0"], "at least 1"),
     ],

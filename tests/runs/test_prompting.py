@@ -22,6 +22,7 @@ from cbench_server.spec import DatasetRef, PromptRef, RunSpec, SystemRef
 from cbench_server.systems.caller import Call, Process, call_one
 from cbench_server.systems.in_process import InProcessCaller
 from cbench_server.systems.in_process_memory import InProcessMemoryCaller
+from tests.datasets.test_records import FIXTURES
 
 
 class NoUploads:
@@ -115,6 +116,12 @@ def test_a_template_names_no_withheld_field_in_any_spelling() -> None:
     with pytest.raises(InvalidSpec, match=r"Known: .*\bnote\b") as caught:
         resolve("{context} {zzzz}")
     assert "nswer" not in str(caught.value).replace("answer_format", "")
+
+
+def test_few_shot_examples_have_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CBENCH_DATA_DIR", str(FIXTURES))
+    with pytest.raises(InvalidSpec, match="has 0 examples with an answer to draw from"):
+        asking_of(DatasetRef("ifeval"), PromptRef(few_shot=1))
 
 
 def test_a_memory_run_has_no_few_shot_examples() -> None:
