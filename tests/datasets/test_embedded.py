@@ -56,6 +56,7 @@ _OF_ONE_BENCHMARK = {
     "infinitebench",
     "locomo",
     "longbench",
+    "musique",
     "rouge",
     "string-match",
     "subspan-em",
