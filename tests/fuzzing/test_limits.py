@@ -1,8 +1,10 @@
 """Every limit is met by what is just beyond it, and is on the page for operators."""
 
 import ast
+import json
 import re
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +30,12 @@ from cbench_server.rpc.attachments import Attachments
 from cbench_server.rpc.replica_finder import check_replicas
 from cbench_server.runs.spec_limits import check_limits
 from cbench_server.spec import RunSpec, SystemRef
+from cbench_server.systems.caller import Answer
 from tests.e2e.processes import Process, examples
 from tests.fixtures import preloaded
 from tests.fixtures.model_server import ModelServer, clean_environment, server
+
+from .steps import LONGEST_S
 
 __all__ = ["ModelServer", "clean_environment", "server"]
 
@@ -294,11 +299,36 @@ def test_a_message_of_too_many_parts_is_not_parsed(tmp_path: Path, characters: i
         [["x" * LONG_TEXT]],
         [True] * 4_000_000,
         {str(number): None for number in range(LONG_TEXT)},
+        ["x" * 5_000] * 30_000,
     ],
 )
 def test_nested_text_and_values_count(value: Any) -> None:
     """What is long however deep is not scored on the loop, nor held beyond the budget."""
     assert text_size({"response": value}) > LONG_TEXT
+
+
+# The most values that an answer may hold, in every form that they can take.
+CROWDS: dict[str, dict[str, Any]] = {
+    "fields": {f"k{number}": number for number in range(49_000)},
+    "fields with lists": {f"k{number}": [number] for number in range(24_000)},
+    "fields with maps": {f"k{number}": {"a": number} for number in range(24_000)},
+    "lists in a list": {"r": [[number] for number in range(24_000)]},
+    "texts in a list": {"r": ["x" * 2_000] * 49_000},
+    "long names": {f"{number}".rjust(2_000): number for number in range(49_000)},
+}
+
+
+@pytest.mark.parametrize("crowd", CROWDS)
+def test_of_answers_with_many_values_all_is_counted_and_soon(crowd: str) -> None:
+    """A lane asks several times for the size of an answer."""
+    processed = CROWDS[crowd]
+    answer = Answer(None, processed, 0.0)
+    started = time.thread_time()
+    sizes = [answer.own_size for _ in range(10)]
+    assert time.thread_time() - started < LONGEST_S
+    assert min(sizes) > max(0.9 * len(json.dumps(processed)), LONG_TEXT)
+    answer.processed = {"response": "short"}
+    assert answer.own_size < 100
 
 
 def _tests_named(page: str) -> set[str]:
