@@ -52,6 +52,26 @@ MAX_LABELS = limit(
     "refused",
     f"{_MET}a_spec_beyond_a_limit_is_refused",
 )
+MAX_SYSTEMS = limit(
+    "systems of a run", 256, "", "refused", f"{_MET}a_spec_beyond_a_limit_is_refused"
+)
+MAX_DATASETS = limit(
+    "datasets of a run", 128, "", "refused", f"{_MET}a_spec_beyond_a_limit_is_refused"
+)
+MAX_EVALUATORS = limit(
+    "evaluators of a run", 64, "", "refused", f"{_MET}a_spec_beyond_a_limit_is_refused"
+)
+MAX_METRICS = limit(
+    "metrics of a run", 64, "", "refused", f"{_MET}a_spec_beyond_a_limit_is_refused"
+)
+MAX_PATH = limit(
+    "path of a mapping",
+    1_000,
+    "characters",
+    "refused",
+    f"{_MET}a_path_of_a_mapping_is_only_so_long",
+)
+MAX_ID = limit("id of an example", 1_000, "characters", "refused", f"{_MET}an_id_is_only_so_long")
 MAX_REPLICAS = limit(
     "replicas of a system", 256, "", "refused", f"{_MET}a_system_has_only_so_many_replicas"
 )

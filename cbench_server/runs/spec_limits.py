@@ -4,17 +4,35 @@ import math
 
 from cbench_server.errors import InvalidSpec, blaming
 from cbench_server.limits import (
+    MAX_DATASETS,
+    MAX_EVALUATORS,
     MAX_LABELS,
+    MAX_METRICS,
     MAX_NAME,
     MAX_REPEATS,
     MAX_ROW_TIMEOUT_S,
+    MAX_SYSTEMS,
     MAX_WAIT_TIMEOUT_S,
 )
 from cbench_server.spec import RunSpec
 
+_COUNTS = {
+    "systems": MAX_SYSTEMS,
+    "datasets": MAX_DATASETS,
+    "evaluators": MAX_EVALUATORS,
+    "metrics": MAX_METRICS,
+}
+
 
 def check_limits(spec: RunSpec) -> None:
     """Refuse what is beyond them, naming the value."""
+    for name, most in _COUNTS.items():
+        count = len(getattr(spec, name))
+        if count > most:
+            raise InvalidSpec(
+                f"a run has at most {most} {name}, not {count:,}. Make several runs.",
+                field=f"spec.{name}",
+            )
     if spec.repeats > MAX_REPEATS:
         raise InvalidSpec(
             f"repeats must be at most {MAX_REPEATS:,}, not {spec.repeats:,}.", field="spec.repeats"
