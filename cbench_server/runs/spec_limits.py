@@ -16,21 +16,18 @@ from cbench_server.limits import (
 )
 from cbench_server.spec import RunSpec
 
-_COUNTS = {
-    "systems": MAX_SYSTEMS,
-    "datasets": MAX_DATASETS,
-    "evaluators": MAX_EVALUATORS,
-    "metrics": MAX_METRICS,
-}
-
 
 def check_limits(spec: RunSpec) -> None:
     """Refuse what is beyond them, naming the value."""
-    for name, most in _COUNTS.items():
-        count = len(getattr(spec, name))
-        if count > most:
+    for name, given, most in (
+        ("systems", spec.systems, MAX_SYSTEMS),
+        ("datasets", spec.datasets, MAX_DATASETS),
+        ("evaluators", spec.evaluators, MAX_EVALUATORS),
+        ("metrics", spec.metrics, MAX_METRICS),
+    ):
+        if len(given) > most:
             raise InvalidSpec(
-                f"a run has at most {most} {name}, not {count:,}. Make several runs.",
+                f"a run has at most {most} {name}, not {len(given):,}. Make several runs.",
                 field=f"spec.{name}",
             )
     if spec.repeats > MAX_REPEATS:
