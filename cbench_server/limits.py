@@ -52,6 +52,26 @@ MAX_LABELS = limit(
     "refused",
     f"{_MET}a_spec_beyond_a_limit_is_refused",
 )
+MAX_SYSTEMS = limit(
+    "systems of a run", 256, "", "refused", f"{_MET}a_spec_beyond_a_limit_is_refused"
+)
+MAX_DATASETS = limit(
+    "datasets of a run", 128, "", "refused", f"{_MET}a_spec_beyond_a_limit_is_refused"
+)
+MAX_EVALUATORS = limit(
+    "evaluators of a run", 64, "", "refused", f"{_MET}a_spec_beyond_a_limit_is_refused"
+)
+MAX_METRICS = limit(
+    "metrics of a run", 64, "", "refused", f"{_MET}a_spec_beyond_a_limit_is_refused"
+)
+MAX_PATH = limit(
+    "path of a mapping",
+    1_000,
+    "characters",
+    "refused",
+    f"{_MET}a_path_of_a_mapping_is_only_so_long",
+)
+MAX_ID = limit("id of an example", 1_000, "characters", "refused", f"{_MET}an_id_is_only_so_long")
 MAX_REPLICAS = limit(
     "replicas of a system", 256, "", "refused", f"{_MET}a_system_has_only_so_many_replicas"
 )
@@ -192,27 +212,42 @@ TURN_S = 0.02
 
 _VALUE = 64
 """What a value that is no text counts: about what it takes in memory."""
-_MOST_LOOKED_AT = 20_000
-"""Values of one field that are looked at: more are long in any case."""
+_MOST_LOOKED_AT = 200_000
+"""Values that are looked at: more than an answer may hold are long in any case."""
+_PLAIN = frozenset({int, float, bool, type(None)})
+_NESTED = frozenset({list, dict})
+_CONTAINERS = (list, tuple, Mapping)
+_TEXTS = (str, bytes)
 
 
 def text_size(example: Mapping[str, Any]) -> int:
-    """Estimate the bytes an example holds, cheaply: its texts, however deep, and its values."""
-    size = 0
+    """Estimate the bytes an example holds, cheaply: its names, texts and values, however deep."""
+    size = names_size(example)
+    left: list[Any] = []
     for value in example.values():
         # Nearly all is text, and asking for the type itself is three times as quick.
-        if type(value) is str or isinstance(value, str | bytes):
+        kind = type(value)
+        if kind is str:
             size += len(value)
-        elif isinstance(value, list | tuple | Mapping):
-            size += _nested_size(value)
-        else:
+        elif kind in _PLAIN:
             size += 16
-    return size
+        elif kind in _NESTED or isinstance(value, _CONTAINERS):
+            left.append(value)
+        else:
+            size += len(value) if isinstance(value, _TEXTS) else 16
+    return size + _nested_size(left) if left else size
 
 
-def _nested_size(value: Any) -> int:
+def names_size(fields: Mapping[Any, Any]) -> int:
+    """Return how long the names of fields are together."""
+    try:
+        return sum(map(len, fields))
+    except TypeError:  # A system in our process may name fields otherwise.
+        return sum([len(name) for name in fields if isinstance(name, str)])
+
+
+def _nested_size(left: list[Any]) -> int:
     size = looked_at = 0
-    left = [value]
     while left:
         container = left.pop()
         size += _VALUE * len(container)
@@ -220,11 +255,16 @@ def _nested_size(value: Any) -> int:
         if looked_at > _MOST_LOOKED_AT:
             return size
         if isinstance(container, Mapping):
-            size += sum([len(key) for key in container if isinstance(key, str)])
+            size += names_size(container)
             container = container.values()
         for item in container:
-            if isinstance(item, str | bytes):
+            kind = type(item)
+            if kind is str:
                 size += len(item)
-            elif isinstance(item, list | tuple | Mapping):
+            elif kind in _PLAIN:
+                pass
+            elif kind in _NESTED or isinstance(item, _CONTAINERS):
                 left.append(item)
+            elif isinstance(item, _TEXTS):
+                size += len(item)
     return size

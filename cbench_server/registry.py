@@ -7,6 +7,7 @@ when a kind is first asked for, so importing this module costs nothing.
 import difflib
 import inspect
 import logging
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, partial
@@ -113,9 +114,9 @@ class Registry:
         try:
             return factory(**options)
         except InvalidInput as error:
-            # What refuses its options begins with the name of the one that is wrong.
-            first = str(error).partition(" ")[0]
-            error.field = error.field or (entry_of("options", first) if first in options else "")
+            # What refuses its options names the one that is wrong before any other.
+            named = [word for word in re.findall(r"\w+", str(error)) if word in options]
+            error.field = error.field or (entry_of("options", named[0]) if named else "options")
             raise
         except (TypeError, ValueError) as error:
             raise InvalidInput(

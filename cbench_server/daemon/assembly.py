@@ -79,6 +79,7 @@ async def running_daemon(
     from cbench_server.runs.run_turns import Limits
     from cbench_server.scoring.placement import Scoring
     from cbench_server.storage.import_room import Room
+    from cbench_server.storage.import_spool import ImportSpools
     from cbench_server.storage.judge_checks import JudgeCheckStore
     from cbench_server.storage.opening import open_store
     from cbench_server.storage.run_files import StoredRunFiles
@@ -140,7 +141,11 @@ async def running_daemon(
             registry,
             attachments,
             uploads.writer,
-            StoredRunFiles(store, Room(max(MAX_IMPORTED_BYTES, settings.max_message_mb * MB))),
+            StoredRunFiles(
+                store,
+                Room(max(MAX_IMPORTED_BYTES, settings.max_message_mb * MB)),
+                ImportSpools(home, settings.max_store_mb * MB),
+            ),
             partial(clean, store, uploads, home),
         )
         security = ServerSecurity(

@@ -11,6 +11,7 @@ from itertools import chain, islice
 from typing import Any
 
 from cbench_server.errors import BadDataset, InvalidSpec, blaming, entry_of
+from cbench_server.limits import MAX_PATH
 from cbench_server.types import Example
 
 Step = str | int
@@ -31,6 +32,11 @@ _FIELD = re.compile(r"[A-Za-z_]\w*")
 
 def read_path(text: str) -> Path:
     """Read a path, or raise InvalidSpec that shows where it goes wrong."""
+    if len(text) > MAX_PATH:
+        raise InvalidSpec(
+            f'a path of a mapping has at most {MAX_PATH:,} characters; "{text[:20]}..." has '
+            f"{len(text):,}."
+        )
     first = _WORD.match(text)
     position = first.end() if first else 0
     steps: list[tuple[str, Step]] = [("key", first[0])] if first else []

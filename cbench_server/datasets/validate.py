@@ -4,6 +4,7 @@ import unicodedata
 from hashlib import blake2b
 
 from cbench_server.errors import BadDataset
+from cbench_server.limits import MAX_ID
 from cbench_server.types import Example
 
 NO_CONTEXT = '"context" is missing'
@@ -79,6 +80,12 @@ def check_example(example: Example, position: int, dataset: str, seen: IdLedger)
         raise BadDataset(
             f"{where}: the id {given!r:.80} is of type {_type_name(given)}; "
             "an id is a string or an integer"
+        )
+    if isinstance(given, str) and len(given) > MAX_ID:
+        # It stands in each row, and in every list of rows.
+        raise BadDataset(
+            f'{where}: the id "{given[:20]}..." has {len(given):,} characters; an id has at most '
+            f"{MAX_ID:,}"
         )
     example_id: str | int = position if given is None else given
     first = seen.add(example_id, position)

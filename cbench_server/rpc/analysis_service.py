@@ -1,14 +1,13 @@
 """What is made of stored runs, for clients: comparisons, gates, reports and files."""
 
 import asyncio
-import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 from cbench_client._gen.cbench.v1 import bench_pb2
 from cbench_server.errors import DamagedRun, InvalidInput
@@ -28,11 +27,31 @@ T = TypeVar("T")
 Parts = Iterable[str | bytes]
 
 
+class Spool(Protocol):
+    """A file on its way from a client. Leaving the context removes it."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *raised: Any) -> None: ...
+
+    def write(self, content: bytes) -> None:
+        """Add a piece, or raise `StoreFull`."""
+        ...
+
+    def finish(self) -> Path:
+        """Return where all of it can be read."""
+        ...
+
+
 class RunFiles(Protocol):
     """Writes whole runs of a store as files, and reads them into it."""
 
     def export(self, run_id: str) -> AbstractContextManager[Iterator[bytes]]:
         """Open a run as the bytes of a file."""
+        ...
+
+    def spool(self) -> Spool:
+        """Start a file for what a client sends; it blocks on the disk."""
         ...
 
     async def read(self, path: Path, new_id: str) -> tuple[Run, bool]:
@@ -174,21 +193,21 @@ class AnalysisMethods:
     async def Import(
         self, request_iterator: AsyncIterator[bench_pb2.ImportRequest], context: Any
     ) -> bench_pb2.ImportResponse:
-        with tempfile.NamedTemporaryFile(prefix="cbench-", suffix=".run") as file:
+        with await asyncio.to_thread(self._files.spool) as spool:
             new_id, is_first = "", True
             async for request in request_iterator:
                 if is_first and request.new_id:
                     new_id = new_run_id(time.time())
                 is_first = False
-                await asyncio.to_thread(file.write, request.content)
+                await asyncio.to_thread(spool.write, request.content)
             if is_first:
                 raise InvalidInput("nothing was sent to import.", field="content")
-            await asyncio.to_thread(file.flush)
+            path = await asyncio.to_thread(spool.finish)
             try:
-                run, is_new = await self._files.read(Path(file.name), new_id)
+                run, is_new = await self._files.read(path, new_id)
             except InvalidInput as error:
                 # The sender knows nothing of our file.
-                error.args = (str(error).replace(file.name, "what was sent"),)
+                error.args = (str(error).replace(str(path), "what was sent"),)
                 error.field = "content"
                 raise
         if is_new:

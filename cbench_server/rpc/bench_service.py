@@ -236,8 +236,8 @@ class BenchService(AnalysisMethods, RetentionMethods, bench_pb2_grpc.BenchServic
         self, request: bench_pb2.DeleteRunRequest, context: Any
     ) -> bench_pb2.DeleteRunResponse:
         await self._check_own(request.run_id, "delete")
-        await self._orchestrator.delete(request.run_id)
-        audit("delete", f"deleted run {request.run_id}", run_id=request.run_id)
+        if await self._orchestrator.delete(request.run_id):
+            audit("delete", f"deleted run {request.run_id}", run_id=request.run_id)
         return bench_pb2.DeleteRunResponse()
 
     async def _check_own(self, run_id: str, action: str) -> None:

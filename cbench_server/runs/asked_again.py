@@ -13,7 +13,7 @@ from typing import Any
 from cbench_server.errors import CallFailed, InvalidSpec
 from cbench_server.limits import LARGE_ANSWER
 from cbench_server.runs.plan import Plan
-from cbench_server.runs.rows import Item, own_size
+from cbench_server.runs.rows import Item
 from cbench_server.runs.turns import CHOSEN_AMONG
 from cbench_server.spec import RunSpec
 from cbench_server.systems.caller import (
@@ -83,7 +83,7 @@ class AskedAgain:
             item: Item = answer.call
             is_chosen = item.spooled.ordinal < CHOSEN_AMONG and item.repeat == 0
             # Large answers would be held until the end.
-            if is_chosen and own_size(answer.processed, answer.carried) < LARGE_ANSWER:
+            if is_chosen and answer.own_size < LARGE_ANSWER:
                 self._keep(item, answer)
 
     def _keep(self, item: Item, answer: Answer) -> None:

@@ -14,7 +14,7 @@ from cbench_server.runs.digests import call_namer
 from cbench_server.runs.lane import Lane
 from cbench_server.runs.money import Money
 from cbench_server.runs.recorded_rows import recorded_row, rescore
-from cbench_server.runs.rows import Item, own_size
+from cbench_server.runs.rows import Item
 from cbench_server.runs.store import SpooledExample
 from cbench_server.runs.turns import (
     CHOSEN_AMONG,
@@ -263,7 +263,7 @@ class ExampleLane(Lane):
         slots.succeeded(len(answers))
         slots.end(len(answers))
         slots.answered(len(answers))
-        slots.note_size(max([own_size(each.processed, each.carried) for each in answers]))
+        slots.note_size(max([each.own_size for each in answers]))
         self._tell_width()
         self._take(answers)
         # The next calls go out before these answers are scored, or a burst of

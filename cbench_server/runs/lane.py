@@ -28,13 +28,13 @@ from cbench_server.runs.late_calls import LateCalls
 from cbench_server.runs.load import Load
 from cbench_server.runs.reading import reading
 from cbench_server.runs.retry import Retry
-from cbench_server.runs.rows import Item, RowBuilder, own_size
+from cbench_server.runs.rows import Item, RowBuilder
 from cbench_server.runs.slots import Slots
 from cbench_server.runs.turns import Allowance
 from cbench_server.runs.widths import MAX_CONCURRENCY
 from cbench_server.scoring.placement import InlineScoring
 from cbench_server.spec import BUDGET_SPENT
-from cbench_server.systems.caller import Answer, Caller
+from cbench_server.systems.caller import Answer, Caller, own_size
 from cbench_server.systems.shared_level import SharedLevel
 
 _SCORED_AT_ONCE = 64
@@ -202,7 +202,7 @@ class Lane:
         """Keep an answer until no system is timed: scoring and storing would disturb the next."""
         self._slots.charges |= bool(answer.usage)
         self._deferred.append(answer)
-        self._slots.note_size(own_size(answer.processed, answer.carried))
+        self._slots.note_size(answer.own_size)
 
     def _defer_failure(self, item: Item, error: CallFailed, allowance: Allowance) -> None:
         self._check_hopeless(error)
@@ -352,8 +352,7 @@ class Lane:
         inline = self._inline_scoring(spooled.dataset)
         if inline is None:
             return None
-        processed = answer.processed
-        size = own_size(processed, answer.carried)
+        processed, size = answer.processed, answer.own_size
         if size > LONG_TEXT or item.size + size > inline.limit:
             return None
         clock = self._context.clock
@@ -373,7 +372,7 @@ class Lane:
         """Score an answer that is long, or whose evaluators take their time."""
         started = self._context.clock()
         item: Item = answer.call
-        size = own_size(answer.processed, answer.carried)
+        size = answer.own_size
         self._hold(item, size)
         if size <= LONG_TEXT:
             tokens = self._rows.tokens(answer)

@@ -255,11 +255,11 @@ class Orchestrator(RunKeeper):
             await self.store.intents.ask(run_id, "explain", {"reason": reason})
         return await self.store.get_run(run_id)
 
-    async def delete(self, run_id: str) -> None:
-        """Delete a run that no process is working on."""
-        await self._unbroken.do(self._delete(run_id, ask))
+    async def delete(self, run_id: str) -> bool:
+        """Delete a run that no process is working on; return False if there is none."""
+        return await self._unbroken.do(self._delete(run_id, ask))
 
-    async def _delete(self, run_id: str, pass_on: PassOn) -> None:
+    async def _delete(self, run_id: str, pass_on: PassOn) -> bool:
         async with self._desks.at(run_id):
             await self._let_go(run_id)
             if run_id in self._live:
@@ -267,16 +267,16 @@ class Orchestrator(RunKeeper):
             try:
                 claim = await self.store.owners.acquire(run_id)
             except UnknownRun:
-                return
+                return False
             if claim is not None:
                 try:
-                    await self.store.delete_run(run_id, claim=claim)
+                    return await self.store.delete_run(run_id, claim=claim)
                 finally:
                     await self.store.owners.release(claim)
-            else:
-                if not (await self.store.get_run(run_id)).state.is_final:
-                    raise _in_progress(run_id)
-                await pass_on(self.store.intents, run_id, "delete")
+            if not (await self.store.get_run(run_id)).state.is_final:
+                raise _in_progress(run_id)
+            await pass_on(self.store.intents, run_id, "delete")
+            return True
 
     async def perform(self, intent: Intent) -> None:
         """Do what another process was asked; raise OwnedElsewhere if that is for a third one."""

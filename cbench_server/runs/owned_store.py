@@ -141,8 +141,8 @@ class OwnedStore:
             lambda: self._store.copy_examples(source, run_id, start, limit, claim=mine)
         )
 
-    async def delete_run(self, run_id: str, *, claim: Claim | None = None) -> None:
-        await self._store.delete_run(run_id, claim=claim or self._claim)
+    async def delete_run(self, run_id: str, *, claim: Claim | None = None) -> bool:
+        return await self._store.delete_run(run_id, claim=claim or self._claim)
 
     async def prune(self, rule: RetentionRule, *, dry_run: bool = False) -> list[PrunedRun]:
         return await self._store.prune(rule, dry_run=dry_run)

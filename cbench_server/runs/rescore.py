@@ -22,11 +22,12 @@ from cbench_server.runs.config import NO_REFERENCES
 from cbench_server.runs.digests import canonical_digest
 from cbench_server.runs.plan import DatasetPlan
 from cbench_server.runs.recorded_rows import rescore, set_scores
-from cbench_server.runs.rows import own_size, set_headline
+from cbench_server.runs.rows import set_headline
 from cbench_server.runs.served_models import served_models
 from cbench_server.runs.store import RowPage, RowQuery, RunStore, SpooledExample
 from cbench_server.scoring.placement import InlineScoring, Scoring
 from cbench_server.spec import STOPPED_BY_BUDGET, EvaluatorRef, Run, RunNote, RunSpec, renewed
+from cbench_server.systems.caller import own_size
 from cbench_server.tokens import Tokenizer, count_fields_like
 from cbench_server.types import Example
 

@@ -8,7 +8,6 @@ from msgspec.structs import replace
 
 from cbench_server.datasets.catalog.memory import transcript
 from cbench_server.errors import Unencodable
-from cbench_server.limits import text_size
 from cbench_server.metrics.groups import groups_of
 from cbench_server.results import (
     ANCHOR,
@@ -368,13 +367,3 @@ def talk_metadata(
 def talk_marks(item: Item, talk: Talk) -> tuple[str, ...]:
     """Return the marks of a row about a conversation."""
     return (*item.marks, INGESTED_ALONE) if talk.ingested_alone else item.marks
-
-
-def own_size(processed: Example, carried: Any) -> int:
-    """Estimate the bytes of an output beyond those of the original it passes on."""
-    size = 0
-    for name, value in processed.items():
-        if name not in carried:
-            # Nearly all is text, for which a dict would cost more than the sum.
-            size += len(value) if type(value) is str else text_size({name: value})
-    return size

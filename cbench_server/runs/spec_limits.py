@@ -4,10 +4,14 @@ import math
 
 from cbench_server.errors import InvalidSpec, blaming
 from cbench_server.limits import (
+    MAX_DATASETS,
+    MAX_EVALUATORS,
     MAX_LABELS,
+    MAX_METRICS,
     MAX_NAME,
     MAX_REPEATS,
     MAX_ROW_TIMEOUT_S,
+    MAX_SYSTEMS,
     MAX_WAIT_TIMEOUT_S,
 )
 from cbench_server.spec import RunSpec
@@ -15,6 +19,17 @@ from cbench_server.spec import RunSpec
 
 def check_limits(spec: RunSpec) -> None:
     """Refuse what is beyond them, naming the value."""
+    for name, given, most in (
+        ("systems", spec.systems, MAX_SYSTEMS),
+        ("datasets", spec.datasets, MAX_DATASETS),
+        ("evaluators", spec.evaluators, MAX_EVALUATORS),
+        ("metrics", spec.metrics, MAX_METRICS),
+    ):
+        if len(given) > most:
+            raise InvalidSpec(
+                f"a run has at most {most} {name}, not {len(given):,}. Make several runs.",
+                field=f"spec.{name}",
+            )
     if spec.repeats > MAX_REPEATS:
         raise InvalidSpec(
             f"repeats must be at most {MAX_REPEATS:,}, not {spec.repeats:,}.", field="spec.repeats"

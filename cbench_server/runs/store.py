@@ -290,8 +290,8 @@ class RunStore(Protocol):
         """Yield all rows of a system in that order, in pages, without processed outputs."""
         ...
 
-    async def delete_run(self, run_id: str, *, claim: Claim | None = None) -> None:
-        """Delete a run with all that belongs to it alone; does nothing if it is unknown.
+    async def delete_run(self, run_id: str, *, claim: Claim | None = None) -> bool:
+        """Delete a run with all that belongs to it alone; return False if it is unknown.
 
         Without a claim, claims it meanwhile; raises WrongState if that cannot be.
         """

@@ -39,9 +39,9 @@ def _registered(ref: DatasetRef, registry: Registry) -> list[DatasetRef]:
         return [ref]
     with blaming("name"):
         name = registry.name_of("dataset", ref.name)
+        record = registry.dataset(name)
     if not ref.config:
         return [replace(ref, name=name)]
-    record = registry.dataset(name)
     with blaming("config"):
         configs = suite_configs(record, ref.config) or (ref.config,)
         found = [config and record.config_of(config) for config in configs]

@@ -13,6 +13,7 @@ from cbench_server.spec import Run
 from cbench_server.storage import retention, run_export, run_format, run_rows
 from cbench_server.storage.connection import Database, explained_by
 from cbench_server.storage.import_room import Room
+from cbench_server.storage.import_spool import ImportSpool, ImportSpools
 from cbench_server.storage.run_import import Batch, RunFile
 from cbench_server.storage.sql_store import SqlStore
 from cbench_server.storage.transaction import Transaction
@@ -21,13 +22,18 @@ from cbench_server.storage.transaction import Transaction
 class StoredRunFiles:
     """The runs of a store, as files."""
 
-    def __init__(self, store: SqlStore, room: Room) -> None:
+    def __init__(self, store: SqlStore, room: Room, spools: ImportSpools) -> None:
         self._store = store
         self._room = room
+        self._spools = spools
 
     def export(self, run_id: str) -> AbstractContextManager[Iterator[bytes]]:
         """Open a run as the bytes of a file."""
         return export_run(self._store.database, run_id)
+
+    def spool(self) -> ImportSpool:
+        """Start a file for what a client sends; it blocks on the disk."""
+        return self._spools.open()
 
     async def read(self, path: Path, new_id: str) -> tuple[Run, bool]:
         """Store the run of a file; return it, and whether it is new here."""

@@ -284,24 +284,23 @@ class SqlStore:
     def iterate_rows(self, run_id: str, system: str) -> AsyncIterator[list[EvalRow]]:
         return iterate_rows(self, run_id, system)
 
-    async def delete_run(self, run_id: str, *, claim: Claim | None = None) -> None:
+    async def delete_run(self, run_id: str, *, claim: Claim | None = None) -> bool:
         if not is_run_id(run_id):
-            return
+            return False
         if claim is not None:
-            await self.delete_owned(claim)
-            return
+            return await self.delete_owned(claim)
         claim = await self.locks.acquire(run_id)
         if claim is None:
             raise WrongState(
                 f'run "{run_id}" is being worked on. Cancel it first: cbench cancel {run_id}'
             )
         try:
-            await self.delete_owned(claim)
+            return await self.delete_owned(claim)
         finally:
             await self.locks.release(claim)
 
-    async def delete_owned(self, claim: Claim) -> None:
-        """Delete a run that this process owns."""
+    async def delete_owned(self, claim: Claim) -> bool:
+        """Delete a run that this process owns; return False if there is none."""
         run_id = claim.run_id
         self._tails.forget(run_id)
         key = await self.writer.write(self._fenced(claim, lambda write: write.mark_deleted(run_id)))
@@ -314,6 +313,7 @@ class SqlStore:
             while await self.writer.write(lambda write: write.connection.compact_some()):
                 pass
         self.locks.remove(run_id)
+        return key is not None
 
     async def prune(self, rule: RetentionRule, *, dry_run: bool = False) -> list[PrunedRun]:
         chosen = await self.read(retention.expired, rule, self._clock())

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from cbench_server.datasets.prompts.prompt import BARE, Asking
 from cbench_server.errors import CallFailed
+from cbench_server.limits import names_size, text_size
 from cbench_server.models.account import Account
 from cbench_server.models.tracing import UNTRACED, Span
 from cbench_server.types import Example
@@ -210,6 +211,16 @@ class Answer:
     """Why the model stopped, in its server's words."""
     marks: tuple[str, ...] = ()
     """What a reader of the row should know."""
+    _measured: Example | None = field(default=None, repr=False, compare=False)
+    _own_size: int = field(default=0, repr=False, compare=False)
+
+    @property
+    def own_size(self) -> int:
+        """The bytes that it takes, about, beyond the example's; many values are walked once."""
+        if self._measured is not self.processed:
+            self._measured = self.processed
+            self._own_size = own_size(self.processed, self.carried)
+        return self._own_size
 
 
 Answered = Callable[[list[Answer]], None]
@@ -351,3 +362,16 @@ def texts_carried(processed: Example, original: Example) -> tuple[str, ...]:
             if isinstance(value, str) and original.get(name) == value
         ]
     )
+
+
+def own_size(processed: Example, carried: Any) -> int:
+    """Estimate the bytes of an output beyond those of the original it passes on."""
+    size, rest = names_size(processed), {}
+    for name, value in processed.items():
+        if name not in carried:
+            # Nearly all is text, for which a dict would cost more than the sum.
+            if type(value) is str:
+                size += len(value)
+            else:
+                rest[name] = value
+    return size + text_size(rest) if rest else size

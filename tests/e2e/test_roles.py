@@ -264,6 +264,21 @@ def test_every_change_has_an_audit_line_at_every_log_level(
     assert {path.rpartition("/")[2] for path in _served() if _changes(path)} == set(lines)
 
 
+def test_deleting_what_is_not_there_is_no_change(
+    daemon: DaemonProcess, client: Callable[[str], BenchClient]
+) -> None:
+    admin = client("admin")
+    for unknown in ("", "no-such-run", "line\nbreak", "x" * 100_000):
+        admin.delete(unknown)
+    run_id = follow(admin.evaluate(SPEC)).finished.run_id
+    admin.delete(run_id)
+    assert audited(daemon, action="delete", run_id=run_id)["caller"] == "admin"
+    deleted = [line for line in daemon.errors if '"action": "delete"' in line]
+    assert not any(
+        unknown in line for unknown in ('"run_id": ""', "no-such", "xxx") for line in deleted
+    )
+
+
 def _changes(path: str) -> bool:
     is_harmless = MethodOptions.NO_SIDE_EFFECTS
     changes_nothing = _served()[path].GetOptions().idempotency_level == is_harmless

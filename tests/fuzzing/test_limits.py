@@ -1,8 +1,10 @@
 """Every limit is met by what is just beyond it, and is on the page for operators."""
 
 import ast
+import json
 import re
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,9 @@ from cbench_client.messages.room import MAX_ANSWER_VALUES
 from cbench_client.remote.call_stream import MAX_BATCH_BYTES
 from cbench_server import limits
 from cbench_server.daemon.embedded import embedded
-from cbench_server.errors import InvalidInput, InvalidSpec
+from cbench_server.datasets.mapping import read_path
+from cbench_server.datasets.validate import IdLedger, check_example
+from cbench_server.errors import BadDataset, InvalidInput, InvalidSpec
 from cbench_server.evaluators import LLMJudge, MemoryJudge
 from cbench_server.evaluators.judge.limits import pace_of
 from cbench_server.evaluators.judge.verdicts import parse_yes_no
@@ -27,10 +31,13 @@ from cbench_server.models.likelihood import TokenClient
 from cbench_server.rpc.attachments import Attachments
 from cbench_server.rpc.replica_finder import check_replicas
 from cbench_server.runs.spec_limits import check_limits
-from cbench_server.spec import RunSpec, SystemRef
+from cbench_server.spec import DatasetRef, EvaluatorRef, MetricRef, RunSpec, SystemRef
+from cbench_server.systems.caller import Answer
 from tests.e2e.processes import Process, examples
 from tests.fixtures import preloaded
 from tests.fixtures.model_server import ModelServer, clean_environment, server
+
+from .steps import LONGEST_S
 
 __all__ = ["ModelServer", "clean_environment", "server"]
 
@@ -55,6 +62,22 @@ PAGES = ("operations.md", "security.md", "threat-model.md")
             {"systems": (SystemRef(builtin="identity", name="x" * limits.MAX_NAME),)},
             {"systems": (SystemRef(builtin="identity", name="x" * (limits.MAX_NAME + 1)),)},
         ),
+        (
+            {"systems": (SystemRef(builtin="identity"),) * limits.MAX_SYSTEMS},
+            {"systems": (SystemRef(builtin="identity"),) * (limits.MAX_SYSTEMS + 1)},
+        ),
+        (
+            {"datasets": (DatasetRef("mini-qa"),) * limits.MAX_DATASETS},
+            {"datasets": (DatasetRef("mini-qa"),) * (limits.MAX_DATASETS + 1)},
+        ),
+        (
+            {"evaluators": (EvaluatorRef("rouge"),) * limits.MAX_EVALUATORS},
+            {"evaluators": (EvaluatorRef("rouge"),) * (limits.MAX_EVALUATORS + 1)},
+        ),
+        (
+            {"metrics": (MetricRef("score"),) * limits.MAX_METRICS},
+            {"metrics": (MetricRef("score"),) * (limits.MAX_METRICS + 1)},
+        ),
         ({"labels": {"": "x" * limits.MAX_LABELS}}, {"labels": {"x": "x" * limits.MAX_LABELS}}),
     ],
 )
@@ -63,6 +86,19 @@ def test_a_spec_beyond_a_limit_is_refused(most: dict[str, Any], beyond: dict[str
     check_limits(RunSpec(**{**usual, **most}))
     with pytest.raises(InvalidSpec):
         check_limits(RunSpec(**{**usual, **beyond}))
+
+
+def test_a_path_of_a_mapping_is_only_so_long() -> None:
+    assert len(read_path("a" + ".b" * 499)) == 500
+    with pytest.raises(InvalidSpec, match="at most 1,000 characters"):
+        read_path("a" + ".b" * 500)
+
+
+def test_an_id_is_only_so_long() -> None:
+    example = {"context": "", "id": "x" * limits.MAX_ID}
+    assert check_example(example, 0, "mini", IdLedger()) == example["id"]
+    with pytest.raises(BadDataset, match="has 1,001 characters; an id has at most 1,000"):
+        check_example({**example, "id": "x" * 1_001}, 0, "mini", IdLedger())
 
 
 def test_a_system_has_only_so_many_replicas(tmp_path: Path) -> None:
@@ -91,6 +127,7 @@ def test_a_daemon_refuses_them(tmp_path: Path) -> None:
         for change, said in (
             ({"repeats": limits.MAX_REPEATS + 1}, "repeats must be at most 10,000"),
             ({"row_timeout": 1e6}, "row_timeout must be at most 21,600 s"),
+            ({"evaluators": [{"name": "rouge"}] * 65}, "at most 64 evaluators, not 65"),
         ):
             with pytest.raises(Refused, match=said):
                 client.start({**spec, **change})
@@ -294,11 +331,36 @@ def test_a_message_of_too_many_parts_is_not_parsed(tmp_path: Path, characters: i
         [["x" * LONG_TEXT]],
         [True] * 4_000_000,
         {str(number): None for number in range(LONG_TEXT)},
+        ["x" * 5_000] * 30_000,
     ],
 )
 def test_nested_text_and_values_count(value: Any) -> None:
     """What is long however deep is not scored on the loop, nor held beyond the budget."""
     assert text_size({"response": value}) > LONG_TEXT
+
+
+# The most values that an answer may hold, in every form that they can take.
+CROWDS: dict[str, dict[str, Any]] = {
+    "fields": {f"k{number}": number for number in range(49_000)},
+    "fields with lists": {f"k{number}": [number] for number in range(24_000)},
+    "fields with maps": {f"k{number}": {"a": number} for number in range(24_000)},
+    "lists in a list": {"r": [[number] for number in range(24_000)]},
+    "texts in a list": {"r": ["x" * 2_000] * 49_000},
+    "long names": {f"{number}".rjust(2_000): number for number in range(49_000)},
+}
+
+
+@pytest.mark.parametrize("crowd", CROWDS)
+def test_of_answers_with_many_values_all_is_counted_and_soon(crowd: str) -> None:
+    """A lane asks several times for the size of an answer."""
+    processed = CROWDS[crowd]
+    answer = Answer(None, processed, 0.0)
+    started = time.thread_time()
+    sizes = [answer.own_size for _ in range(10)]
+    assert time.thread_time() - started < LONGEST_S
+    assert min(sizes) > max(0.9 * len(json.dumps(processed)), LONG_TEXT)
+    answer.processed = {"response": "short"}
+    assert answer.own_size < 100
 
 
 def _tests_named(page: str) -> set[str]:

@@ -54,6 +54,8 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("spec.datasets", {"datasets": []}),
     ("spec.datasets[1].name", {"datasets": [QA, {"name": "mini-qb"}]}),
     ("spec.datasets[1].name", {"datasets": [QA, QA]}),
+    ("spec.datasets[1].name", {"datasets": [QA, {"name": "hf:../x"}]}),
+    ("spec.systems", {"systems": [{**IDENTITY, "name": f"s{n}"} for n in range(257)]}),
     ("spec.datasets[0].max_examples", {"datasets": [{**QA, "max_examples": 0}]}),
     ("spec.datasets[0].split", {"datasets": [{"name": "gsm8k", "split": "../x"}]}),
     ("spec.datasets[0].revision", {"datasets": [{"name": "gsm8k", "revision": "../x"}]}),
@@ -75,6 +77,18 @@ CASES: list[tuple[str, dict[str, Any]]] = [
         {
             "evaluators": [
                 {"name": "llm-judge", "options": {**NOWHERE, "model": "m", "credential": "none"}}
+            ]
+        },
+    ),
+    (
+        'spec.evaluators[0].options["timeout"]',
+        {"evaluators": [{"name": "code-execution", "options": {"timeout": 1e9}}]},
+    ),
+    (
+        "spec.evaluators[0].options",
+        {
+            "evaluators": [
+                {"name": "llm-judge", "options": {**NOWHERE, "prompts": {"": "{response}?"}}}
             ]
         },
     ),

@@ -16,6 +16,7 @@ from tests.e2e.processes import DaemonProcess
 from tests.fixtures.ports import held_port
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
+PAGE = DEPLOY.parent / "docs" / "observability.md"
 ALERTS = DEPLOY / "prometheus" / "alerts.yml"
 TESTS = DEPLOY / "prometheus" / "alerts_test.yml"
 DASHBOARD = DEPLOY / "grafana" / "dashboard.json"
@@ -117,6 +118,14 @@ def test_every_meter_of_a_daemon_is_on_the_dashboard(exposed: dict[str, set[str]
         if name.startswith("cbench_")
     }
     assert meters <= {name.removesuffix("_total") for name in shown}
+
+
+def test_every_meter_of_a_daemon_is_on_the_page(exposed: dict[str, set[str]]) -> None:
+    named = set(re.findall(r"`(cbench_\w+)`", PAGE.read_text()))
+    assert named <= {name.removesuffix("_bucket") for name in exposed}
+    ends = ("", "_bucket", "_count", "_sum", "_created", "_total")
+    explained = {name.removesuffix("_total") + end for name in named for end in ends}
+    assert {name for name in exposed if name.startswith("cbench_")} <= explained
 
 
 def test_every_label_that_is_named_is_exposed(exposed: dict[str, set[str]]) -> None:
