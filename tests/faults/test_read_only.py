@@ -179,8 +179,7 @@ def test_a_disk_that_turns_read_only_under_a_run_costs_no_row(tmp_path: Path) ->
             with DaemonProcess(home, "--drain-seconds", "1") as daemon:
                 with BenchClient(daemon.address) as client:
                     run_id = client.start(spec_of(client, system, ROWS))
-                    # What is being written at the failure itself may be read until the disk is
-                    # mounted again, and be gone then.
+                    # Not within a commit, whose outcome nobody could tell (test_unsynced.py).
                     wait_until(lambda: client.get(run_id).progress.completed_rows == 60)
                     disk.fail()
                     gate.touch()
