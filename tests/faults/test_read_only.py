@@ -82,7 +82,9 @@ def read_by_commands(home: Path, run_id: str, folder: Path) -> None:
     refusal = cbench("run", "--builtin", "identity", "--dataset", "mini-qa", code=1)
     assert "cannot be written" in refusal
     assert "Traceback" not in refusal
-    assert "cannot be written" in cbench("doctor", "--deep", code=1)
+    inspected = cbench("doctor", "--deep", code=1)
+    assert "cannot be written" in inspected
+    assert "This is no damage." in inspected
 
 
 @contextmanager
