@@ -318,17 +318,18 @@ class _Life:
         self._hear_out()
         self.announced.set()
 
-    def _hear_out(self) -> None:
+    def _hear_out(self, patience: float = 0.3) -> None:
         # The last output of a process that has just ended may still be in the pipe, and what
         # it has started may hold the pipe open.
         for reader in self._readers:
-            reader.join(0.3)
+            reader.join(patience)
 
     def end(self) -> str:
         """Wait until it has ended, with all it started, and say how."""
         code = self._process.wait()
-        self._hear_out()
+        # What it has started holds its pipes no longer, but for what left its group.
         self.kill()
+        self._hear_out(2.0)
         groups.has_ended(self._process.pid)
         if code < 0:
             return f"was killed by signal {-code} ({signal.Signals(-code).name})"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from cbench_server.errors import CbenchError, DamagedRun, StoreError, UnknownRun
+from cbench_server.errors import CbenchError, DamagedRun, StoreAway, StoreError, UnknownRun
 from cbench_server.events import RowScored
 from cbench_server.storage import codec, intents, queries, run_export
 from cbench_server.storage.connection import Connection, Database
@@ -46,6 +46,7 @@ class Damage:
 
 
 _RESTORE = "Restore a copy of the store, or save its runs one by one: cbench runs salvage RUN"
+_AGAIN = "This is no damage. Look again once the store can be written: cbench doctor --deep"
 _RESTORE_BACKUP = "Look into the server's log; pg_amcheck checks its files (docs/postgresql.md)."
 
 
@@ -97,7 +98,7 @@ class Inspection:
                 yield from self._intents(connection, database)
         except known as error:
             what = error if isinstance(error, StoreError) else database.explain(error)
-            yield Damage("store", str(what), _RESTORE)
+            yield Damage("store", str(what), _AGAIN if isinstance(what, StoreAway) else _RESTORE)
         yield from self._uploads(UploadStore(home))
 
     def _log(self, path: Path) -> Iterator[Damage]:

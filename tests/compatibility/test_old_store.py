@@ -35,12 +35,15 @@ class Counting:
         self.calls += 1
 
 
-@pytest.fixture(scope="module")
-def old(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("old")
+def unpacked(folder: Path) -> Path:
     with tarfile.open(ARCHIVE) as archive:
         archive.extractall(folder, filter="data")
     return folder
+
+
+@pytest.fixture(scope="module")
+def old(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return unpacked(tmp_path_factory.mktemp("old"))
 
 
 @pytest.fixture(scope="module")
@@ -135,20 +138,24 @@ def test_its_answers_are_rescored(client: BenchClient, expected: dict[str, Any])
     assert scores == [by_the_same_rule(row) for row in told["rows"]]
 
 
-def test_its_answers_are_reused_without_a_call(
-    client: BenchClient, expected: dict[str, Any]
-) -> None:
+def test_its_answers_are_reused_without_a_call(tmp_path: Path, expected: dict[str, Any]) -> None:
     counting = Counting()
-    digest, _ = client.upload(EXAMPLES)
-    spec = {
-        "systems": [{"attached": "keeper", "options": {"words": 9}}],
-        "datasets": [{"name": "given", "upload": digest}],
-        "reuse": True,
-        "repeats": 2,
-    }
-    with Attachment(Keeper(counting), client.target) as attachment:
-        attachment.wait_attached(60)
-        seen = follow(client.evaluate(spec))
+    with (
+        DaemonProcess(unpacked(tmp_path) / "home") as daemon,
+        BenchClient(daemon.address) as client,
+    ):
+        # It waits for the same system, and would call it as soon as that is there.
+        client.cancel(expected["half_process"]["run_id"])
+        digest, _ = client.upload(EXAMPLES)
+        spec = {
+            "systems": [{"attached": "keeper", "options": {"words": 9}}],
+            "datasets": [{"name": "given", "upload": digest}],
+            "reuse": True,
+            "repeats": 2,
+        }
+        with Attachment(Keeper(counting), client.target) as attachment:
+            attachment.wait_attached(60)
+            seen = follow(client.evaluate(spec))
     # What failed then is tried again.
     failed = [row for row in seen.rows if row.HasField("failure")]
     assert (len(seen.rows), len(failed), counting.calls) == (48, 2, 2)

@@ -59,13 +59,18 @@ class Disk:
         finally:
             os.close(descriptor)
 
-    def fail(self) -> None:
-        """Have the kernel find the file system damaged; with errors=remount-ro it is read only."""
+    @property
+    def trigger(self) -> Path:
+        """What the kernel takes for an error of the file system, once it is written to."""
         device = do("findmnt", "-no", "SOURCE", self.path).stdout.strip()
         trigger = Path("/sys/fs/ext4") / Path(device).name / "trigger_fs_error"
         if not trigger.exists():
             pytest.skip(f"this machine has no {trigger}")
-        trigger.write_text("a test")
+        return trigger
+
+    def fail(self) -> None:
+        """Have the kernel find the file system damaged; with errors=remount-ro it is read only."""
+        self.trigger.write_text("a test")
 
     def restore(self) -> None:
         """Start again with what the disk holds; its users must have ended."""

@@ -203,7 +203,7 @@ def _check_store(setup: Setup) -> Iterator[Finding]:
     yield from _check_sample(
         setup,
         f"{path}, {path.stat().st_size / (1 << 20):,.1f} MB, schema {HEAD_REVISION}",
-        f"Move {path} away and keep it; the next run then makes a new, empty store.",
+        f"If it is damaged, move {path} away and keep it: the next run makes a new, empty one.",
         "Look for more, and what can be saved: cbench doctor --deep",
     )
 
