@@ -324,6 +324,13 @@ class Run:
         return str(self.config.get("roles", {}).get(system, ""))
 
     @property
+    def heard(self) -> frozenset[str]:
+        """The systems that have answered."""
+        return frozenset(
+            name for name, each in self.progress.items() if each.completed > each.failed
+        )
+
+    @property
     def ranked(self) -> tuple[str, ...]:
         """The systems that are ranked and compared: all but anchors and direct arms."""
         return tuple(name for name in self.systems if self.role_of(name) not in _UNRANKED)

@@ -365,7 +365,7 @@ def add_conduct(group: Flags, timeout: str) -> None:
         "--wait",
         metavar="TIME",
         type=duration,
-        help="how long to wait for a system that cannot be reached (default: 10m)",
+        help="how long to wait for a system that cannot be reached or never answers (default: 10m)",
     )
     add_launch_timeout(group)
     group.add_argument(

@@ -76,8 +76,11 @@ def _on_front(quality: Floats, cost: Floats) -> Flags:
 
 def _quality(matched: Matched, values: Floats) -> Estimate:
     if matched.weights is None or matched.parts is None:
-        return _mean(matched, values)
-    return weighted_mean(values, matched.weights, matched.parts, matched.clusters)
+        quality = _mean(matched, values)
+    else:
+        quality = weighted_mean(values, matched.weights, matched.parts, matched.clusters)
+    in_unit = bool(((matched.scores >= 0.0) & (matched.scores <= 1.0)).all())
+    return quality.in_unit() if in_unit else quality
 
 
 def _mean(matched: Matched, values: Floats) -> Estimate:

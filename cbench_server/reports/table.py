@@ -319,7 +319,10 @@ def _used_scores(run: Run, facts: RowFacts) -> set[str]:
 def _substitutes(run: Run, facts: RowFacts) -> set[str]:
     """Return scores that counted although the datasets ask for others."""
     wanted = _wanted_scores(run)
-    return _used_scores(run, facts) - wanted if wanted else set()
+    found = _used_scores(run, facts) - wanted if wanted else set()
+    # Where all questions without an answer failed, nobody has the score of those who abstain.
+    is_given = any(values.get(f"num_scored:{_ABSTENTION}") for values in run.summary.values())
+    return found if is_given else found - {_ABSTENTION}
 
 
 def _score_title(run: Run, facts: RowFacts) -> str:

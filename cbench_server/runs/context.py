@@ -8,6 +8,7 @@ from cbench_server.errors import RunFailed
 from cbench_server.events import RowScored, StateChanged, StoredEvent
 from cbench_server.results import EvalRow, Failure
 from cbench_server.runs.plan import ExampleSource, Plan
+from cbench_server.runs.silence import Silence
 from cbench_server.runs.slots import ByteBudget
 from cbench_server.runs.turns import Traffic, Turns
 from cbench_server.scoring.placement import Scoring
@@ -89,6 +90,15 @@ class RunContext:
                     field="spec.max_failures",
                 )
             )
+
+    def silence_of(self, system: str) -> Silence:
+        """Return what is to be noted of a system's answers."""
+        who, wait, is_heard = (
+            f'system "{system}"',
+            self.plan.wait_timeout,
+            system in self.plan.heard,
+        )
+        return Silence(who, "SYSTEM_GONE", wait, self.clock, is_heard=is_heard)
 
     def remark(self, text: str) -> None:
         """Say what happened to a part of a system, which changes no state."""

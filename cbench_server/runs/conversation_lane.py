@@ -215,6 +215,7 @@ class ConversationLane(Lane):
         try:
             await self._scopes.ingest(conversation)
         except CallFailed as error:
+            self._late.note_late(conversation.questions[0], error.failure)
             while conversation.questions:
                 item = conversation.questions.pop(0)
                 self._begin(item)
@@ -238,6 +239,7 @@ class ConversationLane(Lane):
             answer = await self._answer(conversation, item)
         except CallFailed as error:
             item.is_alone = self._is_warmed_up(item)
+            self._late.note_late(item, error.failure)
             self._defer_failure(item, error, allowance)
         else:
             item.is_alone = self._is_warmed_up(item) and self._is_timed

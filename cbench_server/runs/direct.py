@@ -109,6 +109,9 @@ def compression_notes(run: Run, summary: Summary) -> list[RunNote]:
         has_rows = progress is not None and progress.completed > progress.failed
         if not has_rows or values.get("context_compression", 0.0) is not None:
             continue
+        if run.is_added(system):
+            # A control saves what the system does that it was cut to.
+            continue
         if values.get("reported_compression") is None:
             why = _why(run, system, is_proxy=system in proxies)
             text = f"{system}: what it saves is unknown. {why}"

@@ -192,6 +192,7 @@ class ExampleLane(Lane):
             answer = await call_one(self._caller, item, self._plan.row_timeout)
         except CallFailed as error:
             item.is_alone = self._is_warmed_up(item)
+            self._late.note_late(item, error.failure)
             # Its place is kept until it is tried again, or failed for good.
             self._defer_failure(item, error, allowance)
         else:

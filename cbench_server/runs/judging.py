@@ -183,7 +183,9 @@ def mark_rows(rows: Sequence[EvalRow], records: Sequence[Record]) -> None:
         found = [
             code
             for (dataset, evaluator), codes in marks.items()
-            if dataset == row.dataset and evaluator in row.details
+            if dataset == row.dataset
+            and evaluator in row.details
+            and evaluator not in row.evaluator_failures
             for code in codes
         ]
         row.marks = tuple(dict.fromkeys([*row.marks, *found]))

@@ -86,7 +86,8 @@ class Lane:
         self._deferred: list[Answer] = []
         self._deferred_failures: list[tuple[Item, CallFailed, float]] = []
         places = MAX_CONCURRENCY if group else caller.description.max_concurrency
-        self._late = LateCalls(self._slots, context.traffic, self._plan, context.clock, places)
+        silence, traffic = context.silence_of(self.name), context.traffic
+        self._late = LateCalls(silence, self._slots, traffic, self._plan, context.clock, places)
 
     def _new_retry(self, slots: Slots, wait_connected: Any) -> Retry:
         return Retry(
@@ -206,9 +207,7 @@ class Lane:
 
     def _defer_failure(self, item: Item, error: CallFailed, allowance: Allowance) -> None:
         self._check_hopeless(error)
-        failure = error.failure
-        self._late.note_late(item, failure)
-        if failure.origin == "transport" or self._late.is_full:
+        if error.failure.origin == "transport" or self._late.is_full:
             allowance.stop()
         self._deferred_failures.append((item, error, item.took(self._context.clock())))
 
@@ -243,6 +242,7 @@ class Lane:
         row = work() if is_short else await self._loop.run_in_executor(COUNTING, work)
         row.marks += marks_of_failure(error.failure)
         self._emit([row], item.size)
+        self._late.silence.check()
 
     def _drop(self, item: Item) -> None:
         """Leave out a row that cannot be paid for; a run with more money makes it."""

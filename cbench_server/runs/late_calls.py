@@ -17,6 +17,7 @@ from cbench_server.errors import CallFailed
 from cbench_server.results import RETRIED_ALONE, Failure
 from cbench_server.runs.plan import Plan
 from cbench_server.runs.rows import Item
+from cbench_server.runs.silence import LATE, Silence
 from cbench_server.runs.slots import Slots
 from cbench_server.runs.turns import Traffic
 
@@ -25,7 +26,6 @@ _Sent = tuple[float, int]
 """When a call was sent; among those that were sent together, in which place."""
 _BEFORE_ALL = (0.0, 0)
 
-_LATE = "DEADLINE_EXCEEDED"
 # Rows that were late alone as well: from then on it is not the others that make rows late.
 _MAX_LATE_ALONE = 3
 # How often a call is made again behind one that was given up.
@@ -43,6 +43,7 @@ class LateCalls:
 
     def __init__(
         self,
+        silence: Silence,
         slots: Slots,
         traffic: Traffic,
         plan: Plan,
@@ -50,6 +51,7 @@ class LateCalls:
         places: int | None,
     ) -> None:
         """`places` is how many calls the system takes at a time, None if nobody knows."""
+        self.silence = silence
         self._slots = slots
         self._traffic = traffic
         self._plan = plan
@@ -73,11 +75,13 @@ class LateCalls:
 
     def note_late(self, item: Item, failure: Failure) -> None:
         """Take note of a failure: a call that was late may still be at work."""
-        if failure.reason == _LATE:
+        if failure.reason == LATE:
             self._at_work.append(_sent(item))
+        self.silence.note(failure, item.called_at)
 
     def note_answered(self) -> None:
         """Take note of an answer: one place at least is free."""
+        self.silence.heard()
         self._in_vain = 0
         self._most_in_vain = _MAX_IN_VAIN
         if self.is_full:
@@ -96,7 +100,7 @@ class LateCalls:
     def is_to_retry(self, item: Item, error: CallFailed) -> bool:
         """Whether to make a call that failed just now again, alone."""
         item.has_company |= item.in_flight > 1 or self._traffic.count > 1 or item.may_move
-        is_late = error.failure.reason == _LATE
+        is_late = error.failure.reason == LATE
         return is_late and item.has_company and self._late_alone < _MAX_LATE_ALONE
 
     async def retry_alone(self, item: Item, attempt: Callable[[], Awaitable[T]]) -> T:
@@ -125,14 +129,15 @@ class LateCalls:
                         tries += 1
                         await asyncio.sleep(_STILL_THERE_S)
                         continue
-                    if error.failure.reason == _LATE:
+                    if error.failure.reason == LATE:
                         # Whoever is made again after this is behind it.
                         self._at_work.append(_BEFORE_ALL)
-                    if error.failure.reason == _LATE and tries and self._may_wait:
+                        self.silence.note(error.failure, item.called_at)
+                    if error.failure.reason == LATE and tries and self._may_wait:
                         self._in_vain += 1
                         patience = _MAX_BEHIND
                         continue
-                    self._late_alone += error.failure.reason == _LATE
+                    self._late_alone += error.failure.reason == LATE
                     raise CallFailed(replace(error.failure, attempts=item.attempts)) from error
                 self._late_alone = 0
                 item.attempts = max(item.attempts, attempts)

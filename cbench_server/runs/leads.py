@@ -48,7 +48,8 @@ async def lead_arms(store: RunRows, run: Run, opened: Connections) -> Arms | Non
     ordinals = await _summarised(store, run, leaders[0])
     tokenizer = opened.count_by(run.spec)
     callers: list[Caller] = [LeadCaller(leader, store, run.run_id, tokenizer) for leader in leaders]
-    if all(ref.builtin != "lead" for ref in run.spec.systems):
+    # One of another length is another baseline.
+    if all(ref.builtin != "lead" or ref.options for ref in run.spec.systems):
         ref = SystemRef(name=LEAD, builtin="lead", role="control")
         callers += await opened.finder.find_systems(ref, run.spec.kind)
     names = [caller.description.name for caller in callers]

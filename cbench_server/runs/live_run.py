@@ -94,7 +94,7 @@ class LiveRun:
     ) -> None:
         self._store = services.store
         self.waiting = Waiting(services.store, run.run_id)
-        self._patience = Patience(run.spec.wait_timeout, self.waiting)
+        self._patience = Patience(run.spec.wait_timeout, self.waiting, is_heard=bool(run.heard))
         patient = services.scoring.through(self._patience.call)
         self._services = services = replace(services, scoring=patient)
         self._run = run
@@ -141,9 +141,8 @@ class LiveRun:
     async def _go(self) -> None:
         if self._connections is None:
             await self._reconnect()
-        await self._store.append(
-            self._run.run_id, [StateChanged(RunState.RUNNING)], update={"state": RunState.RUNNING}
-        )
+        began = StateChanged(RunState.RUNNING, self._judges.announced(self._run, self._opened))
+        await self._store.append(self._run.run_id, [began], update={"state": RunState.RUNNING})
         await self._money.open(self._run, self._opened)
         if self._opened.reader is not None:
             self._opened.reader.through = self._patience.call
@@ -247,6 +246,7 @@ class LiveRun:
             failure_budget=parse_failure_budget(spec.max_failures),
             already_failed=run.failed_rows,
             already_completed=run.completed_rows,
+            heard=run.heard,
             kind=spec.kind,
             reader=opened.reader,
             answers=await earlier_answers(self._store, run) if spec.reuse and recalls else None,
@@ -262,9 +262,8 @@ class LiveRun:
 
     def field_of(self, who: str) -> str:
         """Return the path of what the spec says of a system, an evaluator or the reader."""
-        spec = self._run.spec
         fields = {"the reader": "spec.reader"}
-        for place, ref in enumerate(spec.evaluators):
+        for place, ref in enumerate(self._run.spec.evaluators):
             fields[f'evaluator "{ref.label or ref.name}"'] = f"spec.evaluators[{place}]"
         for name, place in self._opened.places.items() if self._connections else ():
             fields[f'system "{name}"'] = f"spec.systems[{place}]"

@@ -1,5 +1,6 @@
 """Local evaluations, without a store: examples in memory, one system at a time."""
 
+import math
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -266,6 +267,7 @@ class LocalWork:
             tokenizer=job.tokenizer,
             text_fields=job.text_fields,
             row_timeout=spec.row_timeout,
+            wait_timeout=math.inf,
             max_concurrency=job.max_workers,
             repeats=spec.repeats,
             is_width_fixed=True,

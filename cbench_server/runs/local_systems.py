@@ -123,7 +123,7 @@ def _checked_sweep(sweep: Sweep | None) -> tuple[str, list[float]]:
             f'sweep is {sweep!r:.60}; give one option and its numbers: {{"ratio": [0.1, 0.5]}}.'
         )
     ((option, values),) = sweep.items()
-    if isinstance(values, str) or not isinstance(values, Sequence):
+    if not values or isinstance(values, str) or not isinstance(values, Sequence):
         raise InvalidInput(f"the sweep of {option} is over {values!r:.60}; give a list of numbers.")
     refuse_twice(option, values)
     return option, [*values]

@@ -10,8 +10,9 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from cbench_server.errors import ComponentAway, EvaluatorBroken, RunFailed
+from cbench_server.errors import CallFailed, ComponentAway, EvaluatorBroken, RunFailed
 from cbench_server.results import Failure
+from cbench_server.runs.silence import Silence
 from cbench_server.runs.waiting import Waiting
 
 T = TypeVar("T")
@@ -39,19 +40,28 @@ class Patience:
 
     Args:
         limit: Seconds until the run fails.
+        is_heard: Whether the run has answers already, so that all were there.
     """
 
     def __init__(
-        self, limit: float, waiting: Waiting, clock: Callable[[], float] = time.monotonic
+        self,
+        limit: float,
+        waiting: Waiting,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        is_heard: bool = False,
     ) -> None:
         self._limit = limit
         self._waiting = waiting
         self._clock = clock
         self._gates: dict[str, _Gate] = {}
+        self._silences: dict[str, Silence] = {}
+        self._is_heard = is_heard
 
     async def call(self, who: str, ask: Callable[[], Awaitable[T]]) -> T:
         """Return what is answered. `ask` raises ComponentAway if nobody is there to answer."""
         gate = self._gates.setdefault(who, _Gate())
+        ask = self._listening(who, ask)
         deaths = 0
         while True:
             if gate.since is None and not deaths:
@@ -81,6 +91,27 @@ class Patience:
                         return reply
             if deaths >= _MAX_DEATHS:
                 raise EvaluatorBroken(f"{who} died twice with this row: {last}") from last
+
+    def _listening(self, who: str, ask: Callable[[], Awaitable[T]]) -> Callable[[], Awaitable[T]]:
+        """Give up one that is there, and has never answered anything."""
+        if who not in self._silences:
+            self._silences[who] = Silence(
+                who, "EVALUATOR_GONE", self._limit, self._clock, is_heard=self._is_heard
+            )
+        silence = self._silences[who]
+
+        async def asked() -> T:
+            sent_at = self._clock()
+            try:
+                reply = await ask()
+            except CallFailed as error:
+                silence.note(error.failure, sent_at)
+                silence.check()
+                raise
+            silence.heard()
+            return reply
+
+        return asked
 
     def _close(self, gate: _Gate) -> None:
         if gate.since is None:

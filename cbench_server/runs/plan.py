@@ -153,6 +153,8 @@ class Plan:
     failure_budget: FailureBudget = field(default_factory=FailureBudget)
     already_failed: int = 0
     already_completed: int = 0
+    heard: frozenset[str] = frozenset()
+    """Systems that have answered before, so that one which is silent is there."""
     kind: Literal["process", "memory"] = "process"
     reader: Reader | None = None
     """Answers for systems that return a context and no response."""

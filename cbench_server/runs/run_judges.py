@@ -41,6 +41,12 @@ class RunJudges:
         self._store = services.store
         self._records: list[Record] = []
 
+    def announced(self, run: Run, opened: Connections) -> str:
+        """Say what a run does before its first row, which takes minutes with a slow model."""
+        has_judges = any(judges_of(plan.evaluators) for plan in opened.plans.values())
+        is_known = run.completed_rows and run.config.get("judges") is not None
+        return "judges are asked about controls first" if has_judges and not is_known else ""
+
     async def admit(self, run: Run, opened: Connections) -> Run:
         """Test what can be wrong before anything is spent on systems; return the run with that.
 

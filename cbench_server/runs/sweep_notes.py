@@ -54,7 +54,7 @@ async def swept(known: ConcludedRows, run: Run, summary: Summary) -> Swept:
             f'system take an option "{option}"?'
         )
         notes.append(RunNote(SWEEP_FLAT, text))
-    for point in curve["points"]:
+    for point in filter(None, (*curve["points"], curve["whole"])):
         reported = summary.get(point["system"], {}).get("mean_reader_prompt_tokens")
         point["reader_prompt_tokens"] = reported
     return Swept({"sweep": {**asked, "curve": curve}}, tuple(notes))

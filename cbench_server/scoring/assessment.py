@@ -21,7 +21,7 @@ class GaveUp(EvaluatorBroken):
     """Trying once more would not help: that was done already, or took all the time there is."""
 
     details: Mapping[str, Any] = MappingProxyType({})
-    """What is kept with the row all the same, such as the model's replies."""
+    """What is kept with the row all the same: what a model was asked in vain, and replied."""
 
 
 class Overflowed(GaveUp):

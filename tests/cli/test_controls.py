@@ -183,6 +183,23 @@ def test_summaries_are_held_against_the_beginning_of_the_text(
     assert note["text"] == (
         "written is better than the beginning of the text, also at the same length."
     )
+    # What a control saves follows from the system that it was cut to.
+    unknown = [each["system"] for each in run["notes"] if each["code"] == "COMPRESSION_UNKNOWN"]
+    assert unknown == ["written"]
+
+
+@pytest.mark.parametrize(("option", "added"), [((), False), (("--option", "lead.n=2"), True)])
+def test_three_sentences_are_a_baseline_beside_a_lead_of_another_length(
+    cbench: Cbench, tmp_path: Path, option: tuple[str, ...], added: bool
+) -> None:
+    answers = tmp_path / "answers.jsonl"
+    lines = [{"id": each["id"], "response": "word"} for each in load_dataset("mini-summaries")]
+    answers.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    finished = cbench(
+        *("run", "--predictions", answers, "--builtin", "lead", *option, "--controls", "matched"),
+        *("--dataset", "mini-summaries", "-n", 5, "--output", "json"),
+    )
+    assert ("lead-3" in strict(finished.stdout)["systems"]) is added
 
 
 def test_the_beginning_of_a_text_is_a_baseline_of_summaries(cbench: Cbench) -> None:

@@ -34,6 +34,24 @@ def test_the_interval_of_a_cost_does_not_reach_below_zero(make_rows: MakeRows) -
     assert [point.cost.low for point in found.points] == [0.0, 0.0]
 
 
+def test_the_interval_of_a_score_stays_between_0_and_1(make_rows: MakeRows) -> None:
+    found = front(
+        "context_tokens",
+        a=make_rows("a", [0.0, 0.0, 0.0, 0.4], context_tokens_out=9),
+        b=make_rows("b", [1.0, 1.0, 1.0, 0.6], context_tokens_out=10),
+    )
+    ends = {point.system: (point.quality.low, point.quality.high) for point in found.points}
+    assert ends["a"][0] == 0.0
+    assert ends["b"][1] == 1.0
+    # Scores of another range keep theirs.
+    free = front(
+        "context_tokens",
+        a=make_rows("a", [0.0, 0.0, 0.0, -4.0], context_tokens_out=9),
+        b=make_rows("b", [3.0, 0.0, 0.0, 4.0], context_tokens_out=10),
+    )
+    assert min(point.quality.low or 0.0 for point in free.points) < -1.0
+
+
 def test_equals_in_truth_are_on_the_front_about_half_the_time(make_rows: MakeRows) -> None:
     draw = np.random.default_rng(1)
     a, b = draw.random(400), draw.random(400)

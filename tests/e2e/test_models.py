@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from cbench_client import BenchClient, Refused
+from tests.fixtures.model_server import serving
 from tests.fixtures.ports import held_port
 
 from .following import run
@@ -119,6 +120,26 @@ def test_a_reader_answers_for_compressors_and_its_cost_is_kept_apart(
     # The echo answered by itself, so the reader was not asked.
     assert not any(row.HasField("reader_time") for row in by_system["echo"])
     assert len(model.requests) == 20
+
+
+def test_a_reader_that_never_answers_is_given_up_as_one_that_is_away(
+    client: BenchClient,
+) -> None:
+    with serving() as server:
+        server.hang()
+        spec = {
+            "systems": [{"builtin": "identity"}],
+            "reader": {"base_url": server.url, "model": "reader-1"},
+            "row_timeout": 0.1,
+            "wait_timeout": 2,
+            "anchors": False,
+        }
+        seen = run(client, spec, examples(200))
+    failure = seen.finished.failure
+    assert (seen.state, failure.reason) == ("FAILED", "EVALUATOR_GONE")
+    assert failure.field == "spec.reader"
+    assert "the reader has answered none of" in failure.message
+    assert 0 < len(seen.rows) < 150
 
 
 def test_a_reader_that_gives_no_answers_is_the_readers_failure(

@@ -83,6 +83,56 @@ def test_a_system_that_never_answers_is_not_waited_for_long(
     assert len(log.read_text().splitlines()) <= 1 + (2 + 3) + 2 + 2
 
 
+@pytest.mark.parametrize("places", ["", "2"])
+@pytest.mark.parametrize("timed_rows", [30, 0], ids=["timed", "not timed"])
+def test_a_system_that_never_answers_is_given_up_as_one_that_is_away(
+    client: BenchClient, places: str, timed_rows: int
+) -> None:
+    slow = ",".join(f"e{n}" for n in range(200))
+    with start_system("slow-first", "3600", places, slow) as system:
+        digest, _ = client.upload(examples(200))
+        spec = {
+            "systems": [{"target": system.address}],
+            "datasets": [{"name": "given", "upload": digest}],
+            "row_timeout": 0.1,
+            "wait_timeout": 2,
+            "timed_rows": timed_rows,
+        }
+        seen = follow(client.evaluate(spec))
+    failure = seen.finished.failure
+    assert (seen.state, failure.reason) == ("FAILED", "SYSTEM_GONE")
+    assert failure.field == "spec.systems[0]"
+    assert 'system "slow-first" has answered none of' in failure.message
+    # What was waited for in vain is kept; nothing is said of the rows that were never asked.
+    assert set(seen.failures.values()) == {"DEADLINE_EXCEEDED"}
+    assert 0 < len(seen.rows) < 150
+
+
+@pytest.mark.parametrize("resumed", [False, True])
+def test_a_system_that_has_answered_is_not_given_up(client: BenchClient, resumed: bool) -> None:
+    slow = ",".join(f"e{n}" for n in range(1, 30))
+    with start_system("slow-first", "3600", "40", slow) as system:
+        digest, _ = client.upload(examples(30))
+        spec = {
+            "systems": [{"target": system.address}],
+            "datasets": [{"name": "given", "upload": digest}],
+            "row_timeout": 0.1,
+            "wait_timeout": 0.1,
+            "max_concurrency": 1,
+            "timed_rows": 0,
+        }
+        run_id = client.start(spec)
+        events = client.watch(run_id)
+        if resumed:
+            next(event for event in events if event.WhichOneof("kind") == "row")
+            client.cancel(run_id)
+            client.resume(run_id)
+            events = client.watch(run_id)
+        seen = follow(events)
+    assert seen.state == "SUCCEEDED"
+    assert len(seen.failures) == 29
+
+
 def test_rows_say_how_they_were_timed_and_the_run_what_to_know_of_it(client: BenchClient) -> None:
     with start_system("echo") as one, start_system("charges") as other:
         digest, _ = client.upload(examples(50))

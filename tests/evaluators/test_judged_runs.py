@@ -46,8 +46,9 @@ def cbench(tmp_path: Path, server: ModelServer) -> Cbench:
     file.write_text("\n".join(map(json.dumps, EXAMPLES)))
     environment = {**os.environ, "CBENCH_HOME": str(tmp_path / "home"), "OPENAI_API_KEY": "sk-x"}
 
-    def run(*words: str, judged: bool = True) -> Any:
-        usual = ["run", "--proxy", server.url, "--model", "m", "--dataset", str(file), "--quiet"]
+    def run(*words: str, judged: bool = True, quiet: bool = True) -> Any:
+        usual = ["run", "--proxy", server.url, "--model", "m", "--dataset", str(file)]
+        usual += ["--quiet"] if quiet else []
         command = [CBENCH, *(usual if judged else []), *words]
         return preloaded.run(command, capture_output=True, text=True, env=environment, check=False)
 
@@ -67,10 +68,30 @@ def test_a_judge_that_fails_its_controls_stops_the_run_before_a_system_is_called
     assert "no judge passed its controls" in done.stdout + done.stderr
     assert "specific-wrong" in done.stdout + done.stderr
     assert "--judge-unqualified" in done.stdout + done.stderr
+    # A slow judge takes minutes for them, in which there is no row to show.
+    shown = cbench(*judge(server, "--pack", "strict"), quiet=False).stderr
+    assert "judges are asked about controls first" in shown
     # Nothing was there to be scored, and nothing would change if it went on.
     assert "scored no row" not in done.stdout
     assert "cbench resume" not in done.stdout
     assert {request["model"] for request in server.requests} == {"judge"}
+
+
+@pytest.mark.parametrize("pack", ["correctness", "strict"])
+def test_what_a_judge_was_asked_in_vain_is_counted(
+    cbench: Cbench, server: ModelServer, pack: str
+) -> None:
+    scripted.script(server, scripted.always("no idea"), answers=ANSWERS)
+    done = cbench(*judge(server, "--pack", pack, "--judge-unqualified", "--judge-price", "1,2"))
+    assert done.returncode == 0, done.stderr
+    document = json.loads(cbench("export", "last", "--format", "json", judged=False).stdout)
+    said = [row["details"]["llm-judge"] for row in document["rows"]]
+    assert [each["requests"] for each in said] == [2] * len(EXAMPLES)
+    [values] = document["summary"].values()
+    assert values["judge_prompt_tokens"] == 20.0 * len(EXAMPLES)
+    assert "40 requests, 20 replies without a verdict asked about again" in done.stdout
+    # A judge that gave no figure leaves no mark on a row.
+    assert not any("JUDGE_UNQUALIFIED" in row.get("marks", []) for row in document["rows"])
 
 
 def test_every_figure_of_an_unqualified_judge_is_marked_everywhere(

@@ -90,6 +90,58 @@ def test_every_column_is_explained(title: str) -> None:
     assert title in {part.strip() for cell in cells for part in cell.split(",")}
 
 
+def _titles(path: str) -> set[str]:
+    """Return what is written as a part of a table's header."""
+    found = set()
+    for node in ast.walk(ast.parse((ROOT / "cbench_server" / path).read_text())):
+        if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign) and node.value is not None:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names = {each.id for each in targets if isinstance(each, ast.Name)}
+            if names & {"header", "_COLUMNS", "_TITLES", "p_title", "tokens"}:
+                found |= {
+                    each.value
+                    for each in ast.walk(node.value)
+                    if isinstance(each, ast.Constant) and isinstance(each.value, str)
+                }
+    return {each for each in found if each[:1].isupper()}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "reports/anchors.py",
+        "reports/evidence.py",
+        "reports/groups.py",
+        "reports/scores.py",
+        "reports/sweeps.py",
+        "comparison/tables.py",
+        "cli/commands/show.py",
+        "cli/commands/runs.py",
+    ],
+)
+def test_every_column_of_other_tables_is_explained(path: str) -> None:
+    start = STATISTICS.index("## Columns of other tables")
+    section = STATISTICS[start : STATISTICS.index("## Every other key")]
+    titles = _titles(path)
+    assert titles
+    assert sorted(title for title in titles - {"System"} if title not in section) == []
+
+
+def test_every_line_without_a_code_is_explained() -> None:
+    start = CONCEPTS.index("| Line | Is there | Stands on |")
+    told = CONCEPTS[start : CONCEPTS.index("\n\n", start)]
+    said = set()
+    for node in ast.walk(ast.parse((ROOT / "cbench_server/reports/table.py").read_text())):
+        if isinstance(node, ast.FunctionDef) and node.name.endswith("notes"):
+            for part in ast.walk(node):
+                if isinstance(part, ast.Constant) and part.value != ast.get_docstring(node):
+                    said |= {part.value} if isinstance(part.value, str) else set()
+    # Sentences, not keys of a record.
+    lines = {each.strip(' .;:"') for each in said if " " in each.strip()}
+    assert "Rows on which a system failed count as 0" in lines
+    assert sorted(line for line in lines if line not in told) == []
+
+
 def test_every_key_is_explained() -> None:
     pages = CONCEPTS + STATISTICS
     keys = dict.fromkeys(base_key(key) for key in BUILTIN_KEYS)

@@ -143,6 +143,12 @@ def test_notes_are_shown_wherever_a_run_has_them(run: Run) -> None:
     assert "\n- No headline score, said today.\n" in run_to_markdown(noted)
 
 
+def test_nothing_is_said_of_questions_without_an_answer_where_all_of_them_failed(run: Run) -> None:
+    lines = notes(run, RowFacts(scores=dict.fromkeys(run.systems, ("f1", "abstention"))))
+    assert lines
+    assert not any("the score is abstention" in line for line in lines)
+
+
 def test_questions_without_an_answer_are_counted_where_abstention_is_their_score(run: Run) -> None:
     summary = {name: {**each, "num_scored:abstention": 3.0} for name, each in run.summary.items()}
     rows = max(each.completed for each in run.progress.values())

@@ -186,6 +186,12 @@ def test_a_memory_is_swept_and_read(client: BenchClient, model: PricedModel) -> 
     )
     assert_equal(result, ended)
     assert [*result.summary][:3] == ["last-n:n=2", "last-n:n=6", "full-history"]
+    curve = result.config["sweep"]["curve"]
+    read = {
+        each["system"]: each["reader_prompt_tokens"] for each in [*curve["points"], curve["whole"]]
+    }
+    key = "mean_reader_prompt_tokens"
+    assert read == {name: result.summary[name][key] for name in [*result.summary][:3]}
 
 
 def test_a_proxy_against_its_model(client: BenchClient, server: ModelServer) -> None:
@@ -290,6 +296,7 @@ def test_predictions_are_scored_like_a_live_system_and_can_be_used_again(
         ([TruncateTail], {"sweep": {"ratio": [0.1, 0.1]}}, "ratio=0.1 twice; leave one out"),
         ([TruncateTail], {"sweep": {"ratio": [0.1, "half"]}}, "half"),
         ([TruncateTail], {"sweep": "ratio=1"}, "give one option and its numbers"),
+        ([TruncateTail], {"sweep": {"ratio": []}}, "over \\[\\]; give a list of numbers"),
         ([TruncateTail, TruncateHead], {"sweep": {"ratio": [0.1, 0.2]}}, "several systems"),
     ],
 )

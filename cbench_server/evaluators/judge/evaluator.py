@@ -9,13 +9,13 @@ from typing import Any, ClassVar
 from cbench_server.errors import CbenchError
 from cbench_server.evaluators.judge.controls import VERSION as CONTROLS_VERSION
 from cbench_server.evaluators.judge.controls import Control, make_controls
-from cbench_server.evaluators.judge.judge import Effort, Judge, NoVerdict, answer_limit
+from cbench_server.evaluators.judge.judge import ROW_EFFORT, Effort, Judge, answer_limit
 from cbench_server.evaluators.judge.official_prompts import are_official
 from cbench_server.evaluators.judge.packs import JudgePack, VerdictKind, pack_named
 from cbench_server.evaluators.judge.qualification import qualify
 from cbench_server.evaluators.judge.settings import JudgeSettings
 from cbench_server.models.blocking import run_blocking
-from cbench_server.scoring.assessment import is_context_only
+from cbench_server.scoring.assessment import GaveUp, is_context_only
 from cbench_server.tokens import count_tokens
 from cbench_server.types import Assessment, Example, Placement, ScoreInfo, Scores
 
@@ -70,7 +70,15 @@ class JudgeEvaluator(JudgeSettings):
 
     async def assess(self, original: Example, processed: Example) -> Assessment:
         """Have the response judged; raises EvaluatorBroken if the judge gives no verdict."""
-        said = await self._assess(original, processed)
+        effort = Effort()
+        ROW_EFFORT.set(effort)
+        try:
+            said = await self._assess(original, processed)
+        except GaveUp as error:
+            if effort.requests:
+                # What was asked in vain was asked, and paid for.
+                error.details = {**error.details, **self._judge.spent(effort)}
+            raise
         scores = {self._named(name): value for name, value in said.scores.items()}
         details = {**said.details, **self._marks} if said.details else said.details
         return Assessment(scores, details)
@@ -92,7 +100,7 @@ class JudgeEvaluator(JudgeSettings):
         async def assess(control: Control) -> float | None:
             try:
                 said = await self.assess(control.original, {"response": control.response})
-            except NoVerdict as error:
+            except GaveUp as error:
                 effort.take(error.details)
                 raise
             effort.take(said.details)

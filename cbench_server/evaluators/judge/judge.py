@@ -6,6 +6,7 @@ import os
 import random
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Generic, TypeVar
@@ -97,6 +98,10 @@ class Effort:
         return {**kept, "seconds": round(self.seconds, 6)}
 
 
+ROW_EFFORT: ContextVar[Effort] = ContextVar("effort of a row")
+"""What the row that is judged has taken so far, verdict or none."""
+
+
 @dataclass(frozen=True)
 class Opinion(Generic[V]):
     """What a model said, once or several times."""
@@ -151,6 +156,8 @@ class Judge:
                 nothing: Opinion[V] = Opinion([], [error.reply], prompt, _sum(efforts))
                 error.details = self.describe(nothing)
             raise error from None
+        finally:
+            ROW_EFFORT.get().add(_sum(efforts))
         answers = [task.result() for task in tasks]
         return Opinion(
             [verdict for verdict, _ in answers],
@@ -192,12 +199,14 @@ class Judge:
         if len(opinion.verdicts) > 1:
             details["verdicts"] = [verdict for each in opinions for verdict in each.verdicts]
             details["agreement"] = min(each.agreement for each in opinions)
-        effort = _sum(each.effort for each in opinions)
+        return details | self.spent(_sum(each.effort for each in opinions))
+
+    def spent(self, effort: Effort) -> dict[str, Any]:
+        """Return the details that tell what verdicts took."""
         price = self.settings.price
         cost = None if price is None else cost_of(price, effort.usage)
-        if cost is not None:
-            details["cost_usd"] = float(cost)
-        return details | effort.describe()
+        told = {} if cost is None else {"cost_usd": float(cost)}
+        return {**told, **effort.describe()}
 
     async def _verdict(
         self, prompt: Prompt, parse: Callable[[str], V | None], effort: Effort

@@ -18,6 +18,12 @@ class Estimate:
         """Cut the interval off at 0, for tokens, seconds and money."""
         return self if self.low is None else replace(self, low=max(self.low, 0.0))
 
+    def in_unit(self) -> "Estimate":
+        """Cut the interval off at 0 and 1, for scores that lie between them."""
+        if self.low is None or self.high is None:
+            return self
+        return replace(self, low=max(self.low, 0.0), high=min(self.high, 1.0))
+
     def named(self, key: str) -> dict[str, float | None]:
         """Give the values under the keys of a summary, as `estimate_keys` lists them."""
         values = (self.value, self.stderr, self.low, self.high)
