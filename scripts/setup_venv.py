@@ -67,12 +67,15 @@ def main(kind: str) -> None:
     # Most modules are never imported; Python compiles those that are when they are.
     install = [*pip, "install", "--quiet", "--no-compile", "--no-build-isolation"]
     hint = "Is the package index reachable?"
+    # The files list all that is needed. pip's own search for it fails once there is a newer release
+    # of a pinned package that another needs with an extra, such as sqlalchemy[asyncio].
+    install += ["--no-deps"]
     if ours:  # first, because some packages come as source only, and setuptools builds them
         _run([*install, "--require-hashes", "-r", BUILD], hint)
     _run([*install, "--require-hashes", *_each("-r", pinned)], hint)
     if ours:
-        _run([*install, "--no-deps", *_each("-e", ours)], hint)
-        _run([*pip, "check"], "Is a package of pyproject.toml not pinned? Run scripts/pin.sh")
+        _run([*install, *_each("-e", ours)], hint)
+    _run([*pip, "check"], "Is a package of pyproject.toml not pinned? Run scripts/pin.sh")
     if kind in COMPILED:
         # Some files of packages are templates, which no Python compiles.
         command = [str(python), "-m", "compileall", "-qq", "-j", "0", f"{folder}/lib"]
