@@ -199,7 +199,7 @@ class Life(RuleBasedStateMachine):
     def delete(self, number: int, copies: int) -> None:
         run_id, orchestrator = self.chosen(number), self.daemon.orchestrator
         replies = self.together(*[orchestrator.delete(run_id) for _ in range(copies)])
-        if any(reply is None for reply in replies):
+        if any(reply is True for reply in replies):
             self.deleted.add(run_id)
 
     @rule(number=st.integers(0, 9))
