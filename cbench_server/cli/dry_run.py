@@ -11,6 +11,7 @@ from cbench_server.cli.bridges import check_http
 from cbench_server.cli.connect import server_of, system_tls
 from cbench_server.cli.exits import OK, UsageError
 from cbench_server.cli.launch import command_words
+from cbench_server.cli.local_models import named_models
 from cbench_server.cli.screen import print_json
 from cbench_server.cli.served import Announced, assumed_names
 from cbench_server.cli.spec import build_spec, registered_dataset
@@ -47,6 +48,7 @@ async def _forecast(args: argparse.Namespace) -> "Forecast":
     settings = load_settings({})
     import_modules(tuple(args.imports or ()))
     registry.data_dir = args.data_dir or settings.data_dir
+    models = named_models(args)
     files = _Files(skip_bad_lines=args.skip_bad_lines)
     launched = _launched(args)
     assumed = assumed_names(args, launched)
@@ -62,6 +64,7 @@ async def _forecast(args: argparse.Namespace) -> "Forecast":
 
     spec = spec_from_proto(message)
     made = await forecast(spec, registry, files, find, settings.price_table())
+    made.addresses = {who: models.get(where, where) for who, where in made.addresses.items()}
     for place, names in assumed.items():
         made.notes.append(
             f"only the run can tell whether {args.systems[place][1]} serves {', '.join(names)}, "

@@ -18,9 +18,9 @@ from cbench_server.cli.exits import UsageError
 from cbench_server.cli.options import DEFAULT_MODEL
 
 if TYPE_CHECKING:
-    from cbench_server.models.local import LocalModel
+    from cbench_server.models.local import LocalModel, NamedModel
 
-Serve = Callable[..., "LocalModel | None"]
+Serve = Callable[..., "NamedModel | None"]
 
 
 def is_local(text: object) -> bool:
@@ -51,12 +51,35 @@ def local_models(args: argparse.Namespace) -> Iterator["list[LocalModel]"]:
                 served[path, apart] = stack.enter_context(serving(path, settings))
             return served[path, apart]
 
-        _replace_proxies(args, serve)
-        _replace_reader(args, serve, window)
-        _replace_judges(args, serve)
-        _replace_likelihood(args, serve)
+        _replace(args, serve, window)
         _label(args, list(served.values()))
         yield list(served.values())
+
+
+def named_models(args: argparse.Namespace) -> dict[str, str]:
+    """Put what stands for local models in their place, and return which that is, by its address.
+
+    None is served. One that is not there is refused, as if it were to be.
+    """
+    if not any(is_local(text) for text in _named(args)):
+        return {}
+    _check_reach(args)
+    from cbench_server.models.local import DEFAULT_CONTEXT, LocalSettings, NamedModel, path_in
+    from cbench_server.models.local_files import model_file
+
+    named: dict[str, str] = {}
+    window = vars(args).get("context_window") or DEFAULT_CONTEXT
+
+    def name(text: str, apart: bool = False) -> NamedModel | None:
+        path = path_in(text) if is_local(text) else None
+        if path is None:
+            return None
+        url = f"http://local-{len(named)}"
+        named[url] = text
+        return NamedModel(model_file(path), LocalSettings(context=window), url)
+
+    _replace(args, name, window)
+    return named
 
 
 def record_of(model: "LocalModel") -> dict[str, Any]:
@@ -92,6 +115,13 @@ def _check_reach(args: argparse.Namespace) -> None:
         )
 
 
+def _replace(args: argparse.Namespace, serve: Serve, window: int) -> None:
+    _replace_proxies(args, serve)
+    _replace_reader(args, serve, window)
+    _replace_judges(args, serve)
+    _replace_likelihood(args, serve)
+
+
 def _replace_proxies(args: argparse.Namespace, serve: Serve) -> None:
     given = vars(args)
     systems = given.get("systems")
@@ -109,7 +139,7 @@ def _replace_proxies(args: argparse.Namespace, serve: Serve) -> None:
         _name_model(args, model)
 
 
-def _name_model(args: argparse.Namespace, model: "LocalModel") -> None:
+def _name_model(args: argparse.Namespace, model: "NamedModel") -> None:
     """Have rows say which model answered; its server would take any name."""
     if args.model == DEFAULT_MODEL:
         args.model = model.model

@@ -45,20 +45,27 @@ class LocalSettings:
     """Whether a request may build on what another left, which changes the last digits."""
 
 
-class LocalModel:
-    """A local model that is served, until it is closed or this process ends in any way."""
+class NamedModel:
+    """A local model, and where it is served or would be."""
 
-    def __init__(self, file: Path, settings: LocalSettings, url: str, process: "_Process") -> None:
+    def __init__(self, file: Path, settings: LocalSettings, url: str) -> None:
         self.file = file
         self.settings = settings
         self.url = url
         """The root of its endpoint."""
-        self._process = process
 
     @property
     def model(self) -> str:
         """What the model is called in requests and runs."""
         return self.file.name.removesuffix(".gguf")
+
+
+class LocalModel(NamedModel):
+    """A local model that is served, until it is closed or this process ends in any way."""
+
+    def __init__(self, file: Path, settings: LocalSettings, url: str, process: "_Process") -> None:
+        super().__init__(file, settings, url)
+        self._process = process
 
     def labels(self) -> dict[str, str]:
         """Tell what a run needs so that it can be repeated."""

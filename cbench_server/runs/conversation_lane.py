@@ -25,7 +25,7 @@ from cbench_server.runs.turns import (
     chosen_among,
 )
 from cbench_server.runs.widths import width_of
-from cbench_server.systems.caller import Answer, Caller, Reset, texts_carried
+from cbench_server.systems.caller import Answer, Caller, Query, Reset, Work, texts_carried
 
 _PAGE = 256
 _CONVERSATIONS_AT_ONCE = 32
@@ -59,9 +59,10 @@ class ConversationLane(Lane):
         self._is_draining = False
         self._idle: set[asyncio.Task[Any]] = set()
 
-    def _heard(self) -> None:
+    def _heard(self, work: Work) -> None:
         self._has_answered = True
-        self._late.note_answered()
+        # To forget and to take in may need nothing of what answers.
+        self._late.note_answered(is_heard=isinstance(work, Query))
 
     def _drive(self, group: asyncio.TaskGroup) -> None:
         self._idle.add(group.create_task(self._feed()))
@@ -212,10 +213,12 @@ class ConversationLane(Lane):
         await self._make_room()
         if not await self._slots.take():
             return
+        first = conversation.questions[0]
+        first.called_at = self._context.clock()
         try:
             await self._scopes.ingest(conversation)
         except CallFailed as error:
-            self._late.note_late(conversation.questions[0], error.failure)
+            self._late.note_late(first, error.failure)
             while conversation.questions:
                 item = conversation.questions.pop(0)
                 self._begin(item)
@@ -302,6 +305,7 @@ class ConversationLane(Lane):
 
     async def _ingest(self, conversation: Conversation) -> None:
         first = conversation.questions[0]
+        first.called_at = self._context.clock()
         self._late.note_sent([first])
         try:
             await self._scopes.ingest(conversation)

@@ -79,9 +79,10 @@ class LateCalls:
             self._at_work.append(_sent(item))
         self.silence.note(failure, item.called_at)
 
-    def note_answered(self) -> None:
+    def note_answered(self, *, is_heard: bool = True) -> None:
         """Take note of an answer: one place at least is free."""
-        self.silence.heard()
+        if is_heard:
+            self.silence.heard()
         self._in_vain = 0
         self._most_in_vain = _MAX_IN_VAIN
         if self.is_full:

@@ -70,12 +70,12 @@ class Scopes:
         plan: Plan,
         *,
         is_single: bool,
-        heard: Callable[[], None],
+        heard: Callable[[Work], None],
         clock: Callable[[], float],
     ) -> None:
         """`is_single` says that the system is called once at a time, so may have one state.
 
-        `heard` is called whenever a call has succeeded.
+        `heard` is called with what a call was, whenever one has succeeded.
         """
         self._caller = caller
         self._name = caller.description.name
@@ -219,5 +219,5 @@ class Scopes:
             if error.failure.origin == "transport" and error.failure.retryable:
                 self._losses += 1
             raise
-        self._heard()
+        self._heard(call.work)
         return answer

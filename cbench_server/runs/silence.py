@@ -1,13 +1,18 @@
-"""Silence: one that is there but never answers is given up when one that is away would be."""
+"""Silence: one that is there but never answers is given up when one that is away would be.
 
+Only time in which it was asked counts: not that in which it was away, in which others were timed,
+or in which the daemon itself stood still.
+"""
+
+import math
 from collections.abc import Callable
 
 from cbench_server.errors import RunFailed
 from cbench_server.results import Failure
 
 LATE = "DEADLINE_EXCEEDED"
-# Calls that come to nothing before that, at least.
-_LEAST_UNHEARD = 5
+# So many calls come to nothing before that, at least, and none counts for more than its share.
+_LEAST_CALLS = 5
 
 
 class Silence:
@@ -28,11 +33,13 @@ class Silence:
         self._clock = clock
         self._is_heard = is_heard
         self._calls = 0
-        self._since = 0.0
+        self._seconds = 0.0
+        """How long it was asked in vain; calls at the same time count once."""
+        self._until = -math.inf
         self._said = ""
 
     def heard(self) -> None:
-        """Take note of a sign of life."""
+        """Take note of an answer."""
         self._is_heard = True
 
     def note(self, failure: Failure, sent_at: float) -> None:
@@ -40,17 +47,19 @@ class Silence:
         if failure.reason != LATE:
             self._is_heard |= failure.origin != "transport"
             return
-        self._since = self._since if self._calls else sent_at
+        now = self._clock()
+        since = max(sent_at, self._until)
+        self._seconds += min(now - since, self._limit / _LEAST_CALLS)
+        self._until = now
         self._calls += 1
         self._said = failure.message.rstrip(".")
 
     def check(self) -> None:
-        """Raise RunFailed if there was silence from the first call on, for too long."""
-        seconds = self._clock() - self._since
-        if self._is_heard or self._calls < _LEAST_UNHEARD or seconds < self._limit:
+        """Raise RunFailed if it was silent from the first call on, for too long."""
+        if self._is_heard or self._calls < _LEAST_CALLS or self._seconds < self._limit:
             return
         message = (
-            f"{self._who} has answered none of {self._calls} calls in {seconds:.0f}s: "
+            f"{self._who} has answered none of {self._calls} calls in {self._seconds:.0f}s: "
             f"{self._said}. It may hang, or need more time for a call."
         )
         raise RunFailed(Failure("transport", self._reason, message), who=self._who)

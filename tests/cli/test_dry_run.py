@@ -203,3 +203,31 @@ def test_files_that_the_run_would_not_take_are_refused(
         done = cbench(*words, file)
         assert done.returncode == 2
         assert why in complaint(done)
+
+
+@pytest.mark.parametrize("kind", ["run", "memory"])
+def test_a_dry_run_names_local_models_and_serves_none(
+    cbench: Cbench, tmp_path: Path, kind: str
+) -> None:
+    # It could not be served: there is nothing in it.
+    model = tmp_path / "mine.gguf"
+    model.write_bytes(b"GGUF")
+    local = f"local:{model}"
+    process = ("run", "--builtin", "identity", "--dataset", "mini-qa", "--proxy", local)
+    memory = ("memory", "run", "--builtin", "last-n", "--dataset", "mini-memory")
+    given = process if kind == "run" else memory
+    made = cbench(
+        *(*given, "-n", "2", "--dry-run", "--output", "json"),
+        *("--reader", local, "--judge", local, "--reader-price", "1,2"),
+    )
+    assert made.returncode == 0, made.stderr
+    told = json.loads(made.stdout)
+    others = {
+        "run": {"system mine": local, "evaluator llm-judge": local},
+        "memory": {"evaluator memory-judge": local},
+    }
+    assert told["addresses"] == {"reader": local, **others[kind]}
+    assert told["calls"]["reader"] > 0
+    gone = cbench(*given, "-n", "2", "--dry-run", "--reader", "local:/nowhere.gguf")
+    assert gone.returncode != 0
+    assert "/nowhere.gguf" in complaint(gone)

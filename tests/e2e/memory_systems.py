@@ -117,6 +117,31 @@ class Forgetful(Notes):
         return await super().query(question, scope, budget, asked_at)
 
 
+class Hanging(Notes):
+    """Hangs in one kind of call, of the first so many conversations."""
+
+    name = "hanging"
+
+    def __init__(self, kind: str, conversations: str = "1000") -> None:
+        super().__init__()
+        self._kind = kind
+        self._conversations = int(conversations)
+        self._begun: dict[str, None] = {}
+
+    async def ingest(self, turns: list[dict[str, Any]], scope: str) -> dict[str, Any]:
+        self._begun[turns[0]["content"]] = None
+        if self._kind == "ingest" and len(self._begun) <= self._conversations:
+            await asyncio.sleep(3600)
+        return await super().ingest(turns, scope)
+
+    async def query(
+        self, question: str, scope: str, budget: int | None, asked_at: str | None
+    ) -> dict[str, Any]:
+        if self._kind == "query":
+            await asyncio.sleep(3600)
+        return await super().query(question, scope, budget, asked_at)
+
+
 class Deadly(Bare):
     """One object with one state that dies of one question, or of one conversation."""
 
@@ -140,7 +165,7 @@ class Deadly(Bare):
 
 
 KINDS: dict[str, Callable[..., Any]] = {
-    kind.name: kind for kind in (Notes, Bare, Retriever, Slow, Forgetful, Deadly)
+    kind.name: kind for kind in (Notes, Bare, Retriever, Slow, Forgetful, Hanging, Deadly)
 }
 
 if __name__ == "__main__":

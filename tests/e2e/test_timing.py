@@ -9,6 +9,8 @@ from tests.fixtures.ports import held_port
 
 from .following import follow
 from .processes import examples, start_system
+from .test_memory_runs import conversations, spec_for
+from .test_memory_runs import start as start_memory
 
 
 @pytest.mark.parametrize("timed_rows", [30, 0], ids=["timed", "not timed"])
@@ -131,6 +133,33 @@ def test_a_system_that_has_answered_is_not_given_up(client: BenchClient, resumed
         seen = follow(events)
     assert seen.state == "SUCCEEDED"
     assert len(seen.failures) == 29
+
+
+@pytest.mark.parametrize("timed_rows", [30, 0], ids=["timed", "not timed"])
+@pytest.mark.parametrize("kind", ["ingest", "query"])
+def test_a_memory_that_never_answers_is_given_up_whatever_it_forgets_and_takes_in(
+    client: BenchClient, kind: str, timed_rows: int
+) -> None:
+    times = {"row_timeout": 0.1, "wait_timeout": 2, "timed_rows": timed_rows}
+    with start_memory("hanging", "", kind) as system:
+        given = conversations(200, questions=1)
+        seen = follow(client.evaluate(spec_for(client, {"target": system.address}, given, **times)))
+    failure = seen.finished.failure
+    assert (seen.state, failure.reason) == ("FAILED", "SYSTEM_GONE")
+    assert 'system "hanging" has answered none of' in failure.message
+    assert 0 < len(seen.rows) < 150
+
+
+@pytest.mark.parametrize("timed_rows", [30, 0], ids=["timed", "not timed"])
+def test_a_memory_that_takes_in_its_first_conversations_late_is_not_given_up(
+    client: BenchClient, timed_rows: int
+) -> None:
+    times = {"row_timeout": 0.2, "wait_timeout": 60, "timed_rows": timed_rows}
+    with start_memory("hanging", "", "ingest", "9") as system:
+        given = conversations(20, questions=1)
+        seen = follow(client.evaluate(spec_for(client, {"target": system.address}, given, **times)))
+    assert seen.state == "SUCCEEDED"
+    assert 5 <= len(seen.failures) <= 9
 
 
 def test_rows_say_how_they_were_timed_and_the_run_what_to_know_of_it(client: BenchClient) -> None:
