@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from cbench_server.evaluators.math.equivalence import MathEquivalence as MathEquivalence
     from cbench_server.evaluators.musique import MuSiQue as MuSiQue
     from cbench_server.evaluators.nli_label_match import NLILabelMatch as NLILabelMatch
+    from cbench_server.evaluators.nq_open import NQOpen as NQOpen
     from cbench_server.evaluators.rouge.evaluator import Rouge as Rouge
     from cbench_server.evaluators.string_match import StringMatch as StringMatch
     from cbench_server.evaluators.subspan_em import SubspanExactMatch as SubspanExactMatch
@@ -57,6 +58,7 @@ _HOMES = {
     "MathEquivalence": "math.equivalence",
     "MuSiQue": "musique",
     "NLILabelMatch": "nli_label_match",
+    "NQOpen": "nq_open",
     "BigBenchHard": "bbh",
     "Drop": "drop.evaluator",
     "EvidenceRecall": "evidence_recall",
@@ -103,6 +105,7 @@ EVALUATORS: Mapping[str, Any] = LazyMapping(
         "multiple-choice": "MultipleChoiceAccuracy",
         "musique": "MuSiQue",
         "nli-label-match": "NLILabelMatch",
+        "nq-open": "NQOpen",
         "rouge": "Rouge",
         "string-match": "StringMatch",
         "subspan-em": "SubspanExactMatch",
@@ -137,6 +140,7 @@ __all__ = [
     "MuSiQue",
     "MultipleChoiceAccuracy",
     "NLILabelMatch",
+    "NQOpen",
     "Rouge",
     "SWEBench",
     "ScoreInfo",

@@ -73,6 +73,7 @@ NAMES = {
 _WIRED = {
     "hotpotqa evidence-recall": "hotpotqa",
     "musique evidence-recall": "musique",
+    "nq-open": "natural-questions",
     "evidence-recall": "qasper",
     "helm-f1 rouge": "narrativeqa",
     "triviaqa": "triviaqa",
@@ -151,6 +152,7 @@ def test_cards_admit_what_is_not_the_published_data() -> None:
         "qmsum": ("qmsum",),
         "contract-nli": ("contract_nli",),
         "gpqa": ("gpqa_diamond",),
+        "math": ("500",),
     }
     for name, configs in admits.items():
         for config in configs:

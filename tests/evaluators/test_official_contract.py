@@ -20,6 +20,7 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
     "locomo": ({"category": 4}, "Paris"),
     "longbench": ({"task": "hotpotqa"}, "Paris"),
     "musique": ({}, "Paris"),
+    "nq-open": ({}, "Paris"),
     "rouge": ({}, "Paris"),
     "string-match": ({}, "Paris"),
     "subspan-em": ({}, "Paris"),
@@ -80,7 +81,9 @@ def test_the_right_answer_scores_one_with_thinking_before_it(name: str) -> None:
 
 
 def test_thinking_stays_if_that_is_asked_for(name: str) -> None:
-    original = {**CASES[name][0], "answer": "Paris"}
+    # An exact match alone is not won by a part of the response.
+    answer = "thinkso answer is Paris think Rome" if name == "nq-open" else "Paris"
+    original = {**CASES[name][0], "answer": answer}
     processed = {"response": "<think>so the answer is Paris.\n</think>\nRome"}
     assert max(EVALUATORS[name](strip_thinking=True).score(original, processed).values()) == 0.0
     assert max(EVALUATORS[name](strip_thinking=False).score(original, processed).values()) > 0.0

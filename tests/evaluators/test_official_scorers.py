@@ -19,6 +19,7 @@ from cbench_server.evaluators import (
     MathEquivalence,
     MultipleChoiceAccuracy,
     MuSiQue,
+    NQOpen,
     Rouge,
     StringMatch,
     SubspanExactMatch,
@@ -42,6 +43,12 @@ def test_f1_and_exact_match(name: str, evaluator: HotpotQA | MuSiQue | TriviaQA)
     for response, answers, expected in vectors(name):
         found = evaluator.score({"answers": answers}, {"response": response})
         assert found == pytest.approx(expected, abs=1e-12), (response, answers)
+
+
+def test_exact_match_by_nq_open() -> None:
+    for response, answers, expected in vectors("nq_open"):
+        found = NQOpen().score({"answers": answers}, {"response": response})
+        assert found == {"nq_open_em": expected}, (response, answers)
 
 
 def test_subspan_em_by_lost_in_the_middle() -> None:

@@ -2,7 +2,7 @@
 
 from cbench_server.datasets.catalog.fields import as_text
 from cbench_server.datasets.hub.sources import Part, Row, by_config, each, each_of_config
-from cbench_server.datasets.protocol import Aggregation, DatasetProtocol, differs, use
+from cbench_server.datasets.protocol import SAME, Aggregation, DatasetProtocol, differs, use
 from cbench_server.datasets.record import hub_dataset
 from cbench_server.texts.boxes import last_boxes
 from cbench_server.types import Example
@@ -115,6 +115,9 @@ def _math_protocol(config: str) -> DatasetProtocol:
         primary_score="math_hendrycks",
         groups=("level", "type"),
         aggregate=Aggregation(configs="micro" if config in _MATH else ""),
+        data=differs("A sample that later papers drew: 500 of the 5,000 problems.")
+        if config == "500"
+        else SAME,
         metric=differs(
             "Other units or names are not equal here where both answers have one, nor 1 2 and 12."
         ),

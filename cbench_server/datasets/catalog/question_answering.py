@@ -114,10 +114,11 @@ NATURAL_QUESTIONS = _dataset(
     each(_natural_questions),
     default_config="nq_open",
     protocol=DatasetProtocol(
-        follows="google-research-datasets/natural-questions, nq_open (closed book)",
+        follows="google-research/language, orqa/evaluation/evaluate_predictions.py (NQ-open)",
         shown=("context",),
         withheld=("answer", "answers"),
-        primary_score="exact_match",
+        evaluators=use("nq-open"),
+        primary_score="nq_open_em",
     ),
     description="What people asked a search engine; no text is given, so nothing to compress.",
     size=3610,
