@@ -15,7 +15,7 @@ class HeatMap:
     """Takes note of rows that keep both a length and a depth, while they are read."""
 
     def __init__(self) -> None:
-        self._cells: defaultdict[tuple[str, float, float], list[float]] = defaultdict(
+        self._cells: defaultdict[tuple[str, str, float, float], list[float]] = defaultdict(
             lambda: [0.0, 0.0]
         )
 
@@ -25,21 +25,22 @@ class HeatMap:
             across, down = row.groups.get(_ACROSS), row.groups.get(_DOWN)
             score = 0.0 if row.failure else row.score
             if across and down and score is not None and _are_numbers(across, down):
-                cell = self._cells[row.system, float(across), float(down)]
+                cell = self._cells[row.dataset, row.system, float(across), float(down)]
                 cell[0] += score
                 cell[1] += 1
             yield row
 
     def cells(self, mark: str = "") -> list[dict[str, Any]]:
-        """Return the cells, by system, length and depth; none where there is no grid.
+        """Return the cells, by dataset, system, length and depth; none where there is no grid.
 
         `mark` stands behind each score.
         """
-        places = {down for _, _, down in self._cells}
+        places = {down for *_, down in self._cells}
         if len(places) < 2 or len(self._cells) > _MOST_CELLS:
             return []
         return [
             {
+                "dataset": dataset,
                 "system": system,
                 "length": across,
                 "depth": down,
@@ -47,7 +48,7 @@ class HeatMap:
                 "text": numbers.score(total / count) + mark,
                 "rows": int(count),
             }
-            for (system, across, down), (total, count) in sorted(self._cells.items())
+            for (dataset, system, across, down), (total, count) in sorted(self._cells.items())
         ]
 
 

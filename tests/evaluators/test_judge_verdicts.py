@@ -8,15 +8,12 @@ from hypothesis import strategies as st
 
 from cbench_server.errors import UnknownName
 from cbench_server.evaluators.judge.answer_packs import ANSWER_PACKS, MEMORY_QA
+from cbench_server.evaluators.judge.choices import parse_choice
 from cbench_server.evaluators.judge.open_packs import CORRECTNESS, OPEN_PACKS
 from cbench_server.evaluators.judge.packs import pack_named
 from cbench_server.evaluators.judge.prompt import build_prompt
-from cbench_server.evaluators.judge.verdicts import (
-    Scale,
-    parse_choice,
-    parse_rating,
-    parse_yes_no,
-)
+from cbench_server.evaluators.judge.ratings import Scale, parse_rating
+from cbench_server.evaluators.judge.yes_no import parse_yes_no
 
 
 @pytest.mark.parametrize(
@@ -74,6 +71,29 @@ from cbench_server.evaluators.judge.verdicts import (
         ("1-5", None),
         ("3 or 4", None),
         ("The answer has 2 errors", None),
+        # Out of five in other languages, and in scripts without spaces.
+        ("4 von 5", 4),
+        ("Note : 4 sur 5", 4),
+        ("4分", 4),
+        ("我给这个回答打4分。", 4),
+        # What is counted is not a rating.
+        ("3 out of 5 facts are there", None),
+        # The scale on one line.
+        ("1 = wrong, 5 = right", None),
+        ("(1 is wrong and 5 is excellent)", None),
+        ("1 2 3 4 5", None),
+        ("Rating: 1 2 3 4 5", None),
+        # Several ratings, unless one of them is called final.
+        ("Rating: 4\nRating: 2", None),
+        ("4/5 for accuracy, 2/5 for style", None),
+        ("Accuracy: 4/5\nStyle: 2/5\nOverall: 3/5", 3),
+        ("Rating: 4\nFinal rating: 2", 2),
+        ("3 ~ 4", None),
+        # Under a name, in JSON or between tags.
+        ('{"accuracy": 5, "rating": "2"}', 2),
+        ('{"rating": 4, "reason": "cut off in the mid', 4),
+        ('{"turn_1": {"rating": 2}, "turn_2": {"rating": 4}}', None),
+        ("<thoughts>5 looks high</thoughts><rating>3</rating>", 3),
         ("I cannot rate this.", None),
         ("", None),
     ],
@@ -103,6 +123,14 @@ def test_a_scale_of_ten_has_ratings_of_its_own(reply: str, rating: float | None)
         ("My verdict is [[B]], since it is complete.", "second"),
         ("A good answer by both", None),
         ("A or B", None),
+        ("Response A is worse than response B.", None),
+        ("Response B is not better.", None),
+        ("Response A: right.\nResponse B: wrong.\nVerdict: A", "first"),
+        ("Response A: wrong.\nResponse B: right.", None),
+        ("Both miss the point. [[C]]", "tie"),
+        ("[[A]] or [[B]]", None),
+        ("The better response is B", "second"),
+        ('{"winner": "Response B"}', "second"),
         ("B is better", "second"),
         ("A is better", "first"),
         ("Neither", "tie"),
@@ -159,6 +187,33 @@ def test_the_choice_that_is_meant_is_read(reply: str, choice: str | None) -> Non
         ("Nothing incorrect here", True),
         ("The response is not incorrect", True),
         ("not YES", None),
+        # What is correct, rather than what is said of the response.
+        ("The correct answer is Paris, but the response says London.", None),
+        ("Correct answer: Paris. Response: London. NO", False),
+        ("Paris is the correct answer; the response has London.", None),
+        ("The response differs from the correct answer.", None),
+        ("The response gives the correct answer: Paris.", True),
+        ("The response does not give the correct answer.", False),
+        ("Almost correct", None),
+        # What somebody else says.
+        ("The response says 'no', and so does the reference, so it is correct.", True),
+        ("It is incorrect as the correct answer is yes.", False),
+        ("The reference is no and the response is no: correct", True),
+        ("No details are missing.", True),
+        ("No reference is given.", None),
+        # Other languages, of which some have a "no" in each denial.
+        ("La respuesta no contradice la referencia.", None),
+        ("Sí, no hay errores", True),
+        ("不正确。", False),
+        ("是的，答案一致。", True),
+        ("Nein", False),
+        # Under a name, in JSON or between tags.
+        ('{"reasoning": "not correct in every detail, yet close", "label": "CORRECT"}', True),
+        ('{"reasoning": "yes, but of another year", "label": "WRONG"}', False),
+        ('{"correct": false}', False),
+        ("{'verdict': 'yes', 'reason': 'cut o", True),
+        ('{"verdict": "YES"} or {"verdict": "NO"}', None),
+        ("<analysis>YES at first sight</analysis>\n<verdict>NO</verdict>", False),
         ("I can't say yes", None),
         ("No, no, the city differs", False),
         ("I know nothing", None),
@@ -196,6 +251,14 @@ def test_any_reply_is_read_without_an_error(reply: str) -> None:
         "if ",
         "isn't ",
         "A ",
+        "{'label': ",
+        "no a ",
+        "the correct ",
+        "response is ",
+        "4/5 ",
+        "1 = ",
+        "<rating>",
+        "分4",
     ],
 )
 def test_a_megabyte_of_anything_is_read_in_a_moment(part: str) -> None:

@@ -128,7 +128,7 @@ async def test_details_tell_verdict_reply_model_pack_and_usage(server: ModelServ
         "requests": 1,
         "usage": {"prompt_tokens": 240, "completion_tokens": 3},
     }
-    assert judge.version == f"3+correctness.{digest}"
+    assert judge.version == f"4+correctness.{digest}"
 
 
 async def test_repeats_give_the_median_and_how_far_they_agree(server: ModelServer) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from cbench_server.contract import info_of
 from cbench_server.evaluators import EVALUATORS
 from cbench_server.evaluators.inputs import strip_thinking
-from cbench_server.evaluators.judge import verdicts
+from cbench_server.evaluators.judge import choices, ratings, yes_no
 from cbench_server.limits import LONG_TEXT, text_size
 from cbench_server.models.chat_answer import Trouble, parse_reply, refusal, retry_after
 from cbench_server.scoring.placement import Scoring
@@ -53,11 +53,11 @@ def steps() -> Iterator[tuple[str, Step]]:
             yield f"{name} on a reference", functools.partial(_score, name, "answer")
             yield f"{name} on all", functools.partial(_score, name, "all")
     for parse in (
-        verdicts.parse_rating,
-        verdicts.parse_bracketed,
-        verdicts.parse_yes_no,
-        verdicts.parse_choice,
-        verdicts.parse_identifier,
+        ratings.parse_rating,
+        ratings.parse_bracketed,
+        yes_no.parse_yes_no,
+        choices.parse_choice,
+        choices.parse_identifier,
         strip_thinking,
         answers.normalize_answer,
         answers.answer_tokens,

@@ -24,7 +24,7 @@ from cbench_server.datasets.validate import IdLedger, check_example
 from cbench_server.errors import BadDataset, InvalidInput, InvalidSpec
 from cbench_server.evaluators import LLMJudge, MemoryJudge
 from cbench_server.evaluators.judge.limits import pace_of
-from cbench_server.evaluators.judge.verdicts import parse_yes_no
+from cbench_server.evaluators.judge.yes_no import parse_yes_no
 from cbench_server.limits import LONG_TEXT, text_size
 from cbench_server.models.chat import ChatClient, ChatFailed
 from cbench_server.models.likelihood import TokenClient

@@ -96,6 +96,22 @@ def test_labels_move_the_judges_mean_by_how_far_it_is_off() -> None:
     assert (beyond.value, beyond.low, beyond.high) == (1.0, 1.0, 1.0)
 
 
+@pytest.mark.parametrize("labels", [5, 40, 200])
+def test_labels_that_all_agree_leave_doubt(labels: int) -> None:
+    estimate = prediction_powered([1.0] * 200, [(1.0, 1.0)] * labels)
+    assert estimate.value == 1.0
+    # With none of n off, about 3 in n may be.
+    assert estimate.low is not None
+    assert max(0.0, 1 - 5 / labels) <= estimate.low < 1 - 2 / labels
+
+
+def test_controls_that_were_all_told_apart_leave_doubt() -> None:
+    estimate = corrected_rate(1.0, 8, (1.0, 10), (0.0, 10))
+    assert estimate.value == 1.0
+    assert estimate.low is not None
+    assert 0.5 < estimate.low < 0.85
+
+
 def test_rank_correlation_has_ties_and_an_interval() -> None:
     assert rank_correlation([1, 2, 3, 4, 5], [10, 20, 30, 40, 50]).value == 1.0
     # 1 - 6 * 8 / (5 * 24)

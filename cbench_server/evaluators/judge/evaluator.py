@@ -27,7 +27,7 @@ _PACK_TOKENS = 600
 class JudgeEvaluator(JudgeSettings):
     """Asks a model about a response. The arguments are those of JudgeSettings."""
 
-    version = "3"
+    version = "4"
     name = ""
     placement: ClassVar[Placement] = "io"
     asks_model = True

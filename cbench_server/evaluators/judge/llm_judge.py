@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 from cbench_server.evaluators.inputs import ScoreInfo, reference_text, references, response_text
+from cbench_server.evaluators.judge.choices import Choice, parse_choice, parse_identifier
 from cbench_server.evaluators.judge.conversation import Turn, turns_of
 from cbench_server.evaluators.judge.evaluator import JudgeEvaluator
 from cbench_server.evaluators.judge.judge import Opinion
@@ -15,14 +16,8 @@ from cbench_server.evaluators.judge.prompt import (
     build_prompt,
     build_turn_prompt,
 )
-from cbench_server.evaluators.judge.verdicts import (
-    Choice,
-    parse_bracketed,
-    parse_choice,
-    parse_identifier,
-    parse_rating,
-    parse_yes_no,
-)
+from cbench_server.evaluators.judge.ratings import parse_bracketed, parse_rating
+from cbench_server.evaluators.judge.yes_no import parse_yes_no
 from cbench_server.types import Assessment, Example, Scores
 
 _SCORE = ScoreInfo("judge_score", "The rating, from 0.0 for 1 to 1.0 for 5.")

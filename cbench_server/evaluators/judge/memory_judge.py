@@ -7,7 +7,7 @@ from cbench_server.evaluators.inputs import ScoreInfo, reference_text, response_
 from cbench_server.evaluators.judge.evaluator import JudgeEvaluator
 from cbench_server.evaluators.judge.packs import VerdictKind
 from cbench_server.evaluators.judge.prompt import build_prompt
-from cbench_server.evaluators.judge.verdicts import parse_yes_no
+from cbench_server.evaluators.judge.yes_no import parse_yes_no
 from cbench_server.types import Assessment, Example, Scores
 
 _NEUTRAL = 0.5

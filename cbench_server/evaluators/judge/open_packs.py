@@ -1,7 +1,7 @@
 """Packs that grade or compare open answers; the words are our own."""
 
 from cbench_server.evaluators.judge.packs import JudgePack
-from cbench_server.evaluators.judge.verdicts import Scale
+from cbench_server.evaluators.judge.ratings import Scale
 
 _FIVE = Scale(
     1,

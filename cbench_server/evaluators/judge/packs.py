@@ -8,7 +8,7 @@ from typing import Literal
 
 from cbench_server.errors import InvalidInput, UnknownName
 from cbench_server.evaluators.judge.places import check_answers, check_turns
-from cbench_server.evaluators.judge.verdicts import FIVE, Scale
+from cbench_server.evaluators.judge.ratings import FIVE, Scale
 from cbench_server.types import Example
 
 VerdictKind = Literal["rating", "yes-no", "pairwise"]

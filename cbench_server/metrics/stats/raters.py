@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from cbench_server.metrics.stats.estimate import Estimate
 
 _Z95 = 1.959963984540054
+_NOTHING = 1e-12
 
 
 def agreement(a: Sequence[float], b: Sequence[float]) -> tuple[float | None, float | None]:
@@ -33,9 +34,9 @@ def corrected_rate(
     rate = (share - false_yes) / gain
     inside = min(max(rate, 0.0), 1.0)
     variance = (
-        share * (1 - share) / count
-        + inside**2 * sensitivity * (1 - sensitivity) / rights
-        + (1 - inside) ** 2 * false_yes * (1 - false_yes) / wrongs
+        _of_share(share, count) / count
+        + inside**2 * _of_share(sensitivity, rights) / rights
+        + (1 - inside) ** 2 * _of_share(false_yes, wrongs) / wrongs
     ) / gain**2
     return _in_unit(inside, variance)
 
@@ -66,8 +67,14 @@ def prediction_powered(
         return Estimate()
     differences = [person - judge for person, judge in labelled]
     value = _mean(judged) + _mean(differences)
-    variance = _variance(judged) / len(judged) + _variance(differences) / len(differences)
-    return _in_unit(value, variance)
+    variance = _variance(judged)
+    if variance < _NOTHING:
+        variance = _of_share(_mean(judged), len(judged))
+    of_differences = _variance(differences)
+    if of_differences < _NOTHING:
+        # Labels that all agree do not prove that others would: one more to each side is added.
+        of_differences = 2 / (len(differences) + 2)
+    return _in_unit(value, variance / len(judged) + of_differences / len(differences))
 
 
 def rank_correlation(a: Sequence[float], b: Sequence[float]) -> Estimate:
@@ -86,6 +93,13 @@ def rank_correlation(a: Sequence[float], b: Sequence[float]) -> Estimate:
         return Estimate(value, None, value, value)
     centre, half = math.atanh(value), _Z95 / math.sqrt(count - 3)
     return Estimate(value, None, math.tanh(centre - half), math.tanh(centre + half))
+
+
+def _of_share(share: float, count: int) -> float:
+    """Return the variance of one verdict; where all were equal, with two more of each kind."""
+    if not 0.0 < share < 1.0:
+        share = (share * count + 2) / (count + 4)
+    return share * (1 - share)
 
 
 def _in_unit(value: float, variance: float) -> Estimate:

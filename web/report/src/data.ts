@@ -103,6 +103,7 @@ export interface GroupTable extends Table {
 }
 
 export interface HeatCell {
+  dataset: string;
   system: string;
   length: number;
   depth: number;

@@ -105,20 +105,29 @@ export function GroupDifferences({ head, groups }: { head: Head; groups: GroupDi
   );
 }
 
-/** The mean score for each length and depth, one map per system, on one scale. */
+/** The mean score for each length and depth, one map per dataset and system, on one scale. */
 export function HeatMaps({ head, cells }: { head: Head; cells: HeatCell[] }) {
-  const systems = head.systems.filter((system) => cells.some((cell) => cell.system === system));
+  const datasets = [...new Set(cells.map(({ dataset }) => dataset))];
+  const maps = datasets.flatMap((dataset) =>
+    head.systems.map((system) => ({
+      system,
+      title: datasets.length > 1 ? `${system} on ${dataset}` : system,
+      cells: cells.filter((cell) => cell.system === system && cell.dataset === dataset),
+    })),
+  );
   return (
     <>
-      {systems.map((system) => (
-        <HeatMap key={system} system={system} cells={cells.filter((cell) => cell.system === system)} />
-      ))}
+      {maps
+        .filter((map) => map.cells.length > 0)
+        .map((map) => (
+          <HeatMap key={map.title} {...map} />
+        ))}
       <Legend />
     </>
   );
 }
 
-function HeatMap({ system, cells }: { system: string; cells: HeatCell[] }) {
+function HeatMap({ system, title, cells }: { system: string; title: string; cells: HeatCell[] }) {
   const [draw] = useState(() => (width: number) => {
     const lengths = sorted(cells.map(({ length }) => length));
     const depths = sorted(cells.map(({ depth }) => depth));
@@ -157,7 +166,7 @@ function HeatMap({ system, cells }: { system: string; cells: HeatCell[] }) {
   });
   return (
     <figure class="heat">
-      <figcaption>{short(system, 80)}</figcaption>
+      <figcaption>{short(title, 80)}</figcaption>
       <Chart draw={draw} label={`Score of ${system} by length and depth`} />
     </figure>
   );
