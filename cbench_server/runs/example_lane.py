@@ -15,6 +15,7 @@ from cbench_server.runs.lane import Lane
 from cbench_server.runs.money import Money
 from cbench_server.runs.recorded_rows import recorded_row, rescore
 from cbench_server.runs.rows import Item
+from cbench_server.runs.silence import LATE
 from cbench_server.runs.store import SpooledExample
 from cbench_server.runs.turns import (
     CHOSEN_AMONG,
@@ -285,18 +286,8 @@ class ExampleLane(Lane):
     async def _try_again(self, item: Item, error: CallFailed, *, is_alone: bool) -> None:
         """Make further attempts; what has failed for good becomes a row."""
 
-        async def attempt(timeout: float) -> Answer:
-            item.is_alone = False
-            # Its time is that since its clock was set, which a lost call sets anew.
-            item.called_at = self._context.clock() - (self._plan.row_timeout - timeout)
-            return await call_one(self._caller, item, timeout)
-
         try:
-            if is_alone:
-                once_more = partial(attempt, self._plan.row_timeout)
-                answer = await self._late.retry_alone(item, once_more)
-            else:
-                answer, item.attempts = await self._retry.call(attempt, error, item.called_at)
+            answer = await self._made_again(item, error, is_alone=is_alone)
         except CallFailed as failed:
             self._call_ended()
             await self._failed_for_good(item, failed)
@@ -306,6 +297,26 @@ class ExampleLane(Lane):
         self._slots.answered(1)
         self._call_ended()
         self._take([answer])
+
+    async def _made_again(self, item: Item, error: CallFailed, *, is_alone: bool) -> Answer:
+        async def attempt(timeout: float) -> Answer:
+            item.is_alone = False
+            # Its time is that since its clock was set, which a lost call sets anew.
+            item.called_at = self._context.clock() - (self._plan.row_timeout - timeout)
+            return await call_one(self._caller, item, timeout)
+
+        if is_alone:
+            once_more = partial(attempt, self._plan.row_timeout)
+            try:
+                return await self._late.retry_alone(item, once_more)
+            except CallFailed as again:
+                if again.failure.reason == LATE:
+                    raise
+                # It is not about its time any more, and is as if it had never been.
+                error = again
+        made = item.attempts - 1
+        answer, item.attempts = await self._retry.call(attempt, error, item.called_at, made)
+        return answer
 
     def _call_ended(self) -> None:
         self._slots.end()

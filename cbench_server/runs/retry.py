@@ -75,15 +75,16 @@ class Retry:
         attempt: Callable[[float], Awaitable[T]],
         failed: CallFailed | None = None,
         sent_at: float | None = None,
+        made: int = 0,
     ) -> tuple[T, int]:
         """Make a call and return its result, and how many attempts that took.
 
         `attempt` makes one, in the seconds it is given; `failed` is how a first
-        one, made elsewhere, ended. Raises CallFailed when no further one can
-        help, and RunFailed when the system stayed away too long.
+        one, made elsewhere, ended, and `made` how many came before that. Raises CallFailed when
+        no further one can help, and RunFailed when the system stayed away too long.
         """
         remaining = self._plan.row_timeout
-        attempts = lost = deaths = 0
+        attempts, lost, deaths = made, 0, 0
         try:
             while True:
                 attempts += 1

@@ -12,6 +12,7 @@ from cbench_server.errors import CbenchError, DamagedRun, StoreAway, StoreError,
 from cbench_server.events import RowScored
 from cbench_server.storage import codec, intents, queries, run_export
 from cbench_server.storage.connection import Connection, Database
+from cbench_server.storage.cut_off import as_long_as_it_was, lengths
 from cbench_server.storage.damage import printable
 from cbench_server.storage.database import SqliteConnection, SqliteDatabase, connect
 from cbench_server.storage.migrate import migrate
@@ -25,12 +26,21 @@ from cbench_server.storage.run_rows import (
     snapshot,
     whole_run,
 )
+from cbench_server.storage.sqlite_statements import CREATE
 from cbench_server.storage.uploads import UploadStore
 from cbench_server.storage.wal import lost_commits
 
 _MOST_COMPLAINTS = 20
 # What a run says of how many it has, for tables whose rows are not numbered.
 _COUNTED = {"run_labels": "labels", "run_systems": "systems"}
+# And of how many there are of those that are.
+_NUMBERED = {"events": "seq > runs.last_seq", "examples": "ordinal >= runs.examples"}
+_SCHEMA = """
+    SELECT 'index ' || name, '' FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL
+    UNION SELECT 'table ' || tables.name, columns.name
+    FROM sqlite_master AS tables, pragma_table_info(tables.name) AS columns
+    WHERE tables.type = 'table'
+"""
 _PARTS_OF_RUNS = ("run_labels", "run_systems", "events", "examples", "shared_examples")
 
 
@@ -46,6 +56,7 @@ class Damage:
 
 
 _RESTORE = "Restore a copy of the store, or save its runs one by one: cbench runs salvage RUN"
+_NOTHING_LEFT = "Restore a copy of the store: no run can be read from what is left of it."
 _AGAIN = "This is no damage. Look again once the store can be written: cbench doctor --deep"
 _RESTORE_BACKUP = "Look into the server's log; pg_amcheck checks its files (docs/postgresql.md)."
 
@@ -89,17 +100,29 @@ class Inspection:
         yield from self._log(path)
         yield from self._length(path)
         try:
-            with closing(connect(path)) as connection:
-                migrate(connection, path)
-            with closing(connect(path, read_only=True)) as connection:
-                yield from self._pages(connection, path)
-                yield from self._all_runs(connection, database)
-                yield from self._strays(connection, database)
-                yield from self._intents(connection, database)
+            with as_long_as_it_was(path) as whole:
+                with closing(connect(whole)) as connection:
+                    migrate(connection, path)
+                with closing(connect(whole, read_only=True)) as connection:
+                    yield from self._pages(connection, path)
+                    yield from self._schema(connection, path)
+                    yield from self._all_runs(connection, database)
+                    yield from self._strays(connection, database)
+                    yield from self._intents(connection, database)
         except known as error:
             what = error if isinstance(error, StoreError) else database.explain(error)
-            yield Damage("store", str(what), _AGAIN if isinstance(what, StoreAway) else _RESTORE)
+            yield Damage("store", str(what), self._advice(what, path))
         yield from self._uploads(UploadStore(home))
+
+    def _advice(self, error: StoreError, path: Path) -> str:
+        if isinstance(error, StoreAway):
+            return _AGAIN
+        try:
+            with as_long_as_it_was(path) as whole, closing(connect(whole, read_only=True)) as left:
+                left.execute("SELECT run_id FROM runs").fetchone()
+        except SqliteDatabase.errors:
+            return _NOTHING_LEFT
+        return _RESTORE
 
     def _log(self, path: Path) -> Iterator[Damage]:
         log = path.with_name(f"{path.name}-wal")
@@ -114,14 +137,9 @@ class Inspection:
             yield Damage("write-ahead log", message, fix, is_certain=False)
 
     def _length(self, path: Path) -> Iterator[Damage]:
-        with path.open("rb") as file:
-            header = file.read(100)
-        page_size = int.from_bytes(header[16:18], "big")
-        page_size = 65536 if page_size == 1 else page_size
-        pages = int.from_bytes(header[28:32], "big")
-        size = path.stat().st_size
-        if header[:15] == b"SQLite format 3" and page_size and size < pages * page_size:
-            message = f"{path} is cut off: {size:,} bytes of {pages * page_size:,} are there"
+        size, told = lengths(path)
+        if size < told:
+            message = f"{path} is cut off: {size:,} bytes of {told:,} are there"
             yield Damage("store", message, _RESTORE)
 
     def _pages(self, connection: SqliteConnection, path: Path) -> Iterator[Damage]:
@@ -143,6 +161,20 @@ class Inspection:
             message = f"{path} does not know which run was its last"
             yield Damage("store", message, _RESTORE)
 
+    def _schema(self, connection: SqliteConnection, path: Path) -> Iterator[Damage]:
+        """Compare tables, their columns, and indexes with those of a new file."""
+        with closing(sqlite3.connect(":memory:")) as new:
+            for statement in CREATE:
+                new.execute(statement)
+            expected = new.execute(_SCHEMA).fetchall()
+        found = set(connection.execute(_SCHEMA).fetchall())
+        for part in dict.fromkeys(name for name, _ in expected):
+            columns = [column for name, column in expected if name == part]
+            missing = [column for column in columns if (part, column) not in found]
+            if missing:
+                named = "" if missing == columns else f"column {', '.join(missing)} of "
+                yield Damage("store", f"{path} has no {named}{part}", _RESTORE)
+
     def _strays(self, connection: Connection, database: Database) -> Iterator[Damage]:
         """Rows that belong to no run, also those that are at one which has all its own."""
         for table in _PARTS_OF_RUNS:
@@ -155,6 +187,11 @@ class Inspection:
                         "SELECT coalesce(sum(found - told), 0) FROM (SELECT count(*) AS found, "
                         f"{name} AS told FROM {table} JOIN runs ON id = run GROUP BY id, {name}) "
                         "AS of_runs WHERE found > told"
+                    ).fetchone()
+                    count += int(more)
+                if beyond := _NUMBERED.get(table):
+                    (more,) = connection.execute(
+                        f"SELECT count(*) FROM runs JOIN {table} ON run = id AND {beyond}"
                     ).fetchone()
                     count += int(more)
             except sqlite3.DatabaseError:

@@ -26,7 +26,7 @@ def migrate(connection: sqlite3.Connection, path: Path) -> None:
         return
     # Two processes may meet a new file at the same moment.
     lock = path.with_name("migrate.lock")
-    with explained(lock), held(lock):
+    with explained(lock), held(lock), explained(path):
         revision = revision_of(connection, path)
         if revision == HEAD_REVISION:
             return
@@ -36,10 +36,16 @@ def migrate(connection: sqlite3.Connection, path: Path) -> None:
                 f"version knows {HEAD_REVISION}. Upgrade cbench-server, or set CBENCH_HOME to "
                 "another directory."
             )
-        if revision:
-            upgrade(connection)
-        else:
+        if not revision:
             create(connection)
+            return
+        try:
+            upgrade(connection)
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_ERROR:
+                raise
+            what = f"its schema is not the {revision} it is said to be: {error}"
+            raise damaged(path, what) from error
 
 
 def revision_of(connection: sqlite3.Connection, path: Path) -> str:
@@ -93,12 +99,16 @@ def take_migrations(session: "SqlSession") -> None:
 def upgrade(connection: sqlite3.Connection) -> None:
     """Take every migration that the file has not seen."""
     from sqlalchemy import create_engine
+    from sqlalchemy.exc import DBAPIError
     from sqlalchemy.pool import StaticPool
 
     engine = create_engine("sqlite://", creator=lambda: connection, poolclass=StaticPool)
     # A table that is made anew is gone for a moment; within a transaction the pragma does nothing.
     connection.execute("PRAGMA foreign_keys = OFF")
-    # The session outside: one that is closed takes back what is not committed.
-    with engine.connect() as session, _transaction(connection):
-        take_migrations(session)
+    try:
+        # The session outside: one that is closed takes back what is not committed.
+        with engine.connect() as session, _transaction(connection):
+            take_migrations(session)
+    except DBAPIError as error:
+        raise error.orig or error from error
     connection.execute("PRAGMA foreign_keys = ON")

@@ -12,6 +12,7 @@ from cbench_server.runs.ownership import Claim
 from cbench_server.spec import Run
 from cbench_server.storage import retention, run_export, run_format, run_rows
 from cbench_server.storage.connection import Database, explained_by
+from cbench_server.storage.cut_off import readable
 from cbench_server.storage.import_room import Room
 from cbench_server.storage.import_spool import ImportSpool, ImportSpools
 from cbench_server.storage.run_import import Batch, RunFile
@@ -52,7 +53,11 @@ def salvage_run(
     database: Database, run_id: str
 ) -> Iterator[tuple[run_export.Survey, Iterator[bytes]]]:
     """Open what can be read of a run as the bytes of a file, with what was found out of it."""
-    with explained_by(database), closing(database.connect(read_only=True)) as connection:
+    with (
+        explained_by(database),
+        readable(database) as whole,
+        closing(whole.connect(read_only=True)) as connection,
+    ):
         found = run_export.survey(connection, run_id)
         yield found, run_format.encode_frames(found.frames())
 

@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,14 @@ import pytest
 
 from cbench_client import Attachment, BenchClient
 from tests.e2e.following import follow
-from tests.e2e.processes import DaemonProcess, Process, examples, start_system, wait_until
+from tests.e2e.processes import (
+    DaemonProcess,
+    Process,
+    examples,
+    start_held,
+    start_system,
+    wait_until,
+)
 from tests.fixtures.ports import held_port
 
 PEERS = Path(__file__).with_name("peers.py")
@@ -245,3 +253,32 @@ def test_a_stopped_system_is_waited_for_though_its_rows_have_little_time(
             os.kill(system.pid, signal.SIGCONT)
         seen = follow(client.watch(run_id))
     assert (seen.state, seen.failures, len(seen.rows)) == ("SUCCEEDED", {}, 600)
+
+
+def called_again(log: Path) -> str:
+    """Return which example a system was called about twice, if there is one."""
+    return next((each for each, times in Counter(log.read_text().split()).items() if times > 1), "")
+
+
+def test_a_row_that_was_late_is_waited_for_when_its_system_dies(
+    client: BenchClient, tmp_path: Path
+) -> None:
+    """It is made again while no other is, which is its first death all the same."""
+    port, gate, log = held_port(), tmp_path / "gate", tmp_path / "calls"
+    with start_held(gate, 100, log=str(log), port=port) as system:
+        spec = {
+            "systems": [{"target": system.address}],
+            "datasets": given(client, 120),
+            "row_timeout": 1.0,
+            "max_concurrency": 4,
+            "timed_rows": 0,
+        }
+        run_id = client.start(spec)
+        again = wait_until(lambda: called_again(log), 60)
+    wait_until(lambda: client.get(run_id).state == WAITING)
+    gate.touch()
+    with start_held(gate, 0, log=str(log), port=port):
+        seen = follow(client.watch(run_id))
+    assert (seen.state, len(seen.rows)) == ("SUCCEEDED", 120)
+    assert again not in seen.failures, seen.failures
+    assert "UNAVAILABLE" not in seen.failures.values()

@@ -13,7 +13,9 @@ from cbench_server.events import RowScored
 from cbench_server.results import EvalRow
 from cbench_server.runs.store import SpooledExample
 from cbench_server.spec import Run, RunState
+from cbench_server.storage.database import SqliteDatabase
 from cbench_server.storage.inspection import Damage, Inspection
+from cbench_server.storage.run_files import salvage_run
 from cbench_server.storage.schema import intents, metadata
 from cbench_server.storage.sqlite import SqliteStore
 from cbench_server.storage.sums import row_sum
@@ -161,6 +163,16 @@ def test_what_can_be_saved_is_said_with_how(path: Path) -> None:
         ("UPDATE run_systems SET name = 'c' WHERE run = 1", "counted for a system .* damaged"),
         ("INSERT INTO run_labels VALUES (1, 'x', 'y', 3)", "1 rows of the table run_labels"),
         ("INSERT INTO run_systems VALUES (1, 9, 'x', 0, 0, 0, 3)", "1 rows of the table run_sys"),
+        (
+            "INSERT INTO events SELECT run, seq + 99, kind, time, system, ordinal, repeat + 1, "
+            "failed, head_sum, body_sum, head, body FROM events WHERE run = 1 AND seq = 5",
+            "1 rows of the table events",
+        ),
+        (
+            "INSERT INTO examples SELECT run, ordinal + 99, dataset, idx, digest, tokens, sum, "
+            "body FROM examples WHERE run = 1 AND ordinal = 5",
+            "1 rows of the table examples",
+        ),
         ("DELETE FROM runs WHERE id = 1", "30 rows of the table examples .* belong to no run"),
     ],
 )
@@ -216,9 +228,47 @@ def test_a_file_that_is_cut_off_is_found(path: Path, share: float) -> None:
     assert any("is cut off" in each.message for each in inspected(path))
 
 
+@pytest.mark.parametrize("share", [0.6, 0.9])
+def test_what_is_left_of_a_file_that_was_cut_off_is_saved(path: Path, share: float) -> None:
+    os.truncate(path, int(path.stat().st_size * share))
+    before = path.read_bytes()
+    advised = [each.fix for each in inspected(path) if "Save them" in each.fix]
+    assert advised
+    for advice in advised:
+        [told, run_id] = re.findall(r"^(\d+) of|salvage (\w+)", advice)
+        with salvage_run(SqliteDatabase(path), run_id[1]) as (survey, parts):
+            saved = b"".join(parts)
+        assert saved
+        assert survey.sentence.startswith(f"{told[0]} of ")
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("part", "statement"),
+    [
+        ("table run_labels", "DROP TABLE run_labels"),
+        ("table intents", "DROP TABLE intents"),
+        ("index row_key", "DROP INDEX row_key"),
+        ("column body of table events", "ALTER TABLE events RENAME COLUMN body TO boby"),
+    ],
+)
+def test_a_part_of_the_schema_that_is_gone_is_found(path: Path, part: str, statement: str) -> None:
+    change(path, statement)
+    assert any(each.message.endswith(f"has no {part}") for each in inspected(path))
+
+
+def test_a_schema_that_is_not_what_it_is_said_to_be_is_damage(path: Path) -> None:
+    change(path, "UPDATE alembic_version SET version_num = '0001'")
+    [damage] = inspected(path)
+    assert "its schema is not the 0001 it is said to be" in damage.message
+    assert "cbench runs salvage RUN" in damage.fix
+
+
 def test_a_file_that_is_no_store_is_found(path: Path) -> None:
     path.write_bytes(b"junk" * 5000)
-    assert any("is damaged or is not a cbench store" in each.message for each in inspected(path))
+    [damage] = inspected(path)
+    assert "is damaged or is not a cbench store" in damage.message
+    assert "no run can be read" in damage.fix
 
 
 async def test_damage_in_the_write_ahead_log_is_found_while_it_is_there(

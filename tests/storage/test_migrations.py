@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tarfile
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import MetaData, create_engine
 
-from cbench_server.errors import DamagedRun
+from cbench_server.errors import DamagedRun, StoreFull
 from cbench_server.spec import Run, RunState
 from cbench_server.storage import migrate, schema
 from cbench_server.storage.database import connect
@@ -170,6 +171,19 @@ async def test_what_was_damaged_before_is_damaged_after_a_migration(old: Path, d
     with pytest.raises(DamagedRun, match=run_id):
         await store.get_run(run_id)
     await store.close()
+
+
+def test_a_disk_that_is_full_leaves_an_old_store_as_it_was(old: Path) -> None:
+    path = old / "cbench.db"
+    with closing(connect(path)) as connection:
+        used = connection.pragma("page_count")
+        connection.execute(f"PRAGMA max_page_count = {used + 2}")
+        with pytest.raises(StoreFull, match=r"no space is left to write .*cbench\.db"):
+            migrate.migrate(connection, path)
+        assert migrate.revision_of(connection, path) == "0001"
+    with closing(connect(path)) as connection:
+        migrate.migrate(connection, path)
+        assert migrate.revision_of(connection, path) == schema.HEAD_REVISION
 
 
 async def test_the_file_is_made_for_its_owner_alone_with_the_settings_we_rely_on(
