@@ -1,6 +1,7 @@
 """Suggestions for a command line that is being typed: commands, flags, values and live names."""
 
 import argparse
+import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -9,10 +10,19 @@ from cbench_server.cli import live_names, option_names
 
 Build = Callable[[list[str]], argparse.ArgumentParser]
 """Makes the parser, with the flags of the commands among some words."""
+_ONE_WORD = re.compile(r"[\w@%+=:,./-]+")
 
 
 def suggest(words: list[str], build: Build) -> list[str]:
-    """Return what the last of the words, which may be empty, can become."""
+    """Return what the last of the words, which may be empty, can become.
+
+    A shell puts it into the line as it is: of names that others have chosen, one with a `;` or
+    `$(` in it would be a command.
+    """
+    return [each for each in _suggested(words, build) if _ONE_WORD.fullmatch(each)]
+
+
+def _suggested(words: list[str], build: Build) -> list[str]:
     *before, current = words or [""]
     parser, rest = _parser_of(before, build)
     flag, equals, beginning = current.partition("=")

@@ -44,7 +44,7 @@ def _show(finding: Finding) -> None:
     status = f"{finding.status:<4}"
     if is_coloured(sys.stdout):
         status = f"\033[{_COLOURS[finding.status]}m{status}\033[0m"
-    print(f"{status}  {finding.subject}: {printable(finding.message)}")
+    print(f"{status}  {printable(finding.subject)}: {printable(finding.message)}")
     if finding.fix:
         print(f"      {printable(finding.fix)}")
 

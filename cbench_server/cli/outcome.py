@@ -44,11 +44,12 @@ def tell(args: argparse.Namespace, document: Any, *sentences: str) -> None:
 def give(args: argparse.Namespace, document: Any, text: str) -> None:
     """Print what was asked for on stdout: `document` where JSON is wanted, else the text."""
     from cbench_server.cli.screen import print_json
+    from cbench_server.texts.grid import printable_lines
 
     if args.output == "json":
         print_json(document)
     elif text:
-        print(text)
+        print(printable_lines(text))
 
 
 def add_shorthands(parser: argparse.ArgumentParser) -> None:

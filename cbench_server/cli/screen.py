@@ -1,5 +1,6 @@
 """Text on stdout: as wide as the terminal, and as coloured as it may be."""
 
+import json
 import os
 import shutil
 import sys
@@ -45,10 +46,21 @@ def is_coloured(stream: TextIO) -> bool:
 
 
 def print_json(document: Any) -> None:
-    """Print strict JSON."""
+    """Print strict JSON, safe for a terminal."""
+    print(json_text(document))
+
+
+def json_text(document: Any, indent: int | None = 2) -> str:
+    """Return strict JSON in which control characters are written as JSON escapes them."""
     from cbench_server.results import strict_json
 
-    print(strict_json(document))
+    lines = strict_json(document, indent).split("\n")
+    return "\n".join(line if line.isprintable() else _escaped(line) for line in lines)
+
+
+def _escaped(line: str) -> str:
+    # JSON asks for that of those below U+0020 only; terminals heed others as well.
+    return "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in line)
 
 
 def print_line(line: str) -> None:

@@ -11,6 +11,7 @@ from cbench_client import BenchClient
 from cbench_server.cli.exits import UsageError
 from cbench_server.datasets.readers.files import iterate_file, name_of_file
 from cbench_server.errors import BadDataset
+from cbench_server.texts.grid import printable
 from cbench_server.types import Example
 
 _BAD_LINES_SHOWN = 5
@@ -64,9 +65,9 @@ class _BadLines:
     def met(self, error: BadDataset) -> None:
         self._count += 1
         if self._count <= _BAD_LINES_SHOWN:
-            print(f"left out: {error}", file=sys.stderr)
+            print(printable(f"left out: {error}"), file=sys.stderr)
 
     def sum_up(self, path: Path) -> None:
         if self._count:
             lines = "line" if self._count == 1 else "lines"
-            print(f"left out {self._count:,} {lines} of {path}", file=sys.stderr)
+            print(printable(f"left out {self._count:,} {lines} of {path}"), file=sys.stderr)

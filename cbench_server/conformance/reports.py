@@ -39,7 +39,7 @@ def as_lines(results: Sequence[Result]) -> list[str]:
         if result.is_bad or result.status == "known"
     ]
     left_out = Counter(result.why for result in results if result.status == "skipped")
-    return lines + [f"{count} not applicable: {why}" for why, count in left_out.items()]
+    return lines + [f"{count} not applicable: {printable(why)}" for why, count in left_out.items()]
 
 
 def as_document(results: Sequence[Result], sdk: str, version: str) -> dict[str, Any]:

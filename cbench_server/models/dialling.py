@@ -25,7 +25,10 @@ _METADATA = {
         *("fd00:ec2::254", "fd20:ce::254", "fd00:42::42"),
     )
 }
-_NAT64 = (ipaddress.ip_network("64:ff9b::/96"), ipaddress.ip_network("64:ff9b:1::/48"))
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+# Translators of one's own, whose prefix may have any of these lengths (RFC 8215, RFC 6052).
+_LOCAL_NAT64 = ipaddress.ip_network("64:ff9b:1::/48")
+_LOCAL_LENGTHS = (48, 56, 64, 96)
 _COMPATIBLE = ipaddress.ip_network("::/96")
 _TRY_S = 1.0
 _LAST_PORT = 65_535
@@ -270,6 +273,15 @@ def _meanings(address: IPAddress) -> tuple[IPAddress, ...]:
         if address.sixtofour:
             found.append(address.sixtofour)
         found += address.teredo or ()
-        if any(address in each for each in _NAT64) or (address in _COMPATIBLE and int(address) > 1):
+        if address in _NAT64 or (address in _COMPATIBLE and int(address) > 1):
             found += _here(low)
+        if address in _LOCAL_NAT64:
+            for length in _LOCAL_LENGTHS:
+                found += _here(_embedded(address, length))
     return tuple(found)
+
+
+def _embedded(address: ipaddress.IPv6Address, length: int) -> ipaddress.IPv4Address:
+    """Return the IPv4 address behind a prefix of that length; bits 64 to 71 are none of it."""
+    octets = [each for place, each in enumerate(address.packed) if place != 8 or length == 96]
+    return ipaddress.IPv4Address(bytes(octets[length // 8 : length // 8 + 4]))

@@ -58,16 +58,22 @@ def _sendable(message: str) -> str:
     return encoded[:_MAX_MESSAGE_BYTES].decode(errors="ignore") + "…"
 
 
+def told(error: Exception) -> tuple[str, str]:
+    """Return the reason of an error, and what the client is told of it."""
+    if isinstance(error, errors.CbenchError | UnencodableMessage):
+        return error.reason, str(error)
+    if isinstance(error, DecodeError):
+        return code_of(error).name, f"a message cannot be decoded: {error}"
+    log.exception("a call broke", exc_info=error)
+    # What the operating system says has a path in it, which is for the log.
+    said = error.strerror if isinstance(error, OSError) else error
+    return "INTERNAL", f"the daemon failed: {type(error).__name__}: {said}"
+
+
 async def abort(context: Any, error: Exception) -> NoReturn:
     """End a call with the status of an error."""
     code = code_of(error)
-    if isinstance(error, errors.CbenchError | UnencodableMessage):
-        reason, message = error.reason, str(error)
-    elif isinstance(error, DecodeError):
-        reason, message = code.name, f"a message cannot be decoded: {error}"
-    else:
-        log.exception("a call broke", exc_info=error)
-        reason, message = "INTERNAL", f"the daemon failed: {type(error).__name__}: {error}"
+    reason, message = told(error)
     if isinstance(error, errors.UnknownRun):
         error.field = error.field or "run_id"
     message, code_of_advice = advice.in_fields(message)

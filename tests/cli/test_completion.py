@@ -150,6 +150,22 @@ def test_options_of_attached_systems_are_completed(
         assert suggestions("cbench run --attached wide --option w") == wanted
 
 
+def test_names_that_a_shell_would_take_for_commands_are_not_offered(tmp_path: Path) -> None:
+    """A shell puts a suggestion into the line unquoted, and Enter would run the rest of it."""
+    evil = ["mine;touch pwned", "mine$(touch pwned)", "mine`touch pwned`", "mine|sh", "mine >x"]
+    systems = [Wide() for _ in evil]
+    for system, name in zip(systems, evil, strict=True):
+        system.name = name
+    harmless = Wide()
+    harmless.name = "größe-2.1"
+    with (
+        embedded(home=str(tmp_path)) as daemon,
+        Attachment([*systems, harmless], daemon) as attached,
+    ):
+        attached.wait_attached(60)
+        assert suggestions(f"cbench run --server {daemon} --attached ") == ["größe-2.1"]
+
+
 def typed_in_bash(line: str) -> list[str]:
     """Return what bash offers for a line, by the function that it calls on Tab."""
     program = f"""

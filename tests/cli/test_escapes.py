@@ -1,8 +1,10 @@
 """What a system says is text: no command writes its escapes to a terminal."""
 
+import json
 import os
 import pty
 import sys
+import tomllib
 from pathlib import Path
 
 from cbench_client import BenchClient
@@ -93,3 +95,57 @@ def test_an_export_to_a_terminal_shows_no_escapes(tmp_path: Path) -> None:
             assert "größe".encode() in said, form
             assert b"\x1b" not in said, form
             assert b"\x07" not in said, form
+
+
+# What JSON and TOML may hold as it is, and terminals heed: CSI as one character, the right-to-left
+# override, a line that editors hide.
+RAW = "\x9b2J\u202evil\x7f\u2028"
+
+
+def test_json_on_a_terminal_shows_no_escapes_and_means_the_same(tmp_path: Path) -> None:
+    spec = {
+        "systems": [{"builtin": "identity"}],
+        "datasets": [{"name": "mini-qa", "max_examples": 1}],
+        "labels": {"said": f"größe {RAW}{EVIL}"},
+    }
+    with embedded(home=str(tmp_path / "home")) as daemon, BenchClient(daemon) as client:
+        run_id = follow(client.evaluate(spec)).finished.run_id
+        for command in (["runs"], ["show", run_id], ["config", "schema"], ["logs", run_id]):
+            flags = ["--output", "json"] if command[0] in ("runs", "show") else []
+            flags += ["--json"] if command[0] == "logs" else []
+            flags += ["--server", daemon] if command[0] != "config" else []
+            said = _on_a_terminal([*CBENCH, *command, *flags]).decode()
+            assert all(sign.isprintable() for sign in said.replace("\r\n", "")), command
+            if command[0] == "show":
+                assert json.loads(said)["labels"] == spec["labels"]
+                assert "größe" in said
+
+
+def test_a_run_file_of_others_shows_no_escapes(tmp_path: Path) -> None:
+    file = tmp_path / "run.toml"
+    escape = "\\u001b[2J\\u009b2J"
+    file.write_text(f'"k{escape}" = 1\n[[systems]]\nlaunch = "x"\nname = "{escape}"\n')
+    for command in (["check", str(file)], ["check", f"{tmp_path}/\x1b[2J"]):
+        said = _on_a_terminal([*CBENCH, "config", *command]).decode()
+        assert "cannot read" in said or "not a key" in said
+        assert all(sign.isprintable() for sign in said.replace("\r\n", "")), command
+
+
+def test_what_a_run_file_says_is_written_in_signs_that_can_be_seen() -> None:
+    from cbench_server.cli.run_files.writing import to_toml
+
+    document = {"systems": [{"launch": f"x {RAW}{EVIL}\U000e0041"}]}
+    text = to_toml(document)
+    assert all(sign.isprintable() for sign in text.replace("\n", ""))
+    assert tomllib.loads(text) == document
+
+
+def test_the_sdk_of_a_checked_process_is_shown_without_its_escapes(tmp_path: Path) -> None:
+    script = tmp_path / "evil.py"
+    script.write_text(f"from cbench_client.host import host\nhost.SDK = {EVIL!r}\n{SYSTEM}")
+    with Process([sys.executable, str(script)]) as process:
+        flags = ["--system", process.address, "--only", "system/describe"]
+        said = _on_a_terminal([*CBENCH, "conformance", *flags]).decode()
+    assert "with \ufffd]0;PWN" in said
+    assert "\x07" not in said
+    assert "\x1b[2J" not in said

@@ -31,6 +31,7 @@ SPLITS = (
     "train[:10]",
     "%2e%2e%2fprivate",
     "a" * 201,
+    "測" * 100,
 )
 REVISIONS = (
     "../../other/repo",
@@ -93,3 +94,27 @@ def test_a_client_reads_no_file_beside_the_mirror(mirror: Path, tmp_path: Path) 
             with pytest.raises(Refused, match=f"not a valid {field}") as refused:
                 client.start(spec)
             assert "CANARY" not in str(refused.value)
+
+
+@pytest.mark.parametrize("config", ["a" * 300, "測" * 100, "../../private", "a/b", "/etc", "a\n"])
+def test_a_config_of_the_hub_is_the_name_of_a_file_or_refused(
+    mirror: Path, tmp_path: Path, config: str
+) -> None:
+    with (
+        embedded(home=str(tmp_path), data_dir=str(mirror)) as daemon,
+        BenchClient(daemon) as client,
+    ):
+        spec = {
+            "systems": [{"builtin": "identity"}],
+            "datasets": [{"name": "hf:openai/gsm8k", "config": config}],
+        }
+        with pytest.raises(Refused, match="not a valid config") as refused:
+            client.start(spec)
+        assert refused.value.code == "INVALID_ARGUMENT"
+        assert str(mirror) not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["hf:" + "a" * 300 + "/b", "hf:a/" + "b" * 300, "hf:測/試"])
+def test_a_repository_of_the_hub_has_a_name_of_the_hub(name: str) -> None:
+    with pytest.raises(BadDataset, match="not a dataset of the hub"):
+        hub_record(name)

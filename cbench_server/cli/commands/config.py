@@ -9,6 +9,7 @@ from cbench_server.cli import options
 from cbench_server.cli.commands import memory, run
 from cbench_server.cli.exits import OK, USAGE, UsageError, explain
 from cbench_server.cli.outcome import add_json, give, tell
+from cbench_server.texts.grid import printable_lines
 
 _FILE = "run.toml"
 _EXAMPLES = """\
@@ -72,7 +73,7 @@ def check_files(args: argparse.Namespace) -> int:
         mistakes, unchecked = _checked(name, type(args.parser))
         found.append({"file": name, "mistakes": mistakes.splitlines(), "unchecked": unchecked})
         if mistakes and args.output != "json":
-            print(mistakes, file=sys.stderr)
+            print(printable_lines(mistakes), file=sys.stderr)
         if not mistakes:
             lines += [f"{name}: good", *(f"{name}: not checked: {each}" for each in unchecked)]
     give(args, found, "\n".join(lines))

@@ -11,7 +11,7 @@ from cbench_server.cli.exits import FAILED, OK, CommandFailed, UsageError, did_y
 from cbench_server.cli.files import read_text, write_file
 from cbench_server.cli.screen import draw, print_json
 from cbench_server.cli.values import duration
-from cbench_server.texts.grid import Grid
+from cbench_server.texts.grid import Grid, printable
 
 if TYPE_CHECKING:
     from cbench_server.conformance.cases import Case
@@ -111,7 +111,8 @@ def conformance(args: argparse.Namespace) -> int:
         print_json(as_document(results, sdk, __version__))
     else:
         print(draw(as_grid(results)))
-        print(f"\ncbench {__version__} with {sdk or 'a process that does not name its SDK'}")
+        other = printable(sdk) or "a process that does not name its SDK"
+        print(f"\ncbench {__version__} with {other}")
         for line in as_lines(results):
             print(line)
         if is_bad and not sdk and args.profile == "sdk":

@@ -20,6 +20,7 @@ from cbench_server.cli.screen import print_json, render_fields
 from cbench_server.cli.spec import registered_dataset
 from cbench_server.cli.values import positive_int
 from cbench_server.errors import CbenchError, NotFound, UnknownName
+from cbench_server.texts.grid import printable
 
 if TYPE_CHECKING:
     from cbench_client._gen.cbench.v1 import bench_pb2
@@ -268,7 +269,7 @@ def check_datasets(args: argparse.Namespace) -> int:
     if args.output == "json":
         print_json([{"file": str(name), "trouble": trouble or None} for name, trouble in found])
     for line in wrong if args.output != "json" else ():
-        print(line)
+        print(printable(line))
     if wrong:
         raise CommandFailed(
             f"{len(wrong)} of {len(found)} files are not what was downloaded. Delete them, and "

@@ -1,7 +1,6 @@
 """`cbench logs`: show the events of a run, and what the systems printed that it launched."""
 
 import argparse
-import json
 import sys
 import threading
 from collections.abc import Iterable, Iterator
@@ -12,6 +11,7 @@ from cbench_server.cli.connect import connect
 from cbench_server.cli.event_lines import Entry, entry_of, line_of
 from cbench_server.cli.exits import INTERRUPTED, OK
 from cbench_server.cli.launched_logs import LaunchedLog, launched_logs
+from cbench_server.cli.screen import json_text
 from cbench_server.cli.stored_runs import find_run
 
 if TYPE_CHECKING:
@@ -114,4 +114,4 @@ class _Printer:
 
     def _print(self, entry: Entry, line: str) -> None:
         with self._lock:
-            print(json.dumps(entry, ensure_ascii=False) if self._is_json else line, flush=True)
+            print(json_text(entry, None) if self._is_json else line, flush=True)

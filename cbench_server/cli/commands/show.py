@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from cbench_server.cli import options
 from cbench_server.cli.connect import connect
 from cbench_server.cli.exits import OK, UsageError
+from cbench_server.cli.files import write_stdout
 from cbench_server.cli.screen import draw, in_order, indented, print_json, render_fields
 from cbench_server.cli.stored_runs import find_run, full_rows_of, grouped, rows_of
 from cbench_server.cli.values import positive_int
@@ -62,7 +63,7 @@ def show(args: argparse.Namespace) -> int:
     with connect(args) as client:
         run = find_run(client, args.run)
         if args.as_file:
-            print(as_file(run), end="")
+            write_stdout([as_file(run)])
             return OK
         if args.system:
             check_system(run, args.system)

@@ -83,7 +83,7 @@ def _signs(text: str) -> Iterator[str]:
     for sign in text:
         if sign in _ESCAPES:
             yield _ESCAPES[sign]
-        elif ord(sign) < 32 or ord(sign) == 127:
-            yield f"\\u{ord(sign):04x}"
+        elif not sign.isprintable():
+            yield f"\\u{ord(sign):04x}" if ord(sign) <= 0xFFFF else f"\\U{ord(sign):08x}"
         else:
             yield sign

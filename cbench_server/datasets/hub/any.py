@@ -3,13 +3,13 @@
 import re
 from collections.abc import Iterator
 
-from cbench_server.datasets.hub.sources import Access, Part, Row
+from cbench_server.datasets.hub.sources import Access, Part, Row, is_name
 from cbench_server.datasets.record import DatasetRecord, hub_dataset
 from cbench_server.errors import BadDataset
 from cbench_server.types import Example
 
 PREFIX = "hf:"
-_NAME = re.compile(r"hf:([\w-][\w.-]*/[\w-][\w.-]*)")
+_NAME = re.compile(r"hf:([\w-][\w.-]{0,95}/[\w-][\w.-]{0,95})", re.ASCII)
 _CONFIG = re.compile(r"[\w-][\w.+ -]*")
 
 
@@ -31,11 +31,13 @@ def hub_record(name: str) -> DatasetRecord:
     """Describe a repository of the hub; nothing is asked there yet."""
     found = _NAME.fullmatch(name)
     if found is None:
-        raise BadDataset(f'"{name}" is not a dataset of the hub; write it as hf:org/name[:config]')
+        raise BadDataset(
+            f'"{name:.200}" is not a dataset of the hub; write it as hf:org/name[:config]'
+        )
 
     def check(config: str) -> str:
-        if config and not _CONFIG.fullmatch(config):
-            raise BadDataset(f'"{config}" is not a valid config of {name}')
+        if config and not is_name(config, _CONFIG):
+            raise BadDataset(f'"{config:.200}" is not a valid config of {name}')
         return config
 
     return hub_dataset(

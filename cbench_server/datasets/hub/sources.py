@@ -14,8 +14,10 @@ from cbench_server.types import Example
 
 # A split names a file of the mirror, and must not lead out of it; a revision becomes a part of
 # an address, and must not lead to another.
-_SPLIT = re.compile(r"[\w-][\w.+-]{0,199}")
+_SPLIT = re.compile(r"[\w-][\w.+-]*")
 _REVISION = re.compile(r"(?!.*(?:\.\.|//|\.$|/$))[A-Za-z0-9_][A-Za-z0-9_./-]{0,199}")
+# Names of files have at most 255 bytes, with their endings.
+_MOST_BYTES = 200
 
 Row = Example
 """One record of a source, under the source's own column names."""
@@ -279,7 +281,7 @@ class HubSource:
         parts = self.parts[config]
         if not split:
             return parts
-        if not _SPLIT.fullmatch(split):
+        if not is_name(split, _SPLIT):
             raise BadDataset(
                 f'dataset "{self.name}": "{split:.200}" is not a valid split', field="split"
             )
@@ -288,6 +290,11 @@ class HubSource:
                 f'dataset "{self.name}" has no splits; leave out "{split}"', field="split"
             )
         return tuple(part.of_split(split) for part in parts)
+
+
+def is_name(text: str, pattern: re.Pattern[str]) -> bool:
+    """Whether a text that a client chose can name a file of the mirror, and nothing else."""
+    return bool(pattern.fullmatch(text)) and len(text.encode(errors="replace")) <= _MOST_BYTES
 
 
 def check_revision(dataset: str, revision: str) -> None:
