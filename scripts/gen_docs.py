@@ -345,6 +345,8 @@ PARTS: dict[str, Callable[[], str]] = {
     "adapter-llamaindex": _shown("examples/adapters/llamaindex_rag.py", "python"),
     "adapter-mem0": _shown("examples/adapters/mem0_notes.py", "python"),
     "adapter-mcp": _shown("examples/adapters/mcp_notes.py", "python"),
+    "adapter-mcp-server": _shown("examples/adapters/mcp_notes_server.py", "python"),
+    "adapter-memories": _shown("examples/adapters/memories.toml", "toml"),
     "adapter-compressors": _shown("examples/adapters/compressors.toml", "toml"),
     "api": api,
     "bare-cases": bare_cases,

@@ -4,6 +4,7 @@ import os
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Protocol, Self, TextIO
@@ -11,6 +12,10 @@ from typing import Any, Protocol, Self, TextIO
 # In a log the first lines come soon, and later ones seldom: an hour is not worth 700 lines.
 _FIRST_LINE_S = 5.0
 _LINE_EVERY_S = 60.0
+# A pace is that of the last rows: a system may have waited for its turn before them, and one
+# or two rows, which it makes alone to be timed, tell nothing of how it goes on.
+_PACE_OVER_S = 30.0
+_LEAST_PACED = 3
 
 
 class ProgressDisplay(Protocol):
@@ -61,10 +66,10 @@ class _Counts:
         self.totals = dict(totals)
         self.completed = dict.fromkeys(totals, 0)
         self.failed = dict.fromkeys(totals, 0)
-        # Where each system stood when it was first seen: a resumed run has
-        # rows that were not made at this run's pace.
-        self._first: dict[str, tuple[float, int]] = {
-            system: (time.monotonic(), 0) for system in totals
+        # Where each system stood and when, as far back as its pace needs; first when it was first
+        # seen: a resumed run has rows that were not made at this run's pace.
+        self._stood: dict[str, deque[tuple[float, int]]] = {
+            system: deque([(time.monotonic(), 0)]) for system in totals
         }
 
         # When each got its last row: afterwards the clock would only lower its rate.
@@ -73,23 +78,37 @@ class _Counts:
     def advance(self, system: str, rows: int, failed: int) -> None:
         self.completed[system] = self.completed.get(system, 0) + rows
         self.failed[system] = self.failed.get(system, 0) + failed
-        self._note_end(system)
+        self._note(system)
 
     def set(self, system: str, completed: int, failed: int, total: int | None) -> None:
-        self._first.setdefault(system, (time.monotonic(), completed))
         self.completed[system], self.failed[system] = completed, failed
         self.totals[system] = total
-        self._note_end(system)
+        self._note(system)
 
-    def _note_end(self, system: str) -> None:
+    def _note(self, system: str) -> None:
+        now, completed = time.monotonic(), self.completed[system]
+        stood = self._stood.setdefault(system, deque())
+        if not stood or stood[-1][1] != completed:
+            stood.append((now, completed))
+        while (
+            len(stood) > 2
+            and stood[1][0] <= now - _PACE_OVER_S
+            and stood[1][1] <= completed - _LEAST_PACED
+        ):
+            stood.popleft()
         if self.has_all(system):
-            self._last.setdefault(system, time.monotonic())
+            self._last.setdefault(system, now)
 
     def rate(self, system: str) -> float:
-        """Rows per second since the system was first seen."""
-        since, base = self._first.get(system, (time.monotonic(), 0))
+        """Rows per second lately; 0 where too few tell of it."""
+        if system not in self._stood:
+            return 0.0
+        since, base = self._stood[system][0]
         until = self._last.get(system, time.monotonic())
-        return (self.completed[system] - base) / max(1e-3, until - since)
+        made = self.completed[system] - base
+        if made < _LEAST_PACED and not self.has_all(system):
+            return 0.0
+        return made / max(1e-3, until - since)
 
     def has_all(self, system: str) -> bool:
         """Whether no further row of a system is expected."""

@@ -114,13 +114,39 @@ def test_a_missing_library_is_told_with_the_command_that_adds_it(tmp_path: Path)
         (["mem0", "mine:absent"], "mine has no absent."),
         (["mem0", "absent:build"], "Start this where absent.py is"),
         ([], "name an adapter and an object"),
+        (["mem0", "mine:number"], "an object of int, and mem0 is made from a function that"),
+        (["langchain-compressor", "mine:build"], "a function, and langchain-compressor is made"),
+        (["langchain-compressor", "mine:Reranker"], "is the class Reranker"),
+        (["mcp-memory", "mine:number"], "is made from a McpServer"),
+        (["mem0", "wants:build"], "No module named 'no_such_library'. wants imports it."),
     ],
 )
 def test_what_cannot_be_adapted_is_told(tmp_path: Path, words: list[str], told: str) -> None:
-    (tmp_path / "mine.py").write_text("build = print\n")
+    (tmp_path / "mine.py").write_text(
+        "def build():\n    pass\n\nclass Reranker:\n    compress_documents = build\n\nnumber = 3\n"
+    )
+    (tmp_path / "wants.py").write_text("import no_such_library\n")
     done = _adapt(tmp_path, *words)
     assert done.returncode == 2
     assert told in done.stderr
+
+
+@needs_libraries
+@pytest.mark.timeout(300)
+def test_mem0_tells_nobody_although_a_module_imports_it_first(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "from mem0.memory import telemetry\n"
+        "open('told', 'w').write(str(telemetry.MEM0_TELEMETRY))\n"
+        "build = 3\n"
+    )
+    environment = {key: each for key, each in os.environ.items() if key != "MEM0_TELEMETRY"}
+    subprocess.run(
+        [str(PYTHON), "-m", "cbench_client.adapters", "mem0", "mine:build"],
+        cwd=tmp_path,
+        env={**environment, "HOME": str(tmp_path)},
+        check=False,
+    )
+    assert (tmp_path / "told").read_text() == "False"
 
 
 def test_the_list_has_every_adapter_and_what_it_needs(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import io
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -54,6 +55,31 @@ def test_a_system_that_has_all_its_rows_has_no_rate(log: Log) -> None:
     told = next(line for line in log.lines() if "left" in line)
     assert told.startswith("quick 5/5  slow 10/1000 ")
     assert told.count("rows/") == 1
+
+
+def test_a_system_that_waits_for_its_turn_tells_nothing_of_the_time_left(log: Log) -> None:
+    with open_progress(True, {}, log) as display:
+        for system, rows in (("first", 10), ("second", 1)):
+            display.set(system, 0, 0, 1000)
+            display.set(system, rows, 0, 1000)
+        until(log, "rows/")
+        assert "left" not in log.getvalue()
+        display.set("second", 4, 0, 1000)
+        until(log, "left")
+    told = next(line for line in log.lines() if "rows/" in line)
+    assert told.endswith("second 1/1000")
+
+
+def test_a_pace_is_that_of_the_last_rows(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    counts = progress._Counts({})
+    counts.set("mine", 0, 0, 1000)
+    for second in range(1000, 1100):
+        clock[0] = float(second)
+        counts.set("mine", second - 999, 0, 1000)
+    assert counts.rate("mine") == pytest.approx(1.0, rel=0.1)
+    assert counts.seconds_left() == pytest.approx(900, rel=0.1)
 
 
 def test_a_bar_that_is_full_keeps_its_rate_and_waits_for_nothing(

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
 from importlib import import_module
+from inspect import isfunction
 from pathlib import Path
 from typing import Any
 
@@ -30,14 +31,35 @@ def made(name: str, place: str) -> Any:
         raise BadAdapter(
             f'"{place}" names no object; write it as MODULE:NAME, such as my_rag:build.'
         )
+    chosen = adapter(name)
+    chosen.prepare()
+    given = _given(module, attribute)
+    if not chosen.takes_such(given):
+        raise BadAdapter(
+            f"{place} is {_kind(given)}, and {name} is made from {chosen.takes}"
+            f" (with {', '.join(chosen.methods)})."
+        )
+    return chosen.make(given)
+
+
+def _given(module: str, attribute: str) -> Any:
     sys.path.insert(0, str(Path.cwd()))
     try:
-        given = vars(import_module(module))[attribute]
+        return vars(import_module(module))[attribute]
     except ModuleNotFoundError as error:
-        raise BadAdapter(f"{error}. Start this where {module}.py is, or set PYTHONPATH.") from error
+        if error.name is None or module == error.name or module.startswith(f"{error.name}."):
+            hint = f"Start this where {module}.py is, or set PYTHONPATH."
+        else:
+            hint = f"{module} imports it. Install it for {sys.executable}."
+        raise BadAdapter(f"{error}. {hint}") from error
     except KeyError:
         raise BadAdapter(f"{module} has no {attribute}.") from None
-    return adapter(name).make(given)
+
+
+def _kind(given: Any) -> str:
+    if isinstance(given, type):
+        return f"the class {given.__name__}"
+    return "a function" if isfunction(given) else f"an object of {type(given).__name__}"
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -18,11 +18,27 @@ class Adapter:
     about: str
     place: str = ""
     """MODULE:CLASS; empty for what needs no adapter."""
+    methods: tuple[str, ...] = ()
+    """What an object has that it is made from."""
+    from_function: bool = False
+    """Whether it is also made from a function that makes such an object."""
+    first: str = ""
+    """MODULE:FUNCTION to call before the library is imported, also by the module of the user."""
+
+    def prepare(self) -> None:
+        """Do what must be done before the library is imported."""
+        if self.first:
+            _found(self.first)()
+
+    def takes_such(self, given: Any) -> bool:
+        """Whether it can be made from an object."""
+        if self.from_function and callable(given):
+            return True
+        return not isinstance(given, type) and all(hasattr(given, each) for each in self.methods)
 
     def make(self, given: Any) -> Any:
         """Return what is to be served."""
-        module, _, name = self.place.partition(":")
-        return vars(import_module(module))[name](given)
+        return _found(self.place)(given)
 
     @property
     def command(self) -> str:
@@ -31,6 +47,11 @@ class Adapter:
             return "cbench run --proxy URL"
         run = "cbench memory run" if self.kind == "memory" else "cbench run"
         return f'{run} --launch "cbench adapt {self.name} MODULE:NAME"'
+
+
+def _found(place: str) -> Any:
+    module, _, name = place.partition(":")
+    return vars(import_module(module))[name]
 
 
 _HERE = "cbench_client.adapters"
@@ -42,6 +63,8 @@ ADAPTERS = (
         "a function from documents to a retriever, or a retriever",
         "keeps the passages of a context that a LangChain retriever finds for the question",
         f"{_HERE}.langchain:LangChainRetriever",
+        methods=("invoke",),
+        from_function=True,
     ),
     Adapter(
         "langchain-compressor",
@@ -50,6 +73,7 @@ ADAPTERS = (
         "a document compressor",
         "keeps what a LangChain document compressor leaves of the passages",
         f"{_HERE}.langchain:LangChainCompressor",
+        methods=("compress_documents",),
     ),
     Adapter(
         "llamaindex-retriever",
@@ -58,6 +82,8 @@ ADAPTERS = (
         "a function from nodes to a retriever, or a retriever",
         "keeps the passages of a context that a LlamaIndex retriever finds for the question",
         f"{_HERE}.llamaindex:LlamaIndexRetriever",
+        methods=("retrieve",),
+        from_function=True,
     ),
     Adapter(
         "llamaindex-postprocessor",
@@ -66,6 +92,7 @@ ADAPTERS = (
         "a node postprocessor",
         "keeps what a LlamaIndex node postprocessor leaves of the passages",
         f"{_HERE}.llamaindex:LlamaIndexPostprocessor",
+        methods=("postprocess_nodes",),
     ),
     Adapter(
         "mem0",
@@ -74,6 +101,9 @@ ADAPTERS = (
         "a function that returns a mem0 Memory",
         "remembers turns in mem0 as they are, without inference and telemetry",
         f"{_HERE}.mem0:mem0_memory",
+        methods=("add", "search", "delete_all"),
+        from_function=True,
+        first=f"{_HERE}.mem0:without_telemetry",
     ),
     Adapter(
         "mcp-memory",
@@ -82,6 +112,7 @@ ADAPTERS = (
         "a McpServer: its command, and the names of its tools",
         "remembers turns by a tool of an MCP server over stdio, and asks by another",
         f"{_HERE}.mcp:mcp_memory",
+        methods=("add_tool", "search_tool"),
     ),
     Adapter(
         "openai-proxy",

@@ -90,7 +90,10 @@ class _Session:
     def call(self, tool: str, arguments: dict[str, Any]) -> str:
         answer: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._asked.put((tool, arguments, answer))
-        found = answer.get(timeout=_PATIENCE_S)
+        try:
+            found = answer.get(timeout=_PATIENCE_S)
+        except queue.Empty:
+            raise ToolFailed(f"the tool {tool} did not answer within {_PATIENCE_S:g}s") from None
         if isinstance(found, BaseException):
             raise found
         return str(found)

@@ -1,5 +1,6 @@
 """mem0 as a memory: turns are stored as they are, without inference and telemetry."""
 
+import logging
 import os
 import tempfile
 from collections.abc import Callable, Sequence
@@ -12,11 +13,17 @@ _PACKAGE = "mem0ai"
 _TOP = 8
 
 
-def mem0_memory(build: Callable[[], Any]) -> type:
-    """Return a class of memories, one object for each conversation, all in one mem0 Memory."""
+def mem0_memory(given: Any) -> type:
+    """Return a class of memories, one object for each conversation, all in one mem0 Memory.
+
+    Args:
+        given: A function that makes the Memory, or the Memory itself.
+    """
     without_telemetry()
     library("mem0", _PACKAGE)
-    shared = build()
+    # It tells of every turn that is stored, where a library has turned logging on.
+    logging.getLogger("mem0").setLevel(logging.WARNING)
+    shared = given() if callable(given) else given
 
     class Mem0Memory(_Mem0Memory):
         memory = shared
@@ -74,7 +81,10 @@ def local_memory(embed: Callable[[str], Sequence[float]], dimensions: int, folde
 
 
 def without_telemetry() -> None:
-    """Have mem0 tell nobody, and keep its own files out of the home folder."""
+    """Have mem0 tell nobody, and keep its own files out of the home folder.
+
+    It reads both when it is imported, so this comes before that.
+    """
     os.environ["MEM0_TELEMETRY"] = "False"
     os.environ.setdefault("MEM0_DIR", tempfile.mkdtemp(prefix="cbench-mem0-"))
 
