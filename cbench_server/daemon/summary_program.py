@@ -18,16 +18,19 @@ from cbench_server.daemon.imports import import_modules
 from cbench_server.errors import StoreAway, StoreError
 from cbench_server.metrics.summary import Summarized
 
+# A program that takes longer hangs; a slow machine takes 0.1 ms for a row.
 _TIMEOUT_S = 1800.0
+_TIMEOUT_PER_ROW_S = 0.002
 
 
 async def summarize_apart(
-    home: Path, store: str, imports: Sequence[str], run_id: str
+    home: Path, store: str, imports: Sequence[str], run_id: str, rows: int = 0
 ) -> Summarized:
-    """Summarise a stored run in another process.
+    """Summarise a stored run of so many rows in another process.
 
     Raises StoreAway where that one cannot reach the store.
     """
+    limit = _TIMEOUT_S + rows * _TIMEOUT_PER_ROW_S
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-P",
@@ -42,8 +45,13 @@ async def summarize_apart(
         env={**os.environ, "CBENCH_STORE": store},
     )
     try:
-        async with asyncio.timeout(_TIMEOUT_S):
+        async with asyncio.timeout(limit):
             said, complaint = await process.communicate()
+    except TimeoutError:
+        raise StoreError(
+            f'run "{run_id}" could not be summarised within {limit:,.0f} s. Its rows are stored; '
+            "resume it to have that tried again."
+        ) from None
     finally:
         if process.returncode is None:
             process.kill()

@@ -78,7 +78,7 @@ class Services:
     """Keeps traces of runs."""
     missing: Callable[[Run], list[str]] | None = None
     """Names what a run needs that is not here; None where only this process takes up runs."""
-    summarize_apart: Callable[[str], Awaitable[Summarized]] | None = None
+    summarize_apart: Callable[[str, int], Awaitable[Summarized]] | None = None
     """Summarises a long stored run where it takes no memory of ours."""
 
 
@@ -393,7 +393,7 @@ class LiveRun:
         if apart and run.completed_rows > _SUMMARIZED_HERE:
             # A store that is away is waited for here, and read here then.
             with suppress(StoreAway):
-                return await apart(run.run_id)
+                return await apart(run.run_id, run.completed_rows)
         summarizer = self._summarizer or await read_back(self._store, run, self._services.registry)
         # Resampling a long run takes a second, in which others want to be served.
         return await asyncio.to_thread(summarizer.result, run.unranked)

@@ -39,6 +39,7 @@ class Roster:
         self._untold: list[str] = []
         self._losses: dict[Replica, asyncio.Future[bool]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._is_closed = False
         self._arrival = asyncio.Event()
 
     def tell_to(self, tell: Callable[[str], None]) -> None:
@@ -136,7 +137,11 @@ class Roster:
         replica.standing = Standing.AWAY
         replica.lives += 1
         replica.deaths += 1
-        self._start(self._look_for(replica, why, death))
+        if self._is_closed:
+            # It is lost because we let go of it.
+            death.set_result(True)
+        else:
+            self._start(self._look_for(replica, why, death))
         return death
 
     async def _look_for(self, replica: Replica, why: str, death: asyncio.Future[bool]) -> None:
@@ -240,6 +245,7 @@ class Roster:
 
     async def close(self) -> None:
         """Look for nobody any more, and let go of all."""
+        self._is_closed = True
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -128,4 +128,5 @@ def test_the_cli_takes_a_pattern_and_refuses_addresses(folder: Path, tmp_path: P
     assert {row["dataset"] for row in rows} == {"part"}
     refused = run("s3://bucket/traces/*.jsonl")
     assert refused.returncode == 2
+    assert "cbench: s3://bucket/traces/*.jsonl is an address" in refused.stderr
     assert "[data.NAME] url" in refused.stderr

@@ -107,6 +107,14 @@ def test_a_client_uses_the_first_that_answers_and_then_the_next(two: list[Daemon
     assert started(both(two)) != runs[1]
 
 
+def test_several_are_named_in_one_text() -> None:
+    listed: Any = ["127.0.0.1:1", "127.0.0.1:2"]
+    with pytest.raises(TypeError, match=r"\['127.0.0.1:1', .* in one text, with commas"):
+        BenchClient(listed)
+    with pytest.raises(TypeError, match="in one text, with commas"):
+        Attachment(Echo(), listed)
+
+
 def test_when_none_answers_all_are_named() -> None:
     dead = [f"127.0.0.1:{held_port()}" for _ in range(2)]
     with BenchClient(",".join(dead)) as client, pytest.raises(Unreachable) as caught:

@@ -6,6 +6,7 @@ import pytest
 
 from cbench_client import BenchClient
 from cbench_server.cli.stored_runs import run_of
+from cbench_server.daemon import summary_program
 from cbench_server.daemon.summary_program import summarize_apart
 from cbench_server.errors import StoreError
 
@@ -22,6 +23,17 @@ def test_another_program_gives_the_same_summary(daemon: DaemonProcess, client: B
     assert apart.summary == finished.summary
     assert apart.summary["echo"]["num_scored"] == 40
     assert apart.headlines == {"echo": ("f1",)}
+
+
+def test_a_program_that_hangs_is_ended_and_said_to_have_taken_too_long(
+    daemon: DaemonProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(summary_program, "_TIMEOUT_S", 0.0)
+    with pytest.raises(StoreError, match="not be summarised within 0 s.*resume it"):
+        asyncio.run(summarize_apart(daemon.home, "", [], "20200101-000000-000000000"))
+    # It is given time by its rows, of which a long run has many.
+    with pytest.raises(StoreError, match="no run"):
+        asyncio.run(summarize_apart(daemon.home, "", [], "20200101-000000-000000000", 30_000))
 
 
 def test_what_the_program_complains_of_is_passed_on(daemon: DaemonProcess) -> None:

@@ -72,8 +72,10 @@ def iterate_file(
 def files_of(path: Path) -> list[Path]:
     """Return the files that a path stands for; a single one is not looked at."""
     if "://" in str(path) or ":/" in str(path)[2:]:
+        # A path has lost one of the two slashes.
+        given = str(path) if "://" in str(path) else str(path).replace(":/", "://", 1)
         raise BadDataset(
-            f"{path} is an address; data elsewhere has a name in the daemon's configuration: "
+            f"{given} is an address; data elsewhere has a name in the daemon's configuration: "
             '[data.NAME] url = "..."'
         )
     if path.is_dir() or (is_pattern(path) and not path.exists()):

@@ -22,7 +22,7 @@ _AWAY = {
     "25P03": "took this daemon for dead, which was asleep. What it wrote last is tried again",
     "57P03": "is starting up or shutting down",
     "57P01": "was shut down",
-    "28": "lets this daemon not in. Check the user, the password and pg_hba.conf",
+    "28": "does not let this daemon in. Check the user, the password and pg_hba.conf",
     "3D": "has no database of that name. Make it with createdb, or correct the address",
     "42501": "does not let this user read or write the tables. Grant that, or name another user",
     "53": "is short of something. Look into its log",

@@ -14,6 +14,11 @@ _PATIENCE_SECONDS = 10.0
 
 def addresses_of(target: str) -> list[str]:
     """Return the addresses of a target, in the order in which they are preferred."""
+    if not isinstance(target, str):
+        raise TypeError(
+            f'{target!r} is no address; it is a text such as "127.0.0.1:50051", and several '
+            "daemons of one store are named in one text, with commas."
+        )
     return [each.strip() for each in target.split(",") if each.strip()] or [target]
 
 
