@@ -119,6 +119,9 @@ class Launched:
                 raise CommandFailed(f"{told}.")
             self.output.forget_last_words()
             self._life = self._new_life()
+            if self._stopping.is_set():
+                self._life.kill()
+                raise CommandFailed(f"{told}.")
 
     def _new_life(self) -> "_Life":
         return _Life(self.command, self.folder, self.output, self._environment, self.place)

@@ -9,6 +9,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
@@ -129,9 +130,17 @@ class Launches:
         self._launched.append(made)
 
     def wait(self) -> list[Launched]:
-        """Wait until all of them listen."""
-        for each in self._launched:
-            each.wait()
+        """Wait until all of them listen.
+
+        One that is killed meanwhile is started again though another takes its time.
+        """
+        pool = ThreadPoolExecutor(max(1, len(self._launched)), "cbench-launching")
+        try:
+            for done in as_completed([pool.submit(each.wait) for each in self._launched]):
+                done.result()
+        finally:
+            # Those that still wait end when they are stopped.
+            pool.shutdown(wait=False)
         return self._launched
 
     def remember(self, run_id: str) -> None:

@@ -14,6 +14,7 @@ import pytest
 from cbench_server.cli import launch, main
 from cbench_server.cli.exits import CommandFailed
 from cbench_server.cli.launched_output import Output, Voice
+from cbench_server.cli.launches import Launches
 from tests.cli.conftest import CBENCH, SYSTEM, Cbench, complaint, strict
 from tests.fixtures import preloaded
 from tests.fixtures.waiting import wait_until
@@ -111,6 +112,25 @@ def test_a_system_that_is_killed_while_it_starts_is_started_again(
     assert len([line for line in said if line.startswith(killed) and "so early" in line]) == (
         1 if how == "once" else launch.MAX_RESTARTS
     )
+
+
+def test_a_system_that_is_killed_while_it_starts_waits_for_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launch, "_FIRST_PAUSE_S", 0.001)
+    monkeypatch.setenv("CBENCH_HOME", str(tmp_path / "home"))
+    launches = Launches(Voice(quiet=True), 60.0)
+    serve = 'echo "cbench|1|tcp|127.0.0.1:$1"; exec sleep 1000'
+    # The first does not serve before the second has been started again.
+    first = f"until test -e again; do sleep 0.02; done; {serve}"
+    second = f"if test -e once; then touch again; {serve}; fi; touch once; kill -9 $$"
+    for number, code in enumerate((first, second), 1):
+        launches.start(shlex.join(["sh", "-c", code, "it", str(number)]), folder=tmp_path)
+    try:
+        found = [each.target for each in launches.wait()]
+    finally:
+        launches.stop()
+    assert found == ["127.0.0.1:1", "127.0.0.1:2"]
 
 
 @pytest.mark.parametrize("place", ["inside", "daemon"])

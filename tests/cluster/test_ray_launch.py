@@ -49,8 +49,6 @@ def start(
     (folder / "e.jsonl").write_text("".join(json.dumps(each) + "\n" for each in examples))
     launch = f"env PAUSE={pause} {BIN / 'python'} system.py"
     words = ["run", "--engine", "ray", "--ray-address", cluster.address, "--launch", launch]
-    # A busy machine takes minutes to bring a program up on a node, twice where it is killed.
-    words += ["--launch-timeout", "5m"]
     return subprocess.Popen(
         [BIN / "cbench", *words, "--dataset", "e.jsonl", "--output", "json", *flags],
         cwd=folder,
