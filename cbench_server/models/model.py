@@ -72,11 +72,13 @@ class Model:
         sent = {**settings, **self.client.extra_body}
         return next((sent[name] for name in ANSWER_LIMITS if isinstance(sent.get(name), int)), 0)
 
-    def marks_before(self, sent_tokens: int | None, settings: Mapping[str, Any]) -> tuple[str, ...]:
-        """Return what is known of a prompt before it is sent."""
-        if self.context_window is None or sent_tokens is None:
+    def marks_of_size(
+        self, prompt_tokens: int | None, settings: Mapping[str, Any]
+    ) -> tuple[str, ...]:
+        """Return what the size of a prompt tells."""
+        if self.context_window is None or prompt_tokens is None:
             return ()
-        whole = sent_tokens + self.answer_limit(settings)
+        whole = prompt_tokens + self.answer_limit(settings)
         return (PROMPT_OVER_WINDOW,) if whole > self.context_window else ()
 
     def whole(self, messages: Sequence[Message]) -> list[Message]:

@@ -113,8 +113,10 @@ class Reader:
         usage: dict[str, Any] = {**(reply.usage or {}), "requests": requests}
         if abandoned:
             usage["abandoned_requests"] = abandoned
-        marks = [*self.model.marks_before(sent_tokens, settings)]
         reported = (reply.usage or {}).get("prompt_tokens")
+        # Its own count has its own vocabulary, and what its template adds.
+        most = max(filter(None, (sent_tokens, reported)), default=None)
+        marks = [*self.model.marks_of_size(most, settings)]
         text = "\n".join(message["content"] for message in messages)
         if sent_tokens is not None and self._counts.is_cut(text, sent_tokens, reported):
             marks.append(PROMPT_CUT)

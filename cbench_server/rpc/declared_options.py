@@ -29,6 +29,11 @@ class Taker:
         """Whether it may be given an option of this name."""
         return self.declared is None or self.declared.takes(option)
 
+    def unchecked(self, options: Options) -> list[str]:
+        """Return those of its options whose names nobody can tell from a slip of the pen."""
+        known = self.declared.names if self.declared else ()
+        return [name for name in options if name not in known]
+
 
 def builtin_options(registry: Registry, kind: str, name: str) -> DeclaredOptions:
     """Return the options that a registered component takes: its constructor's parameters."""
@@ -53,27 +58,35 @@ def spread(
 ) -> tuple[list[tuple[int, SystemRef]], tuple[RunNote, ...]]:
     """Give each system those of the run's options that it takes.
 
-    Returns the references with their places, and a note for each system that
-    lacks options or does not say which it takes. One that no system takes
+    Returns the references with their places, and notes on systems that lack
+    options or take some without having named them. One that no system takes
     raises InvalidSpec.
     """
     for name in shared:
         if not any(each.takes(name) for each in takers):
             raise InvalidSpec(_taken_by_none(name, takers), field=entry_of("spec.options", name))
     refs, notes = [], []
+    unchecked: dict[tuple[bool, str], list[str]] = {}
     for each in takers:
         own = {name: value for name, value in shared.items() if each.takes(name)}
         ref = _with(each.ref, own)
         refs.append((each.place, ref))
-        if each.declared is None and ref.options:
-            what = ", ".join(f'"{name}"' for name in ref.options)
-            text = f"{each.name} does not declare its options; {what} went to it unchecked."
-            notes.append(RunNote(NOT_CHECKED, text, each.name))
+        if what := ", ".join(f'"{name}"' for name in each.unchecked(ref.options)):
+            unchecked.setdefault((each.declared is None, what), []).append(each.name)
         if lacking := [name for name in shared if name not in own]:
             what = ", ".join(f'"{name}"{_near(name, each)}' for name in lacking)
             text = f"{each.name} has no option {what} and ran without."
             notes.append(RunNote(NOT_TAKEN, text, each.name))
+    notes += [_not_checked(names, *how) for how, names in unchecked.items()]
     return refs, tuple(notes)
+
+
+def _not_checked(names: Sequence[str], is_silent: bool, what: str) -> RunNote:
+    if len(names) > 1:
+        how = "do not declare their options" if is_silent else "take any option"
+        return RunNote(NOT_CHECKED, f"{', '.join(names)} {how}; {what} went to them unchecked.")
+    how = "does not declare its options" if is_silent else "takes any option"
+    return RunNote(NOT_CHECKED, f"{names[0]} {how}; {what} went to it unchecked.", names[0])
 
 
 def _near(name: str, taker: Taker) -> str:

@@ -142,6 +142,10 @@ class RunBudget(Money):
         items.clear()
         items.extend(kept)
 
+    def is_open(self, items: Sequence[Item]) -> bool:
+        """See Money."""
+        return all(self._is_open(item.spooled.ordinal) for item in items)
+
     def _is_open(self, ordinal: int) -> bool:
         known = self._examples.get(ordinal)
         return known is not None and known.envelope is not None

@@ -101,7 +101,10 @@ class ConversationLane(Lane):
         """Yield the conversations that are left, as long as their questions can be paid for."""
         money = self._money
         first, self._first = self._first, []
-        for conversation in sorted(first, key=lambda each: each.questions[0].account is None):
+        while first:
+            # One that was begun, by this system or another, has money that the others wait for.
+            begun = (n for n, each in enumerate(first) if money and money.is_open(each.questions))
+            conversation = first.pop(next(begun, 0))
             if money is None or await money.open(conversation.questions, self.name):
                 yield conversation
         async for conversation in self._conversations:

@@ -47,6 +47,10 @@ class Money:
             item.account = item.account or Account()
         return True
 
+    def is_open(self, items: Sequence[Item]) -> bool:
+        """Whether the examples of these rows were begun, so that there is money for them."""
+        return True
+
     def spare_account(self) -> Account:
         """Return an account for what is asked beside the examples' own calls."""
         return Account()

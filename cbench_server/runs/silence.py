@@ -16,7 +16,7 @@ _LEAST_CALLS = 5
 
 
 class Silence:
-    """What has been heard of a system, an evaluator or a reader.
+    """What has been heard of a system or a reader.
 
     Args:
         reason: Of the failure of a run without it.

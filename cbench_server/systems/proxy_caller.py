@@ -92,7 +92,7 @@ class ProxyCaller:
         processed: Example = {**visible, "response": said.replies[-1] if said.replies else ""}
         if visible.get("multi_turn"):
             processed["turn_responses"] = said.replies
-        marks = self._model.marks_before(said.sent_tokens, settings)
+        marks = self._model.marks_of_size(said.sent_tokens, settings)
         if said.is_prompt_cut:
             marks = (*marks, PROMPT_CUT)
         if said.is_cut:

@@ -8,7 +8,7 @@ FAILURE_REASONS = {
     "DAEMON_DIED": "the daemon died three times in a row with the run; `cbench resume` goes on",
     "DEADLINE_EXCEEDED": "no answer in the time allowed for one example",
     "DUPLICATE_CALL": "the daemon has sent this call already",
-    "EVALUATOR_GONE": "an evaluator, judge or reader stayed away, or never answered, for too long",
+    "EVALUATOR_GONE": "an evaluator, judge or reader was away too long, or a reader never answered",
     "EXCEPTION": "the system's or evaluator's own code raised; `stack_trace` has the place",
     "EXEC_FAILED": "a program of `--exec-mode once` ended with another exit code than 0",
     "FAILED_PRECONDITION": "not possible now, such as a second scope for a memory with one state",

@@ -190,6 +190,32 @@ def test_an_option_that_nobody_checks_is_told(cbench: Cbench, tmp_path: Path) ->
     assert [note for note in run["notes"] if note["code"] == "OPTION_NOT_CHECKED"] == []
 
 
+def test_options_that_are_taken_unseen_are_told_in_one_line(cbench: Cbench, tmp_path: Path) -> None:
+    program = tmp_path / "eager.py"
+    program.write_text(
+        "from cbench_client import serve\n"
+        "class Kept:\n"
+        "    def process(self, example, options=None): return example\n"
+        "class Spread:\n"
+        "    def process(self, example, *, ratio=1.0, **more): return example\n"
+        "kept, spread = Kept(), Spread()\n"
+        "kept.name, spread.name = 'kept', 'spread'\n"
+        "serve(systems=[kept, spread])\n"
+    )
+
+    def told(*options: str) -> list[str]:
+        flags = [word for option in options for word in ("--option", option)]
+        launch = ("run", "--launch", f"{sys.executable} {program}", *ONE_EXAMPLE)
+        run = strict(cbench(*launch, *flags, "--output", "json").stdout)
+        return [note["text"] for note in run["notes"] if note["code"] == "OPTION_NOT_CHECKED"]
+
+    assert told("raito=0.1") == [
+        'kept, spread take any option; "raito" went to them unchecked.',
+    ]
+    assert told("ratio=0.1") == ['kept takes any option; "ratio" went to it unchecked.']
+    assert told() == []
+
+
 def test_memories_and_evaluators_are_checked_too(
     cbench: Cbench, start: Start, program: Path
 ) -> None:

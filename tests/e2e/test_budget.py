@@ -1,5 +1,6 @@
 """Runs with a budget, on a daemon, with models that bill, lie, keep silent and hang up."""
 
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -247,6 +248,36 @@ def test_memory_runs_stop_after_whole_conversations(client: BenchClient) -> None
         client.resume(ended.finished.run_id, budget_usd=1.0)
         events = [*client.watch(ended.finished.run_id, last)]
         assert events[-1].finished.progress.completed_rows == 36
+
+
+@pytest.mark.parametrize("timed_rows", [30, 0], ids=["timed", "not timed"])
+def test_repeats_of_conversations_do_not_stop_a_run_that_has_money_for_the_next(
+    client: BenchClient, timed_rows: int
+) -> None:
+    with priced_model() as model:
+        digest, _ = client.upload(conversations(14, questions=3))
+        spec = {
+            "kind": "RUN_KIND_MEMORY",
+            "systems": [{"builtin": "full-history"}, {"builtin": "last-n"}],
+            "datasets": [{"name": "talks", "upload": digest}],
+            "reader": {"base_url": model.url, "model": "m", "price": PRICE},
+            "prompt": {"max_tokens": 90},
+            "anchors": False,
+            "repeats": 2,
+            "timed_rows": timed_rows,
+        }
+
+        def left_and_next(limit: float) -> tuple[float, float]:
+            message = follow(
+                client.evaluate({**spec, "budget_usd": limit})
+            ).finished.failure.message
+            spent, whole, most = map(float, re.findall(r"\$([0-9.]+)", message))
+            return whole - spent, most
+
+        _, most = left_and_next(0.000001)
+        # What the first conversation did not take is enough for another, not at once.
+        left, most = left_and_next(most * 1.9)
+    assert left < most
 
 
 @pytest.mark.parametrize("kills", [1, 2])

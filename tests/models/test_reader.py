@@ -287,6 +287,16 @@ async def test_a_prompt_over_the_window_is_marked_and_sent_whole(
     assert (await read(BUILTINS["identity"](), client, prompt=prompt, window=36)).marks == ()
 
 
+@pytest.mark.parametrize(("reported", "marks"), [(6, ()), (7, ("PROMPT_OVER_WINDOW",))])
+async def test_a_reader_that_counts_more_tokens_than_we_do_is_believed(
+    server: Any, client: ChatClient, reported: int, marks: tuple[str, ...]
+) -> None:
+    server.answer(200, completion("x", prompt_tokens=reported))
+    prompt = Prompt(template="{context} {question}", max_tokens=30)
+    row = await read(BUILTINS["identity"](), client, prompt=prompt, window=36)
+    assert row.marks == marks
+
+
 @pytest.mark.parametrize(
     "body",
     [
