@@ -31,6 +31,7 @@ def facts(protocol: Mapping[str, Any], prompt: Prompt) -> dict[str, str]:
         "Shown": ", ".join(shown),
         "Withheld": ", ".join(protocol["withheld"]),
         "Answer": protocol["extraction"],
+        "Thinking": "Left out before a response is scored; official scripts know of none.",
         "Evaluators": ", ".join(map(evaluator, protocol["evaluators"])),
         "Score": protocol["primary_score"] or "none can be computed here",
         "At worst": "not known" if protocol.get("worst") is None else f"{protocol['worst']:g}",

@@ -1,4 +1,4 @@
-"""Context tokens of a row: whether what a system returned tells how many it left."""
+"""The context of a row: whether what a system returned tells what it left of it."""
 
 from cbench_server.results import EvalRow
 from cbench_server.types import Example
@@ -16,9 +16,14 @@ def tells_context(processed: Example, original: Example, *, is_read: bool) -> bo
     return is_read or processed.get("response") is None or context != original.get("context")
 
 
+def row_tells_context(row: EvalRow, original: Example) -> bool:
+    """Whether a row that was stored tells it; what a memory system returns is what it recalled."""
+    if "conversation_id" in row.metadata:
+        return True
+    return tells_context(row.processed or {}, original, is_read=row.reader_usage is not None)
+
+
 def forget_untold(row: EvalRow, example: Example) -> None:
     """Take away token counts that a version before this rule gave a row."""
-    is_read = row.reader_usage is not None
-    is_process = "conversation_id" not in row.metadata
-    if is_process and not tells_context(row.processed or {}, example, is_read=is_read):
+    if not row_tells_context(row, example):
         row.context_tokens_in = row.context_tokens_out = None

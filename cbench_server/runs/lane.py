@@ -28,7 +28,7 @@ from cbench_server.runs.late_calls import LateCalls
 from cbench_server.runs.load import Load
 from cbench_server.runs.reading import reading
 from cbench_server.runs.retry import Retry
-from cbench_server.runs.rows import Item, RowBuilder
+from cbench_server.runs.rows import Item, RowBuilder, answer_tells_context
 from cbench_server.runs.slots import Slots
 from cbench_server.runs.turns import Allowance
 from cbench_server.runs.widths import MAX_CONCURRENCY
@@ -359,7 +359,8 @@ class Lane:
         started = clock()
         self._hold(item, size)
         tokens = self._rows.tokens(answer)
-        scored = inline.score(spooled.example, processed)
+        told = answer_tells_context(answer)
+        scored = inline.score(spooled.example, processed, tells_context=told)
         return self._rows.scored(answer, scored, tokens, clock() - started)
 
     def _inline_scoring(self, dataset: str) -> InlineScoring | None:
@@ -383,9 +384,8 @@ class Lane:
         # A task of its own, so that no other row pays.
         ACCOUNT.set(item.account)
         TRACE.set(item.span)
-        scored = await self._context.scoring.score_row(
-            evaluators, item.spooled.example, answer.processed
-        )
+        pair, told = (item.spooled.example, answer.processed), answer_tells_context(answer)
+        scored = await self._context.scoring.score_row(evaluators, *pair, tells_context=told)
         if item.account is not None and item.account.is_refused:
             self._drop(item)
             return

@@ -12,6 +12,7 @@ from cbench_server import __version__
 from cbench_server.contract import name_of
 from cbench_server.metrics.groups import groups_of
 from cbench_server.results import EvalRow
+from cbench_server.runs.context_tokens import row_tells_context
 from cbench_server.runs.identity import changed_attributes, identity_of, identity_of_evaluator
 from cbench_server.runs.plan import DatasetPlan
 from cbench_server.runs.recorded_rows import set_scores
@@ -133,11 +134,12 @@ class SystemCache:
         row: EvalRow,
         scoring: Scoring,
     ) -> ScoredRow:
-        processed = row.processed or {}
-        scored = await scoring.score_row(rest, entry.example, processed)
+        pair = entry.example, row.processed or {}
+        is_told = row_tells_context(row, entry.example)
+        scored = await scoring.score_row(rest, *pair, tells_context=is_told)
         if earlier.keys() & scored.scores.keys():
             # Which of equal scores counts is decided by the order of all evaluators.
-            scored = await scoring.score_row(plan.evaluators, entry.example, processed)
+            scored = await scoring.score_row(plan.evaluators, *pair, tells_context=is_told)
         return scored
 
     def _put(self, key: str, kept: KeptAnswer, tag: str, scored: ScoredRow) -> None:

@@ -4,9 +4,9 @@ import itertools
 import random
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Protocol
 
-from cbench_server.datasets.prompts.library import is_official, prompt_for
+from cbench_server.datasets.prompts.library import is_official, official_limit, prompt_for
 from cbench_server.datasets.prompts.prompt import (
     STANDARD,
     Asking,
@@ -112,7 +112,7 @@ def _asking(spec: RunSpec, dataset: Prompted) -> Asking:
     prompt = _chosen(prompt_for(name, config), spec.prompt)
     if prompt.origin == "file":
         _check_fields(prompt, spec, dataset)
-    prompt = replace(prompt, status=_status(prompt, name, config))
+    prompt = _compared(prompt, name, config, spec.prompt)
     if not prompt.few_shot:
         return Asking(prompt)
     if spec.kind == "memory":
@@ -153,9 +153,21 @@ def _chosen(own: Prompt, ref: PromptRef | None) -> Prompt:
     )
 
 
-def _status(prompt: Prompt, name: str, config: str) -> Any:
+def _compared(prompt: Prompt, name: str, config: str, ref: PromptRef | None) -> Prompt:
+    """Say whether a prompt is the benchmark's own, whose limit goes with it unless one is given."""
     is_whole = not prompt.system_prompt and not prompt.few_shot
-    return "same" if is_whole and is_official(name, config, prompt.template) else "differs"
+    if not is_whole or not is_official(name, config, prompt.template):
+        return replace(prompt, status="differs")
+    limit = official_limit(name, config)
+    if limit is None:
+        return replace(prompt, status="same")
+    given = None if ref is None else ref.max_tokens
+    return replace(
+        prompt,
+        status="same" if given in (None, limit) else "differs",
+        max_tokens=given or limit,
+        published_max_tokens=limit,
+    )
 
 
 _WHY = {
@@ -169,6 +181,11 @@ def axis_of(prompt: Prompt) -> Axis:
     """Compare a prompt with the benchmark's own."""
     if prompt.status == "same":
         return SAME
+    if (published := prompt.published_max_tokens) is not None:
+        return differs(
+            f"It is the benchmark's, but answers may have {prompt.max_tokens:,} tokens, there "
+            f"{published:,}."
+        )
     return _WHY[prompt.origin].with_difference(
         "A system prompt was added." if prompt.system_prompt else "",
         f"{prompt.few_shot} few-shot examples were drawn from {prompt.few_shot_source}."

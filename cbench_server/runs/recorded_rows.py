@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from cbench_server.metrics.groups import groups_of
 from cbench_server.models.account import ACCOUNT, OWN_COSTS, Account
 from cbench_server.results import JUDGE_PROMPT_CUT, PADDED, STUFFED, EvalRow
-from cbench_server.runs.context_tokens import forget_untold
+from cbench_server.runs.context_tokens import forget_untold, row_tells_context
 from cbench_server.runs.plan import DatasetPlan
 from cbench_server.runs.rows import charge_system, cut_marks, not_applicable, set_headline
 from cbench_server.runs.store import SpooledExample
@@ -54,7 +54,12 @@ async def rescore(
     account = account or Account()
     token = ACCOUNT.set(account)
     try:
-        scored = await scoring.score_row(dataset.evaluators, example, row.processed)
+        scored = await scoring.score_row(
+            dataset.evaluators,
+            example,
+            row.processed,
+            tells_context=row_tells_context(row, example),
+        )
     finally:
         ACCOUNT.reset(token)
     set_scores(row, example, scored, dataset, clock() - started)

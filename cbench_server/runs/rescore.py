@@ -19,6 +19,7 @@ from cbench_server.limits import LONG_TEXT, TURN_S, text_size
 from cbench_server.results import EvalRow, Failure
 from cbench_server.runs import failpoints
 from cbench_server.runs.config import NO_REFERENCES
+from cbench_server.runs.context_tokens import row_tells_context
 from cbench_server.runs.digests import canonical_digest
 from cbench_server.runs.plan import DatasetPlan
 from cbench_server.runs.recorded_rows import rescore, set_scores
@@ -275,7 +276,8 @@ class Rescoring:
         if text_size(example) + own_size(row.processed, row.carried) > inline.limit:
             return False
         started = self._clock()
-        scored = inline.score(example, row.processed)
+        is_told = row_tells_context(row, example)
+        scored = inline.score(example, row.processed, tells_context=is_told)
         set_scores(row, example, scored, dataset, self._clock() - started)
         return True
 

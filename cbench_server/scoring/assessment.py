@@ -58,6 +58,11 @@ def is_context_only(processed: Example) -> bool:
     return not processed.get("responses")
 
 
+def without_context(processed: Example) -> Example:
+    """Return what a system returned as if it had returned no context."""
+    return {name: value for name, value in processed.items() if name != "context"}
+
+
 def is_async(evaluator: Evaluator) -> bool:
     """Whether the evaluator's `assess` has to be awaited."""
     return inspect.iscoroutinefunction(optional_method(evaluator, "assess"))

@@ -34,6 +34,7 @@ from cbench_server.scoring.assessment import (
     is_name,
     method_of,
     too_slow,
+    without_context,
 )
 from cbench_server.scoring.recipe import recipe_of
 from cbench_server.scoring.threads import EvaluatorThreads
@@ -104,19 +105,27 @@ class Scoring:
         return self._inline[key][1]
 
     async def score_row(
-        self, evaluators: Sequence[Evaluator], original: Example, processed: Example
+        self,
+        evaluators: Sequence[Evaluator],
+        original: Example,
+        processed: Example,
+        *,
+        tells_context: bool = True,
     ) -> ScoredRow:
         """Apply evaluators in their order, a later one overwriting equal scores.
 
-        One that fails twice is listed in `failures`; the others' scores stand.
+        One that fails twice is listed in `failures`; the others' scores stand. Those that read the
+        context do not get one that says nothing of what the system left of it.
         """
         inline = self.inline(evaluators)
         if inline is not None and text_size(original) + text_size(processed) <= inline.limit:
-            return inline.score(original, processed)
+            return inline.score(original, processed, tells_context=tells_context)
         row = ScoredRow()
+        untold = processed if tells_context else without_context(processed)
         for evaluator in applicable(evaluators, processed):
+            given = untold if info_of(evaluator).reads == "context" else processed
             try:
-                assessment = await self._patiently(evaluator, original, processed)
+                assessment = await self._patiently(evaluator, original, given)
             except RunFailed:
                 raise
             except Exception as error:
@@ -232,22 +241,26 @@ class InlineScoring:
         """The most text of a pair, beyond which it is scored elsewhere."""
         self._all = [(each, method_of(each), info_of(each).reads) for each in evaluators]
 
-    def score(self, original: Example, processed: Example) -> ScoredRow:
+    def score(
+        self, original: Example, processed: Example, *, tells_context: bool = True
+    ) -> ScoredRow:
         """Apply the evaluators as `Scoring.score_row` does."""
         row = ScoredRow()
         only_context = is_context_only(processed)
+        untold = processed if tells_context else without_context(processed)
         for evaluator, call, reads in self._all:
             if only_context and reads == "response":
                 continue
+            given = untold if reads == "context" else processed
             try:
-                said = call(original, processed)
+                said = call(original, given)
                 if type(said) is dict and _are_scores(said):
                     row.scores.update(said)
                 else:
                     _record(row, evaluator, checked(evaluator.name, said))
             except (Exception, *EXITS):
                 try:
-                    _record(row, evaluator, assess_now(evaluator, original, processed))
+                    _record(row, evaluator, assess_now(evaluator, original, given))
                 except Exception as error:
                     _record_failure(row, evaluator, error)
         return row

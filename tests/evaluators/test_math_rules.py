@@ -48,6 +48,11 @@ _HENDRYCKS = [
 
 # Pairs that it takes for equal, although they differ in what it drops from both.
 _FALSELY_EQUAL = [
+    ("\\$5", r"5\text{ cents}"),
+    (r"1\text{ or }2", "1"),
+    (r"5\text{ ft }6\text{ in}", "5"),
+    (r"12:00\text{ a.m.}", r"12:00\text{ p.m.}"),
+    (r"25\text{ square units}", r"25\text{ cubic units}"),
     (r"5\text{ cm}", r"5\text{ inches}"),
     (r"\text{ yes}", r"\text{ no}"),
     ("x=5", "y=5"),

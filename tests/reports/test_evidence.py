@@ -9,6 +9,9 @@ import pytest
 from cbench_server import evaluate
 from cbench_server.cli import main
 from cbench_server.evaluators import EvidenceRecall
+from tests.fixtures.model_server import ModelServer, clean_environment, server
+
+__all__ = ["clean_environment", "server"]
 
 _ROWS = [
     {
@@ -85,3 +88,54 @@ def test_evaluate_in_python_says_it_too() -> None:
     assert [
         note["system"] for note in result.config["notes"] if note["code"] == "VERBATIM_ONLY"
     ] == ["drops-words"]
+
+
+class Answers:
+    """Answers by itself, and passes on the fields it was given but for those it changes."""
+
+    name = "answers"
+
+    def __init__(self, **changed: Any) -> None:
+        self.changed = changed
+
+    def process(self, example: dict[str, Any]) -> dict[str, Any]:
+        return {**example, "response": "Tarn", **self.changed}
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ({}, {}),
+        ({"context": "It rains."}, {"evidence_recall": 0.0}),
+        ({"retrieved": ["It rains."]}, {"evidence_recall": 0.0, "evidence_recall_at_1": 0.0}),
+        ({"response": None}, {"evidence_recall": 1.0}),
+    ],
+    ids=["says nothing", "says what it left", "says what it retrieved", "leaves it to a reader"],
+)
+def test_who_answers_and_hands_back_the_context_says_nothing_of_what_it_read(
+    changed: dict[str, Any], expected: dict[str, float]
+) -> None:
+    result = evaluate([Answers(**changed)], _ROWS, evaluators=[EvidenceRecall()])
+    for row in result.rows:
+        assert {name: row.scores.get(name) for name in expected} == expected
+        assert ("evidence_recall" in row.scores) is bool(expected)
+
+
+def test_a_proxy_has_no_evidence_recall_whenever_it_is_scored(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    server: ModelServer,
+) -> None:
+    file = tmp_path / "rows.jsonl"
+    monkeypatch.setenv("CBENCH_HOME", str(tmp_path / "home"))
+    # One is too long to be scored at once.
+    rows = [*_ROWS, {**_ROWS[0], "id": 9, "context": _ROWS[0]["context"] + " It rains." * 9_000}]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    server.say("Tarn")
+    flags = ["--proxy", server.url, "--model", "m", "--reference-field", "evidence"]
+    flags += ["--evaluator", "answer-quality", "--evaluator", "evidence-recall"]
+    assert main(["run", *flags, "--dataset", f"mine={file}"]) == 0
+    assert "Evidence" not in capsys.readouterr().out
+    assert main(["rescore", "last"]) == 0
+    assert "Evidence" not in capsys.readouterr().out

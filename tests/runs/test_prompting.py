@@ -51,6 +51,27 @@ def problems(folder: Path, split: str) -> None:
     path.write_text("\n".join(map(json.dumps, rows)))
 
 
+@pytest.mark.parametrize(
+    ("asked", "limit", "why"),
+    [
+        (None, 1024, ""),
+        (1024, 1024, ""),
+        (99, 99, "It is the benchmark's, but answers may have 99 tokens, there 1,024."),
+    ],
+)
+def test_an_official_prompt_comes_with_the_limit_that_its_benchmark_has(
+    asked: int | None, limit: int, why: str
+) -> None:
+    template = PromptRef(template="{question}", max_tokens=asked)
+    prompt = asking_of(DatasetRef("mt-bench"), template).prompt
+    assert prompt.max_tokens == limit
+    assert prompt.status == ("differs" if why else "same")
+    assert axis_of(prompt).why == why
+    # A template of the user's own has the dataset's limit, or the one that is asked for.
+    own = asking_of(DatasetRef("longbench", "hotpotqa"), PromptRef(template="{question}!")).prompt
+    assert own.max_tokens == 128
+
+
 @pytest.mark.parametrize("has_train", [True, False])
 def test_few_shot_examples_come_from_another_split_where_there_is_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_train: bool

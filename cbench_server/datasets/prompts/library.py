@@ -47,6 +47,12 @@ def is_official(dataset: str, config: str, template: str) -> bool:
     return digest_of(template) in digests
 
 
+def official_limit(dataset: str, config: str) -> int | None:
+    """Return how many tokens an answer to the benchmark's own prompt may have there, if known."""
+    limits: dict[str, int] = _read("official.toml")["limits"].get(dataset, {})
+    return limits.get(_task(config))
+
+
 def _config_table(configs: Mapping[str, Any], config: str) -> Mapping[str, Any]:
     table: Mapping[str, Any] = configs.get(config) or configs.get(_task(config), {})
     return table

@@ -46,6 +46,8 @@ class Prompt:
     """The field that a system may change; no other copy of its text is sent."""
     status: Status = "differs"
     """Whether it is the benchmark's own."""
+    published_max_tokens: int | None = None
+    """The most tokens of an answer to it as published; None where it is not the benchmark's own."""
     origin: Literal["own", "plain", "file"] = "own"
 
     @property

@@ -18,8 +18,8 @@ class MathEquivalence(ExplainingEvaluator):
     """Gives `math_equiv`: 1.0 if the final answer equals one of the references, else 0.0."""
 
     name = "math-equivalence"
-    # 2: answers differ in what symbols drop, such as a unit next to its digit.
-    version = "2"
+    # 3: answers differ in what symbols drop, such as a unit next to its digit or its power.
+    version = "3"
     description = "Whether the response's final answer is mathematically equal to the answer."
     placement: Placement = "worker"
     required_fields = ("answer",)

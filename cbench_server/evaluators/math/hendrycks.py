@@ -18,6 +18,8 @@ _TIDIED = (
     ("^\\circ", ""),
     ("\\$", ""),
 )
+_NUMBER = re.compile(r"\d+")
+_POWER = re.compile(r"\^\s*(?:\{[^{}]*\}|-?\d)")
 _SPLIT_DIGITS = re.compile(r"(\d)\s+(?=\d)")
 _THOUSANDS = re.compile(r"(?<!\d)(?<!\d )\d{1,3}(?: \d{3})+(?!\d)")
 # The digit that a command or a power takes is no part of what follows.
@@ -111,6 +113,7 @@ def _is_contradicted(gold: str, given: str) -> bool:
         _differ(_unit(gold), _unit(given))
         or _differ(_name(gold), _name(given))
         or (_has_only_unit(gold, given) and _dropped(gold) != _dropped(given))
+        or _after_unit(gold) != _after_unit(given)
         or _spaced(gold) != _spaced(given)
     )
 
@@ -120,7 +123,15 @@ def _differ(one: str, other: str) -> bool:
 
 
 def _unit(answer: str) -> str:
+    if "\\$" in answer and _UNITS not in answer:
+        return "dollar"
     return canonical_unit(f" {_dropped(answer)}") or ""
+
+
+def _after_unit(answer: str) -> list[str]:
+    """Return the numbers after what is taken for a unit, but for its power: `1\\text{ or }2`."""
+    rest = answer.partition(_UNITS)[2].partition("}")[2]
+    return _NUMBER.findall(_POWER.sub("", rest))
 
 
 def _name(answer: str) -> str:

@@ -29,6 +29,8 @@ _KNOWN = {
     "euro": "euros|eur",
     "degree": "degrees|deg|^\\circ",
     "radian": "radians|rad",
+    # Told apart by their powers.
+    "unit": "units",
 }
 _CANONICAL = {
     spelling: unit for unit, others in _KNOWN.items() for spelling in (unit, *others.split("|"))
@@ -52,6 +54,7 @@ _PART = re.compile(
 )
 _PER = re.compile(r"\s*/\s*|\s+per\s+", re.IGNORECASE)
 _WORD = re.compile(r"[^\W\d_]+")
+_CLOCK = re.compile(r"([ap])\.? ?m", re.IGNORECASE)
 _SHAPE = re.compile(r"(?:[^\W\d_]|[\s./'’-]|\^\s*\{?\s*-?[123]\s*\}?|[()])*")
 
 
@@ -74,6 +77,9 @@ def canonical_unit(text: str, *, after_percent: bool = False) -> str | None:
         return None
     words = list(_WORD.finditer(stripped))
     separated = text[:1].isspace() or text[:1] == "^"
+    # Without a point or a space it is as likely a product.
+    if (half := _CLOCK.fullmatch(stripped)) and (separated or "." in stripped):
+        return f"{half[1].lower()}m"
     for found in words:
         word = found[0]
         if _NOT_UNITS.fullmatch(word.lower()):
