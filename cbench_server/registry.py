@@ -113,7 +113,7 @@ class Registry:
         _check_options(kind, name, options, parameters, takes_any=takes_any)
         try:
             return factory(**options)
-        except InvalidInput as error:
+        except (InvalidInput, UnknownName) as error:
             # What refuses its options names the one that is wrong before any other.
             named = [word for word in re.findall(r"\w+", str(error)) if word in options]
             error.field = error.field or (entry_of("options", named[0]) if named else "options")

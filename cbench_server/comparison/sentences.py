@@ -10,7 +10,7 @@ def sentence(pair: "PairedDifference") -> str:
     """Say which of the two is better, or that nothing can be claimed and what it would take."""
     if pair.wins == pair.losses == 0:
         on = "the only example" if pair.examples == 1 else f"all {pair.examples:,} examples"
-        claim = f"{pair.a} and {pair.b} score the same on {on}"
+        claim = f"{pair.a} and {pair.b} have the same {pair.score} on {on}"
         return _with_tokens(claim, pair, pair.a)
     if not pair.is_claimed:
         return _no_claim(pair)

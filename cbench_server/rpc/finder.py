@@ -352,7 +352,7 @@ def _naming(field: str) -> Iterator[None]:
     try:
         yield
     except UnknownName as error:
-        error.field = field
+        error.field = error.field or field
         raise
 
 

@@ -54,7 +54,7 @@ def test_two_runs_are_compared_by_the_names_of_their_systems(cbench: Cbench) -> 
     finished = cbench("compare", first, second)
     assert finished.returncode == 0, finished.stderr
     assert finished.stdout.startswith(
-        f"truncate-head ({first}) and truncate-head ({second}) score the same on all"
+        f"truncate-head ({first}) and truncate-head ({second}) have the same "
     )
     across = cbench("compare", first, second, "--systems", "truncate-head,identity")
     assert across.stdout.startswith("identity is better than truncate-head")

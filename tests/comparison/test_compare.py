@@ -7,6 +7,7 @@ import pytest
 import scipy
 
 from cbench_server.comparison import Comparison, compare, compare_two
+from cbench_server.comparison.sentences import sentence
 from cbench_server.errors import InvalidInput
 from cbench_server.results import EvalRow, Failure
 from tests.comparison.conftest import MakeRows
@@ -56,8 +57,11 @@ def test_equal_scores_are_called_equal(make_rows: MakeRows) -> None:
         make_rows("b", [0.5, 0.7], context_tokens_out=100),
     ).pairs
     assert pair.sentence == (
-        "a and b score the same on all 2 examples and a uses 50% fewer context tokens."
+        "a and b have the same f1 on all 2 examples and a uses 50% fewer context tokens."
     )
+    # With its mark, where it has one.
+    said = sentence(replace(pair, score="judge_score†"))
+    assert said.startswith("a and b have the same judge_score† on all 2")
 
 
 def test_equal_scores_leave_room_for_examples_that_were_not_seen(make_rows: MakeRows) -> None:
@@ -80,7 +84,7 @@ def test_systems_that_never_score_may_still_differ_on_examples_not_seen(
 
 def test_one_example_shows_nothing(make_rows: MakeRows) -> None:
     [same] = both(make_rows("a", [1.0]), make_rows("b", [1.0])).pairs
-    assert same.sentence == "a and b score the same on the only example."
+    assert same.sentence == "a and b have the same f1 on the only example."
     assert same.minimum_detectable is None
     [other] = both(make_rows("a", [1.0]), make_rows("b", [0.0])).pairs
     assert other.sentence.endswith("1 example is too few.")

@@ -81,6 +81,10 @@ CASES: list[tuple[str, dict[str, Any]]] = [
         },
     ),
     (
+        'spec.evaluators[0].options["pack"]',
+        {"evaluators": [{"name": "llm-judge", "options": {**NOWHERE, "model": "m", "pack": "x"}}]},
+    ),
+    (
         'spec.evaluators[0].options["timeout"]',
         {"evaluators": [{"name": "code-execution", "options": {"timeout": 1e9}}]},
     ),
