@@ -51,7 +51,8 @@ async def perform_intents(orchestrator: Orchestrator, *, may_take: bool) -> None
 
 async def _perform(orchestrator: Orchestrator, intent: Intent) -> None:
     try:
-        await orchestrator.perform(intent)
+        if not await orchestrator.perform(intent):
+            return
         answer = Answer()
     except (OwnedElsewhere, StoreError):
         return

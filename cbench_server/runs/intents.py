@@ -75,6 +75,10 @@ class Intents(Protocol):
         """Return what nobody has dealt with yet, oldest first."""
         ...
 
+    async def is_open(self, intent: Intent) -> bool:
+        """Tell whether one is unanswered still."""
+        ...
+
     async def answer(self, intent: Intent, answer: Answer) -> None:
         """Say what came of one; it is unanswered no more."""
         ...

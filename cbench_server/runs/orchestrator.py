@@ -2,9 +2,9 @@
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from cbench_server.errors import (
     AlreadyExists,
@@ -35,6 +35,8 @@ from cbench_server.runs.spec_limits import check_limits
 from cbench_server.runs.suites import with_registered_names
 from cbench_server.runs.wiring import check_score_field
 from cbench_server.spec import EvaluatorRef, Lives, Run, RunSpec, RunState
+
+T = TypeVar("T")
 
 _CANCELLED_WITHIN_S = 10.0
 
@@ -175,33 +177,41 @@ class Orchestrator(RunKeeper):
                 await opened.close()
                 self.store.intents.tell()
 
+    async def _in_turn(self, run_id: str, work: Coroutine[Any, Any, T]) -> T:
+        """Do what is asked about a run when nothing else that was asked about it is done here."""
+
+        async def at_desk() -> T:
+            async with self._desks.at(run_id):
+                return await work
+
+        return await self._unbroken.do(at_desk())
+
     async def cancel(self, run_id: str) -> Run:
         """Stop a run and keep its rows; one owned by another process is asked to stop."""
-        return await self._unbroken.do(self._cancel(run_id, ask))
+        return await self._in_turn(run_id, self._cancel(run_id, ask))
 
     async def _cancel(self, run_id: str, pass_on: PassOn) -> Run:
-        async with self._desks.at(run_id):
-            if live := self._live.get(run_id):
-                live.cancel()
-                if live.task is not None:
-                    await asyncio.wait([live.task], timeout=_CANCELLED_WITHIN_S)
-                return self.as_it_is(await self.store.get_run(run_id))
-            run = await self.store.get_run(run_id)
-            if reply_to("cancel", run.state, Owner.NOBODY) is Reply.UNCHANGED:
-                return run
-            claim = await self.store.owners.acquire(run_id)
-            if claim is None:
-                await pass_on(self.store.intents, run_id, "cancel")
-                return await self.store.get_run(run_id)
-            try:
-                failpoints.hit("cancel.claimed")
-                # It may have ended before it was claimed.
-                run = await self.store.get_run(run_id)
-                if reply_to("cancel", run.state, Owner.NOBODY) is Reply.DONE:
-                    await RunOwner(self._services, run, claim).end(RunState.CANCELLED)
-            finally:
-                await self.store.owners.release(claim)
+        if live := self._live.get(run_id):
+            live.cancel()
+            if live.task is not None:
+                await asyncio.wait([live.task], timeout=_CANCELLED_WITHIN_S)
+            return self.as_it_is(await self.store.get_run(run_id))
+        run = await self.store.get_run(run_id)
+        if reply_to("cancel", run.state, Owner.NOBODY) is Reply.UNCHANGED:
+            return run
+        claim = await self.store.owners.acquire(run_id)
+        if claim is None:
+            await pass_on(self.store.intents, run_id, "cancel")
             return await self.store.get_run(run_id)
+        try:
+            failpoints.hit("cancel.claimed")
+            # It may have ended before it was claimed.
+            run = await self.store.get_run(run_id)
+            if reply_to("cancel", run.state, Owner.NOBODY) is Reply.DONE:
+                await RunOwner(self._services, run, claim).end(RunState.CANCELLED)
+        finally:
+            await self.store.owners.release(claim)
+        return await self.store.get_run(run_id)
 
     async def resume(self, run_id: str, budget_usd: float | None = None) -> Run:
         """Take a run up where it stopped; one that is in progress is left alone.
@@ -209,42 +219,37 @@ class Orchestrator(RunKeeper):
         `budget_usd` takes the place of the budget it had.
         """
         self._check_open()
-        return await self._unbroken.do(self._resume(run_id, budget_usd, ask))
+        return await self._in_turn(run_id, self._resume(run_id, budget_usd, ask))
 
     async def _resume(self, run_id: str, budget_usd: float | None, pass_on: PassOn) -> Run:
-        async with self._desks.at(run_id):
-            await self._let_go(run_id)
-            run = await self.store.get_run(run_id)
-            claim = None
-            if run_id not in self._live:
-                claim = await self.store.owners.acquire(run_id)
-            if claim is None and budget_usd is not None and not run.state.is_final:
-                raise WrongState(f'run "{run_id}" is in progress; its budget stands until it ends.')
-            if run_id in self._live:
-                return self.as_it_is(run)
-            reply = reply_to(
-                "resume", run.state, Owner.ELSEWHERE if claim is None else Owner.NOBODY
-            )
-            if reply is Reply.UNCHANGED:
-                return run
-            if claim is None:
-                await pass_on(self.store.intents, run_id, "resume", budget_usd=budget_usd)
-                return await self.store.get_run(run_id)
-            failpoints.hit("resume.claimed")
-            try:
-                # It may have changed before it was claimed.
-                run = await self.store.get_run(run_id)
-                if reply_to("resume", run.state, Owner.NOBODY) is Reply.REFUSED:
-                    raise WrongState(
-                        f'run "{run_id}" has succeeded; there is nothing left to resume.'
-                    )
-                changes = raised_budget(run, budget_usd)
-                await self._take_up(replace(run, lives=Lives()), claim, "resumed", **changes)
-                await self._release_unless_live(claim)
-            except BaseException:
-                await self._release_unless_live(claim)
-                raise
+        await self._let_go(run_id)
+        run = await self.store.get_run(run_id)
+        claim = None
+        if run_id not in self._live:
+            claim = await self.store.owners.acquire(run_id)
+        if claim is None and budget_usd is not None and not run.state.is_final:
+            raise WrongState(f'run "{run_id}" is in progress; its budget stands until it ends.')
+        if run_id in self._live:
+            return self.as_it_is(run)
+        reply = reply_to("resume", run.state, Owner.ELSEWHERE if claim is None else Owner.NOBODY)
+        if reply is Reply.UNCHANGED:
+            return run
+        if claim is None:
+            await pass_on(self.store.intents, run_id, "resume", budget_usd=budget_usd)
             return await self.store.get_run(run_id)
+        failpoints.hit("resume.claimed")
+        try:
+            # It may have changed before it was claimed.
+            run = await self.store.get_run(run_id)
+            if reply_to("resume", run.state, Owner.NOBODY) is Reply.REFUSED:
+                raise WrongState(f'run "{run_id}" has succeeded; there is nothing left to resume.')
+            changes = raised_budget(run, budget_usd)
+            await self._take_up(replace(run, lives=Lives()), claim, "resumed", **changes)
+            await self._release_unless_live(claim)
+        except BaseException:
+            await self._release_unless_live(claim)
+            raise
+        return await self.store.get_run(run_id)
 
     async def explain_wait(self, run_id: str, reason: str) -> Run:
         """Keep why a system of a run in progress is away; another run is left as it is."""
@@ -257,40 +262,49 @@ class Orchestrator(RunKeeper):
 
     async def delete(self, run_id: str) -> bool:
         """Delete a run that no process is working on; return False if there is none."""
-        return await self._unbroken.do(self._delete(run_id, ask))
+        return await self._in_turn(run_id, self._delete(run_id, ask))
 
     async def _delete(self, run_id: str, pass_on: PassOn) -> bool:
-        async with self._desks.at(run_id):
-            await self._let_go(run_id)
-            if run_id in self._live:
-                raise _in_progress(run_id)
+        await self._let_go(run_id)
+        if run_id in self._live:
+            raise _in_progress(run_id)
+        try:
+            claim = await self.store.owners.acquire(run_id)
+        except UnknownRun:
+            return False
+        if claim is not None:
             try:
-                claim = await self.store.owners.acquire(run_id)
-            except UnknownRun:
-                return False
-            if claim is not None:
-                try:
-                    return await self.store.delete_run(run_id, claim=claim)
-                finally:
-                    await self.store.owners.release(claim)
-            if not (await self.store.get_run(run_id)).state.is_final:
-                raise _in_progress(run_id)
-            await pass_on(self.store.intents, run_id, "delete")
-            return True
+                return await self.store.delete_run(run_id, claim=claim)
+            finally:
+                await self.store.owners.release(claim)
+        if not (await self.store.get_run(run_id)).state.is_final:
+            raise _in_progress(run_id)
+        await pass_on(self.store.intents, run_id, "delete")
+        return True
 
-    async def perform(self, intent: Intent) -> None:
-        """Do what another process was asked; raise OwnedElsewhere if that is for a third one."""
+    async def perform(self, intent: Intent) -> bool:
+        """Do what another process was asked; return False if it has been done.
+
+        Raises OwnedElsewhere if that is for a third one.
+        """
+        return await self._in_turn(intent.run_id, self._perform(intent))
+
+    async def _perform(self, intent: Intent) -> bool:
         run_id = intent.run_id
+        # Another process may have done it while others had their turn here.
+        if not await self.store.intents.is_open(intent):
+            return False
         if intent.kind == "cancel":
-            await self._unbroken.do(self._cancel(run_id, refer))
+            await self._cancel(run_id, refer)
         elif intent.kind == "resume":
-            await self._unbroken.do(self._resume(run_id, intent.arguments["budget_usd"], refer))
+            await self._resume(run_id, intent.arguments["budget_usd"], refer)
         elif intent.kind == "delete":
-            await self._unbroken.do(self._delete(run_id, refer))
+            await self._delete(run_id, refer)
         elif run_id in self._live:
             await self._live[run_id].explain_wait(str(intent.arguments["reason"]))
         elif not self.store.owners.is_mine(run_id):
             await refer(self.store.intents, run_id, intent.kind)
+        return True
 
 
 def _in_progress(run_id: str) -> WrongState:

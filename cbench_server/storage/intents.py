@@ -54,6 +54,11 @@ class StoredIntents:
         """See Intents."""
         return await self._store.read(_unanswered)
 
+    async def is_open(self, intent: Intent) -> bool:
+        """See Intents."""
+        found = await self._store.read(lambda connection: _read(connection, intent.id))
+        return found is not None and found[-1] is None
+
     async def answer(self, intent: Intent, answer: Answer) -> None:
         """See Intents."""
         encoded = msgspec.msgpack.encode(answer)

@@ -8,7 +8,9 @@ import asyncio
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Coroutine
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,21 +24,28 @@ from hypothesis.stateful import (
     rule,
 )
 
-from cbench_server.errors import CbenchError, WrongState
-from cbench_server.events import RowScored, RunAccepted, RunFinished, StateChanged
+from cbench_server.errors import CbenchError, ComponentAway, WrongState
+from cbench_server.events import (
+    RowScored,
+    RunAccepted,
+    RunFinished,
+    StateChanged,
+    StoredEvent,
+)
 from cbench_server.registry import Registry, shipped_and_installed
 from cbench_server.rpc.attachments import Attachments
 from cbench_server.rpc.credentials import Credentials
 from cbench_server.rpc.evaluator_factory import EvaluatorMaker
 from cbench_server.rpc.finder import Finder
-from cbench_server.runs.lifecycle import is_transition
+from cbench_server.runs.lifecycle import OPEN, TRANSITIONS, is_transition
 from cbench_server.runs.live_run import Services
 from cbench_server.runs.orchestrator import Orchestrator
 from cbench_server.runs.run_turns import Limits
 from cbench_server.scoring.placement import Scoring
-from cbench_server.spec import DatasetRef, RunSpec, RunState, SystemRef
+from cbench_server.spec import DatasetRef, EvaluatorRef, RunSpec, RunState, SystemRef
 from cbench_server.storage.sqlite import SqliteStore
 from cbench_server.storage.uploads import UploadStore
+from cbench_server.types import Assessment
 from tests.e2e.processes import examples
 
 EXAMPLES = 6
@@ -62,17 +71,74 @@ class Gated:
         return {**example, "response": example["question"]}
 
 
+class Peers:
+    """Whether those that a run needs are there; they outlive daemons."""
+
+    def __init__(self) -> None:
+        self.is_answering = False
+        self.is_there = False
+
+
+class Silent:
+    """A system that is there, and says nothing until it is mended."""
+
+    name = "silent"
+    version = "1"
+    max_concurrency = 2
+
+    def __init__(self, peers: Peers) -> None:
+        self._peers = peers
+
+    async def process(self, example: dict[str, Any]) -> dict[str, Any]:
+        while not self._peers.is_answering:
+            await asyncio.sleep(0.02)
+        return {**example, "response": example["question"]}
+
+
+class Quick(Gated):
+    """Answers at once."""
+
+    name = "quick"
+
+    async def process(self, example: dict[str, Any]) -> dict[str, Any]:
+        return {**example, "response": example["question"]}
+
+
+class Fickle:
+    """An evaluator that is away until it is back."""
+
+    name = "fickle"
+    version = "1"
+    scores = ("fickle",)
+    placement = "io"
+
+    def __init__(self, peers: Peers) -> None:
+        self._peers = peers
+
+    def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:
+        raise NotImplementedError
+
+    async def assess(self, original: dict[str, Any], processed: dict[str, Any]) -> Assessment:
+        if not self._peers.is_there:
+            raise ComponentAway("nobody is there.")
+        return Assessment({"fickle": 1.0})
+
+
 class Daemon:
     """An orchestrator with its store, on an event loop of its own."""
 
-    def __init__(self, home: Path, clock: Any) -> None:
+    def __init__(self, home: Path, clock: Any, peers: Peers | None = None) -> None:
         self.loop = asyncio.new_event_loop()
         self.system = Gated()
+        self.peers = peers or Peers()
         self.run(self._open(home, clock))
 
     async def _open(self, home: Path, clock: Any) -> None:
         registry = Registry(shipped_and_installed)
         registry.register("system", "gated", lambda: self.system)
+        registry.register("system", "quick", Quick)
+        registry.register("system", "silent", lambda: Silent(self.peers))
+        registry.register("evaluator", "fickle", lambda: Fickle(self.peers))
         self.store = SqliteStore.open(home, clock)
         self.scoring = Scoring()
         credentials = Credentials({}, "")
@@ -107,6 +173,27 @@ async def tolerated(work: Coroutine[Any, Any, Any]) -> Any:
         return error
 
 
+_STEPS = {
+    RunState.RUNNING: "run",
+    RunState.WAITING: "wait",
+    RunState.SUCCEEDED: "finish",
+    RunState.FAILED: "fail",
+    RunState.CANCELLED: "cancel",
+}
+_TO_THE_QUEUE = {
+    "the daemon shuts down": "hand back",
+    "recovered": "recover",
+    "resumed": "resume",
+}
+
+
+def step_named(event: StoredEvent, after: RunState) -> str:
+    """Return which transition led to a state."""
+    if isinstance(event, StateChanged) and after is RunState.QUEUED:
+        return _TO_THE_QUEUE[event.reason]
+    return _STEPS[after]
+
+
 class Life(RuleBasedStateMachine):
     """Daemons that come and go, and requests that meet."""
 
@@ -114,13 +201,16 @@ class Life(RuleBasedStateMachine):
         super().__init__()
         self.home = Path(tempfile.mkdtemp(prefix="cbench-life-"))
         self.now = 1_000_000.0
-        self.daemon = Daemon(self.home, self.clock)
+        self.peers = Peers()
+        self.daemon = Daemon(self.home, self.clock, self.peers)
         with UploadStore(self.home).writer() as upload:
             for example in examples(EXAMPLES):
                 upload.add(example)
             self.upload = upload.finish()
         self.runs: list[str] = []
         self.deleted: set[str] = set()
+        self.steps: set[str] = set()
+        """The transitions that were seen, by name."""
 
     def clock(self) -> float:
         return self.now
@@ -135,13 +225,22 @@ class Life(RuleBasedStateMachine):
         found: list[Any] = self.daemon.run(all_of_it())
         return found
 
-    def spec(self) -> RunSpec:
+    def spec(self, need: str = "gated") -> RunSpec:
         dataset = DatasetRef(name="given", upload=self.upload)
-        return RunSpec((SystemRef(builtin="gated"),), (dataset,), timed_rows=0)
+        system = SystemRef(builtin="quick" if need == "fickle" else need)
+        spec = RunSpec((system,), (dataset,), timed_rows=0)
+        if need == "silent":
+            return replace(spec, row_timeout=0.05, wait_timeout=0.2)
+        if need == "fickle":
+            return replace(spec, evaluators=(EvaluatorRef("fickle"),), wait_timeout=2.5)
+        return spec
 
-    @rule(copies=st.integers(1, 3))
-    def start(self, copies: int) -> None:
-        orchestrator, spec = self.daemon.orchestrator, self.spec()
+    @rule(
+        copies=st.integers(1, 3),
+        need=st.sampled_from(["gated", "gated", "silent", "fickle"]),
+    )
+    def start(self, copies: int, need: str = "gated") -> None:
+        orchestrator, spec = self.daemon.orchestrator, self.spec(need)
         name = f"request {len(self.runs)}"
         made = self.together(*[orchestrator.start(spec, name) for _ in range(copies)])
         ids = {run.run_id for run in made if not isinstance(run, CbenchError)}
@@ -165,6 +264,21 @@ class Life(RuleBasedStateMachine):
                 await asyncio.sleep(0.02)
 
         self.daemon.run(settle())
+
+    @rule(is_answering=st.booleans(), is_there=st.booleans())
+    def change(self, is_answering: bool, is_there: bool) -> None:
+        """Mend what runs need, or take it away, and let them notice."""
+        self.peers.is_answering, self.peers.is_there = is_answering, is_there
+        self.daemon.run(self.rest({RunState.QUEUED, *(() if is_there else (RunState.WAITING,))}))
+
+    async def rest(self, done: set[RunState]) -> None:
+        """Wait until every run is over, or in such a state, or at the gate."""
+        ends_at = time.monotonic() + 5
+        while time.monotonic() < ends_at:
+            runs = await self.daemon.store.list_runs(states=OPEN)
+            if all(run.systems == ("gated",) or run.state in done for run in runs):
+                return
+            await asyncio.sleep(0.02)
 
     async def last_seqs(self) -> int:
         return sum(run.last_seq for run in await self.daemon.store.list_runs())
@@ -199,8 +313,9 @@ class Life(RuleBasedStateMachine):
     def delete(self, number: int, copies: int) -> None:
         run_id, orchestrator = self.chosen(number), self.daemon.orchestrator
         replies = self.together(*[orchestrator.delete(run_id) for _ in range(copies)])
-        if any(reply is True for reply in replies):
+        if True in replies:
             self.deleted.add(run_id)
+            self.steps.add("delete")
 
     @rule(number=st.integers(0, 9))
     def rescore(self, number: int) -> None:
@@ -241,13 +356,13 @@ class Life(RuleBasedStateMachine):
     @rule()
     def die(self) -> None:
         self.daemon.die()
-        self.daemon = Daemon(self.home, self.clock)
+        self.daemon = Daemon(self.home, self.clock, self.peers)
         self.daemon.run(self.daemon.orchestrator.recover())
 
     @rule()
     def drain(self) -> None:
         self.daemon.end()
-        self.daemon = Daemon(self.home, self.clock)
+        self.daemon = Daemon(self.home, self.clock, self.peers)
         self.daemon.run(self.daemon.orchestrator.recover())
 
     @invariant()
@@ -282,6 +397,7 @@ class Life(RuleBasedStateMachine):
             after = each.event.run.state if ended else each.event.state
             assert after.is_final == ended
             assert is_transition(state, after), (state, after)
+            self.steps.add(step_named(each.event, after))
             state = after
         if len(events) >= run.last_seq:
             assert run.state is state
@@ -300,3 +416,35 @@ Life.TestCase.settings = settings(
     suppress_health_check=list(HealthCheck),
 )
 TestLife = pytest.mark.slow(Life.TestCase)
+
+
+@pytest.mark.slow  # It waits for a run to say that it waits, which takes a second.
+def test_a_life_has_every_transition_of_the_table() -> None:
+    """So that what Hypothesis plays is all that there is."""
+    life = Life()
+    life.start(1)
+    life.answer(2)
+    life.every_run_is_sound()
+    for step in (life.drain, life.die, lambda: life.cancel(0, 2, 0), lambda: life.resume(0, 2)):
+        step()
+        life.answer(1)
+        life.every_run_is_sound()
+    life.answer(EXAMPLES)
+    life.rescore(0)
+    life.start(1, "silent")
+    life.start(1, "fickle")
+    life.change(False, False)
+    life.every_run_is_sound()
+    ended, waiting = life.runs[-2:]
+    assert life.daemon.run(life.daemon.store.get_run(ended)).failure.reason == "SYSTEM_GONE"
+    assert life.daemon.run(life.daemon.store.get_run(waiting)).state is RunState.WAITING
+    life.change(True, True)
+    life.resume(life.runs.index(ended), 2)
+    life.daemon.run(life.rest(set()))
+    life.every_run_is_sound()
+    runs = life.daemon.run(life.daemon.store.list_runs())
+    assert {run.state for run in runs} == {RunState.SUCCEEDED}
+    life.delete(0, 2)
+    life.every_run_is_sound()
+    assert life.steps | {"start"} == {each.name for each in TRANSITIONS}
+    life.teardown()

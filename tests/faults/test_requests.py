@@ -14,6 +14,7 @@ import pytest
 from cbench_client import BenchClient, Refused
 from cbench_client._gen.cbench.v1 import bench_pb2, bench_pb2_grpc
 from cbench_server.events import RunFinished
+from cbench_server.runs.intents import Answer
 from cbench_server.runs.ownership import Claim
 from cbench_server.spec import Run, RunSpec, RunState
 from cbench_server.storage.sqlite import SqliteStore
@@ -150,6 +151,49 @@ def test_a_resume_in_another_process_changes_nothing(tmp_path: Path) -> None:
             other.delete(run_id)
         other.cancel(run_id)
         assert follow(client.watch(run_id)).state == "CANCELLED"
+
+
+@pytest.mark.parametrize("kind", ["cancel", "resume", "delete"])
+def test_what_another_process_has_done_is_not_done_again(tmp_path: Path, kind: str) -> None:
+    """Both may find what is asked of the owner before it is answered."""
+    asked, other = Daemon(tmp_path, lambda: 1.0), SqliteStore.open(tmp_path)
+    state = RunState.RUNNING if kind == "cancel" else RunState.CANCELLED
+    asked.run(other.create_run(Run("r1", RunSpec((), ()), state, 1.0, systems=("a",))))
+    asked.run(other.intents.ask("r1", kind, {"budget_usd": None}))
+    [intent] = asked.run(asked.store.intents.unanswered())
+    asked.run(other.intents.answer(intent, Answer("It was refused.")))
+    assert asked.run(asked.orchestrator.perform(intent)) is False
+    assert asked.run(other.get_run("r1")).state is state
+    assert asked.run(other.intents.answer_to(intent.id)) == Answer("It was refused.")
+    asked.run(other.close())
+    asked.end()
+
+
+@pytest.mark.faults
+def test_what_was_asked_of_two_daemons_at_once_is_over_when_all_are_answered(
+    tmp_path: Path, chance: random.Random
+) -> None:
+    with (
+        start_held(tmp_path / "gate", 3) as system,
+        DaemonProcess(tmp_path / "home") as first,
+        DaemonProcess(tmp_path / "home") as second,
+        BenchClient(first.address) as client,
+        BenchClient(second.address) as other,
+    ):
+        spec = spec_of(client, system, 50)
+        for _ in range(20):
+            run_id = client.start(spec)
+            wait_until(lambda run_id=run_id: client.get(run_id).state == 2)
+            ask = [client.cancel, client.resume, *[other.cancel, other.resume] * 2]
+            chance.shuffle(ask)
+            together(*[lambda run_id=run_id, call=call: call(run_id) for call in ask])
+            if client.get(run_id).state == 5:
+                continue
+            for each in (client, other):
+                # Refused while the run is open; and its turn comes after whatever waits still.
+                with pytest.raises(Refused, match="in progress. Cancel it first"):
+                    each.delete(run_id)
+            other.cancel(run_id)
 
 
 def test_a_queued_run_is_cancelled_by_whoever_is_asked(tmp_path: Path) -> None:

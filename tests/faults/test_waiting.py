@@ -282,3 +282,23 @@ def test_a_row_that_was_late_is_waited_for_when_its_system_dies(
     assert (seen.state, len(seen.rows)) == ("SUCCEEDED", 120)
     assert again not in seen.failures, seen.failures
     assert "UNAVAILABLE" not in seen.failures.values()
+
+
+def test_a_daemon_that_is_stopped_fails_no_row_for_it(
+    daemon: DaemonProcess, client: BenchClient, tmp_path: Path
+) -> None:
+    """It was stopped for longer than a row has time, and what it waited for came meanwhile."""
+    gate = tmp_path / "gate"
+    with start_held(gate, 5) as system:
+        spec = {"systems": [{"target": system.address}], "datasets": given(client, 20)}
+        limits = {"row_timeout": 2.0, "wait_timeout": 2.0, "max_concurrency": 1, "timed_rows": 0}
+        run_id = client.start({**spec, **limits})
+        wait_until(lambda: client.get(run_id).progress.completed_rows == 5)
+        os.kill(daemon.pid, signal.SIGSTOP)
+        try:
+            gate.touch()
+            time.sleep(4)
+        finally:
+            os.kill(daemon.pid, signal.SIGCONT)
+        seen = follow(client.watch(run_id))
+    assert (seen.state, seen.failures, len(seen.rows)) == ("SUCCEEDED", {}, 20)

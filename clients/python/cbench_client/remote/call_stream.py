@@ -23,6 +23,8 @@ Sink = Callable[[list[Ended]], None]
 """Told of calls that ended together. It must not raise."""
 
 _NEVER = float("inf")
+# A timer that is so late was kept from it by more than a busy loop.
+_STOPPED_S = 1.0
 # Late calls that are remembered; what the peer says of them comes at once.
 _LATE_KNOWN = 256
 
@@ -224,6 +226,11 @@ class CallStream:
 
     def _expire(self) -> None:
         now = self._loop.time()
+        if now - self._sweep_at > _STOPPED_S:
+            # This process was stopped, and has not read yet what came meanwhile.
+            for _, parcel in self._waiting.values():
+                if parcel.deadline <= now:
+                    parcel.deadline = now + parcel.timeout
         if self._outbox and self._limit is not None and self._in_flight >= self._limit:
             for parcel in self._outbox:
                 parcel.deadline = max(parcel.deadline, now + parcel.timeout)
