@@ -71,6 +71,27 @@ MAX_PATH = limit(
     "refused",
     f"{_MET}a_path_of_a_mapping_is_only_so_long",
 )
+MAX_TEMPLATE_LENGTH = limit(
+    "template of a prompt",
+    1_000_000,
+    "characters",
+    "refused",
+    f"{_MET}a_template_is_only_so_long",
+)
+MAX_TEMPLATE_PIECES = limit(
+    "lines and braces in it",
+    20_000,
+    "",
+    "refused",
+    f"{_MET}a_template_is_only_so_long",
+)
+MAX_TIMES_OF_A_FIELD = limit(
+    "times that it names one field",
+    20,
+    "",
+    "refused",
+    f"{_MET}a_template_is_only_so_long",
+)
 MAX_ID = limit("id of an example", 1_000, "characters", "refused", f"{_MET}an_id_is_only_so_long")
 MAX_REPLICAS = limit(
     "replicas of a system", 256, "", "refused", f"{_MET}a_system_has_only_so_many_replicas"
