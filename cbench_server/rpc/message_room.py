@@ -9,7 +9,7 @@ asked for, until the connection closes.
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,7 +53,7 @@ class MessageRoom:
             if method in _LARGE_STREAMS or (is_one and method.startswith(_OURS)):
                 await place.enter_async_context(self._permits.one(who))
             if not is_one:
-                yield await place.enter_async_context(aclosing(_each(context)))
+                yield _each(context)
                 return
             read = await _only(context)
             if read.size < LARGE_MESSAGE:
