@@ -71,6 +71,27 @@ MAX_PATH = limit(
     "refused",
     f"{_MET}a_path_of_a_mapping_is_only_so_long",
 )
+MAX_TEMPLATE_LENGTH = limit(
+    "template of a prompt",
+    1_000_000,
+    "characters",
+    "refused",
+    f"{_MET}a_template_is_only_so_long",
+)
+MAX_TEMPLATE_PIECES = limit(
+    "lines and braces in it",
+    20_000,
+    "",
+    "refused",
+    f"{_MET}a_template_is_only_so_long",
+)
+MAX_TIMES_OF_A_FIELD = limit(
+    "times that it names one field",
+    20,
+    "",
+    "refused",
+    f"{_MET}a_template_is_only_so_long",
+)
 MAX_ID = limit("id of an example", 1_000, "characters", "refused", f"{_MET}an_id_is_only_so_long")
 MAX_REPLICAS = limit(
     "replicas of a system", 256, "", "refused", f"{_MET}a_system_has_only_so_many_replicas"
@@ -105,6 +126,24 @@ MAX_REQUEST_BYTES = limit(
 )
 MAX_REQUEST_PARTS = limit(
     "fields of all depths in it", 20_000, "", "refused", f"{_MET}a_request_is_only_so_large"
+)
+
+# Of messages of clients, which are in memory several times while they are worked on.
+LARGE_MESSAGE = 2**20
+"""Bytes of a message from which on it is held in its place until it is answered."""
+MAX_MESSAGES_AT_ONCE = limit(
+    "messages of 1 MiB and more, uploads and imports of one client that are worked on at once",
+    4,
+    "",
+    "further ones wait; others have room of their own",
+    "tests/e2e/test_message_room.py::test_large_messages_of_one_client_wait_for_each_other",
+)
+MESSAGE_SECONDS = limit(
+    "time for the message of a call that has one",
+    60,
+    "s",
+    "refused",
+    "tests/e2e/test_message_room.py::test_a_call_that_never_sends_its_message_is_refused",
 )
 
 # Of files of runs, which a client sends and whose parts are held one at a time.

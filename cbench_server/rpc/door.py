@@ -7,6 +7,7 @@ RPC is served as a stream here, of which nothing is read until we ask for it.
 import inspect
 import logging
 import time
+import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import ExitStack, aclosing
 from typing import Any
@@ -18,6 +19,7 @@ from cbench_server.errors import Forbidden, InvalidInput, LimitReached, Unauthen
 from cbench_server.rpc.call_shares import CallShares
 from cbench_server.rpc.grants import Grant
 from cbench_server.rpc.keyring import Keyring
+from cbench_server.rpc.message_room import MessageRoom, sized
 from cbench_server.rpc.request_sizes import TooLarge, bounded
 from cbench_server.rpc.roles import EVERYONE, METHODS, is_open_to, with_included
 from cbench_server.rpc.status import abort, code_of
@@ -42,6 +44,7 @@ class Door(grpc.aio.ServerInterceptor):
         self._keyring = keyring
         self._shares = shares
         self._strangers = Strangers()
+        self._room = MessageRoom()
         self._refused = 0
         self._told_at = -_TELL_REFUSALS_EVERY_S
 
@@ -53,17 +56,18 @@ class Door(grpc.aio.ServerInterceptor):
         if handler is None:
             return None
 
-        async def serve(requests: AsyncIterator[Any], context: Any) -> None:
+        async def serve(_: AsyncIterator[Any], context: Any) -> None:
             begun = time.perf_counter()
             code = grpc.StatusCode.CANCELLED
             try:
-                await self._serve(handler_call_details, handler, requests, context)
+                await self._serve(handler_call_details, handler, context)
                 code = grpc.StatusCode.OK
             except grpc.aio.AbortError:
                 code = context.code()
                 raise
             except Exception as error:
                 code = code_of(error)
+                let_go(error)
                 await abort(context, error)
             finally:
                 if self._served is not None:
@@ -73,14 +77,14 @@ class Door(grpc.aio.ServerInterceptor):
         read = handler.request_deserializer
         if _is_looked_through(handler_call_details.method, handler):
             read = bounded(read)
+        if not handler.request_streaming:
+            read = sized(read)
         built: Any = grpc.stream_stream_rpc_method_handler(
             serve, read, _or_bytes(handler.response_serializer)
         )
         return built
 
-    async def _serve(
-        self, details: Any, handler: Any, requests: AsyncIterator[Any], context: Any
-    ) -> None:
+    async def _serve(self, details: Any, handler: Any, context: Any) -> None:
         is_open = METHODS.get(details.method) is EVERYONE
         grant = None
         if self._keyring.is_locked:
@@ -106,12 +110,13 @@ class Door(grpc.aio.ServerInterceptor):
             if grant is not None:
                 held.enter_context(self._keyring.living(grant))
             set_caller(caller)
-            question = await _question(handler, requests)
-            if isinstance(question, TooLarge):
-                raise InvalidInput(question.why)
-            if _is_looked_through(details.method, handler):
-                refuse_unknown_fields(question)
-            await _answer(handler, question, context)
+            who = caller.name or caller.peer
+            async with self._room.question(details.method, handler, context, who) as question:
+                if isinstance(question, TooLarge):
+                    raise InvalidInput(question.why)
+                if _is_looked_through(details.method, handler):
+                    refuse_unknown_fields(question)
+                await _answer(handler, question, context)
 
     async def _answer_blindly(self, handler: Any, context: Any) -> None:
         """Answer what is open to all as if the question were empty, without reading it."""
@@ -126,6 +131,19 @@ class Door(grpc.aio.ServerInterceptor):
             extra = {"calls": self._refused, "peer": peer}
             log.warning("refused calls without a valid token", extra=extra)
             self._refused, self._told_at = 0, now
+
+
+def let_go(error: BaseException | None) -> None:
+    """Let go of what the calls that raised an error held.
+
+    gRPC keeps the error beside the call and the call beside the error, and with them the message,
+    until the interpreter looks for such circles, which many large messages do not make it do.
+    """
+    seen = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        traceback.clear_frames(error.__traceback__)
+        error = error.__cause__ or error.__context__
 
 
 def _is_looked_through(method: str, handler: Any) -> bool:
@@ -145,14 +163,6 @@ def _caller(method: str, grant: Grant | None, peer: str) -> Caller:
             f"it: cbench tokens create NAME --role {wanted[0]}"
         )
     return Caller(grant.name, roles, grant.names, peer)
-
-
-async def _question(handler: Any, requests: AsyncIterator[Any]) -> Any:
-    if handler.request_streaming:
-        return requests
-    async for request in requests:
-        return request
-    raise InvalidInput("the call ended without a message.")
 
 
 async def _answer(handler: Any, question: Any, context: Any) -> None:

@@ -38,6 +38,8 @@ HANDSHAKE_SECONDS = 5
 """A connection that has not said what it speaks by then is closed."""
 PING_STRIKES = 60
 """Pings within 5 s of another, and without anything else between, that a connection may send."""
+UNREAD_BYTES = 256 * 1024
+"""What is taken of a call before our code reads it, and of a stream ahead of it."""
 IDLE_SECONDS = 300
 """A connection without a call for so long is closed; clients make it again by themselves."""
 
@@ -88,6 +90,9 @@ class RpcServer:
                 ("grpc.max_send_message_length", max_message_bytes),
                 # Two daemons on one port would each get some of the calls.
                 ("grpc.so_reuseport", 0),
+                # gRPC would take more and more of what nobody has read yet, without a bound.
+                ("grpc.http2.bdp_probe", 0),
+                ("grpc.http2.lookahead_bytes", UNREAD_BYTES),
                 ("grpc.keepalive_time_ms", 30_000),
                 ("grpc.keepalive_timeout_ms", 10_000),
                 ("grpc.keepalive_permit_without_calls", 1),

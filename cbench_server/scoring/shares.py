@@ -25,9 +25,9 @@ class FairPermits:
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
 
     @asynccontextmanager
-    async def one(self) -> AsyncIterator[None]:
-        """Hold a permit for the block."""
-        who = SHARE.get()
+    async def one(self, who: str | None = None) -> AsyncIterator[None]:
+        """Hold a permit for the block, on behalf of `who`, else of whose share is used."""
+        who = SHARE.get() if who is None else who
         await self._take(who)
         try:
             yield

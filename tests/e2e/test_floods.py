@@ -106,6 +106,22 @@ def test_nothing_of_a_message_without_a_token_is_read(locked: DaemonProcess) -> 
     assert serves(locked)
 
 
+def test_what_nobody_reads_of_a_call_that_is_held_is_not_taken(locked: DaemonProcess) -> None:
+    """A watcher of health without a token is held, and may send a message of any size."""
+    before = memory_peak(locked.pid)
+    sent = bytes(12_000_000)
+    with grpc.insecure_channel(locked.address, [("grpc.max_send_message_length", -1)]) as channel:
+        held = [channel.unary_stream(WATCH)(sent) for _ in range(60)]
+        for watcher in held:
+            assert next(watcher)
+        assert serves(locked)
+        # Whatever was to come of the messages has begun to.
+        for _ in range(3):
+            with BenchClient(locked.address, token="secret") as client:
+                client.upload(examples(200))
+    assert memory_peak(locked.pid) - before < 100
+
+
 def test_silent_connections_are_bounded_and_closed(tmp_path: Path) -> None:
     flags = ("--token=secret", "--max-connections=20")
     with DaemonProcess(tmp_path / "home", *flags) as daemon:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -419,6 +420,43 @@ def test_a_revoked_token_ends_its_open_calls_and_a_new_one_works_at_once(
     client("old-token").components()
     for action in ("token-added", "token-revoked"):
         assert audited(daemon, action=action, token="brief")["roles"] == "attach,run"
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        EVALUATOR + "ScoreStream",
+        BENCH + "UploadExamples",
+        BENCH + "Import",
+        BENCH + "GetRun",
+        REFLECTION,
+        "/grpc.health.v1.Health/Watch",
+    ],
+)
+def test_an_open_call_of_every_kind_ends_with_its_token(
+    daemon: DaemonProcess, tokens: Tokens, method: str
+) -> None:
+    """Also one that waits for more from its client, which nobody sends."""
+    token = tokens.tell("create", "leaving", "--role", "run")
+    is_over = threading.Event()
+
+    def silence() -> Iterator[bytes]:
+        is_over.wait(100)
+        yield b""
+
+    metadata = [("authorization", f"Bearer {token}")]
+    with grpc.insecure_channel(daemon.address) as channel:
+        watches = method.endswith("Watch")
+        sent = iter([b""]) if watches else silence()
+        call = channel.stream_stream(method)(sent, metadata=metadata, timeout=60)
+        if watches:
+            next(call)
+        else:
+            # What comes later over the same connection is served later.
+            assert _code(channel, BENCH + "ListRuns", token) == "OK"
+        tokens.tell("revoke", "leaving")
+        assert call.code() is grpc.StatusCode.UNAUTHENTICATED
+        is_over.set()
 
 
 def test_a_bad_line_is_told_and_the_others_hold(

@@ -20,6 +20,7 @@ from cbench_client.remote.call_stream import MAX_BATCH_BYTES
 from cbench_server import limits
 from cbench_server.daemon.embedded import embedded
 from cbench_server.datasets.mapping import read_path
+from cbench_server.datasets.prompts.template import parse
 from cbench_server.datasets.validate import IdLedger, check_example
 from cbench_server.errors import BadDataset, InvalidInput, InvalidSpec
 from cbench_server.evaluators import LLMJudge, MemoryJudge
@@ -37,7 +38,7 @@ from tests.e2e.processes import Process, examples
 from tests.fixtures import preloaded
 from tests.fixtures.model_server import ModelServer, clean_environment, server
 
-from .steps import LONGEST_S
+from .steps import LONGEST_S, cpu_seconds_afresh
 
 __all__ = ["ModelServer", "clean_environment", "server"]
 
@@ -86,6 +87,45 @@ def test_a_spec_beyond_a_limit_is_refused(most: dict[str, Any], beyond: dict[str
     check_limits(RunSpec(**{**usual, **most}))
     with pytest.raises(InvalidSpec):
         check_limits(RunSpec(**{**usual, **beyond}))
+
+
+@pytest.mark.parametrize(
+    ("most", "beyond", "said"),
+    [
+        ("x" * limits.MAX_TEMPLATE_LENGTH, "x" * (limits.MAX_TEMPLATE_LENGTH + 1), "characters"),
+        (
+            "{{" * (limits.MAX_TEMPLATE_PIECES // 2),
+            "{{" * (limits.MAX_TEMPLATE_PIECES // 2 + 1),
+            "lines and braces",
+        ),
+        (
+            "x\n" * limits.MAX_TEMPLATE_PIECES,
+            "x\n" * (limits.MAX_TEMPLATE_PIECES + 1),
+            "lines and braces",
+        ),
+        (
+            "{context}\n" * limits.MAX_TIMES_OF_A_FIELD,
+            "{context}\n" * (limits.MAX_TIMES_OF_A_FIELD + 1),
+            "names {context} 21 times",
+        ),
+    ],
+)
+def test_a_template_is_only_so_long(most: str, beyond: str, said: str) -> None:
+    assert cpu_seconds_afresh(parse_afresh, most) < LONGEST_S
+    with pytest.raises(InvalidSpec, match=said):
+        parse(beyond)
+
+
+def parse_afresh(text: str) -> None:
+    parse.cache_clear()
+    parse(text)
+
+
+def test_templates_of_the_past_are_not_kept() -> None:
+    """Clients make as many as they like, and each takes megabytes."""
+    for number in range(100):
+        parse(f"{{question}} {number}")
+    assert parse.cache_info().currsize <= 16
 
 
 def test_a_path_of_a_mapping_is_only_so_long() -> None:

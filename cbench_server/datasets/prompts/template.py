@@ -9,14 +9,19 @@ the form of one few-shot example, for `{examples}`.
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 
 from cbench_server.errors import InvalidSpec
+from cbench_server.limits import (
+    MAX_TEMPLATE_LENGTH,
+    MAX_TEMPLATE_PIECES,
+    MAX_TIMES_OF_A_FIELD,
+)
 
 EXAMPLE_LINE = "[[example]]"
-MAX_LENGTH = 1_000_000
 _TOKEN = re.compile(r"\{\{|\}\}|\{[^{}\n]*\}|[{}]")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # Names that published templates have for our fields.
@@ -63,13 +68,26 @@ class Template:
         return "\n".join(rendered)
 
 
-@cache
+@lru_cache(maxsize=16)
 def parse(text: str) -> Template:
     """Read a template; raise InvalidSpec with the line that is not one."""
-    if len(text) > MAX_LENGTH:
-        raise InvalidSpec(f"the prompt template has {len(text):,} characters, above {MAX_LENGTH:,}")
+    if len(text) > MAX_TEMPLATE_LENGTH:
+        raise InvalidSpec(
+            f"the prompt template has {len(text):,} characters, above {MAX_TEMPLATE_LENGTH:,}"
+        )
+    pieces = sum(map(text.count, "\r\n{}"))
+    if pieces > MAX_TEMPLATE_PIECES:
+        raise InvalidSpec(
+            f"the prompt template has {pieces:,} lines and braces, above {MAX_TEMPLATE_PIECES:,}"
+        )
     lines = tuple(_parse_line(line, at) for at, line in enumerate(_plain(text).split("\n"), 1))
-    named = {part.name for line in lines for part in line if isinstance(part, _Field)}
+    named = Counter(part.name for line in lines for part in line if isinstance(part, _Field))
+    for name, times in named.items():
+        if times > MAX_TIMES_OF_A_FIELD:
+            raise InvalidSpec(
+                f"the prompt template names {{{name:.200}}} {times:,} times, above "
+                f"{MAX_TIMES_OF_A_FIELD}; a prompt would have as many copies of it"
+            )
     return Template(lines, frozenset(named))
 
 
