@@ -81,7 +81,7 @@ def explain(error: BaseException) -> tuple[int, str] | None:
         if code_of_advice := error.metadata.get(advice.KEY, ""):
             fields = advice.FIELD_ADVICE.get(code_of_advice, "")
             told = told.removesuffix(fields) + SYSTEM_ADVICE.get(code_of_advice, fields)
-        return code, _with_flags(told, error.metadata.get("flags", ""))
+        return code, _with_flags(_by_flag(told, error.field), error.metadata.get("flags", ""))
     if isinstance(error, ClientError):
         code = USAGE if isinstance(error, ValueError) else FAILED
         return code, in_flags(error, DAEMON_ADVICE)
@@ -100,6 +100,15 @@ def in_flags(error: "ClientError", advice: Mapping[str, str]) -> str:
     if error.advice not in advice:
         return str(error)
     return f"{error.problem} {advice[error.advice]}"
+
+
+def _by_flag(message: str, field: str) -> str:
+    """Name the flag that was given where a message begins with the field that it fills."""
+    name = field.rpartition(".")[2].partition("[")[0]
+    flag = f"--{name.replace('_', '-')}"
+    was_given = any(word.partition("=")[0] == flag for word in sys.argv)
+    rest = message.removeprefix(name)
+    return flag + rest if name and was_given and rest[:1] in (" ", ":") else message
 
 
 def _with_flags(message: str, flags: str) -> str:

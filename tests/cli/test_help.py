@@ -105,6 +105,9 @@ def test_the_page_about_the_command_line_is_up_to_date() -> None:
     assert finished.returncode == 0, finished.stderr.decode()
 
 
+SMALL = ["--builtin", "identity", "--dataset", "mini-qa"]
+
+
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
@@ -120,10 +123,13 @@ def test_the_page_about_the_command_line_is_up_to_date() -> None:
         (["show"], "the following arguments are required: RUN. See: cbench show --help"),
         (["run", "--dataset", "x"], "name at least one system"),
         (["run", "--builtin", "x"], "name at least one --dataset"),
+        (["run", *SMALL, "--score-field", "f11"], "--score-field: no evaluator"),
+        (["run", *SMALL, "--map", "a=b", "--map", "c=d,a=e"], "it maps a more than once"),
+        (["run", *SMALL, "--repeats=99999999"], "--repeats must be at most 10,000"),
     ],
     ids=[
         *("command", "action", "flag", "elsewhere", "far", "none", "choice", "time", "number"),
-        *("missing", "system", "dataset"),
+        *("missing", "system", "dataset", "refused", "twice", "too-many"),
     ],
 )
 def test_a_mistake_is_one_line_with_the_way_out(
