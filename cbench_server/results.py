@@ -257,9 +257,9 @@ class EvalResult:
                 continue
         wanted = library or "pandas or polars"
         package = library or "pandas"
-        if package in ("pandas", "polars"):
-            package = f'"cbench-server[{package}]"'
-        raise ImportError(f"to_dataframe needs {wanted}: pip install {package}")
+        is_extra = package in ("pandas", "polars")
+        command = f'pip install "cbench-server[{package}]"' if is_extra else f"pip install {package}"
+        raise ImportError(f"to_dataframe needs {wanted}: {command}")
 
     def _lines(self) -> list[dict[str, Any]]:
         """Give every row all columns, since not every library fills up what is missing."""

@@ -94,6 +94,12 @@ def test_a_program_is_not_told_the_token_of_the_daemon(
     assert "TOKEN" not in variables
 
 
+def test_what_a_program_for_one_row_leaves_running_is_ended(cbench: Cbench) -> None:
+    leaving = shlex.join(["sh", "-c", f"sleep 600 & exec {program('once')}"])
+    once = ["--exec", leaving, "--exec-mode", "once", "--name", "leaving", "--timeout", "20s"]
+    assert len(tokens_left(rows_of(cbench, *once, "-n", "1"), "leaving")) == 1
+
+
 def test_a_death_costs_only_the_row_that_causes_it(cbench: Cbench, tmp_path: Path) -> None:
     rows = rows_of(cbench, "--exec", program("dies-once", tmp_path / "died"), "--name", "frail")
     assert len(tokens_left(rows, "frail")) == 6
