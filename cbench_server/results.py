@@ -256,10 +256,10 @@ class EvalResult:
             except ImportError:
                 continue
         wanted = library or "pandas or polars"
-        package = library or "pandas"
-        is_extra = package in ("pandas", "polars")
-        command = f'pip install "cbench-server[{package}]"' if is_extra else f"pip install {package}"
-        raise ImportError(f"to_dataframe needs {wanted}: {command}")
+        package: str = library or "pandas"
+        if package in ("pandas", "polars"):
+            package = f'"cbench-server[{package}]"'
+        raise ImportError(f"to_dataframe needs {wanted}: pip install {package}")
 
     def _lines(self) -> list[dict[str, Any]]:
         """Give every row all columns, since not every library fills up what is missing."""
