@@ -22,8 +22,17 @@ EXTRAS = {
     "fsspec": "s3",
     "ray": "ray",
     "psycopg": "postgres",
+    "opentelemetry.exporter": "otel",
 }
 """Packages that a plain install leaves out, and the extra of pyproject.toml that brings each."""
+
+
+def is_here(package: str) -> bool:
+    """Whether a package, or a part of one, can be imported."""
+    try:
+        return find_spec(package) is not None
+    except ModuleNotFoundError:  # what it is a part of is absent
+        return False
 
 
 def require(package: str, purpose: str) -> None:
@@ -31,7 +40,7 @@ def require(package: str, purpose: str) -> None:
 
     `purpose` is the beginning of a sentence that ends with the package's name.
     """
-    if find_spec(package) is None:
+    if not is_here(package):
         raise InvalidInput(
             f"{purpose} {package.replace('_', '-')}, which is not installed. "
             f"Install it with: {command_for(EXTRAS[package])}"

@@ -256,7 +256,10 @@ class EvalResult:
             except ImportError:
                 continue
         wanted = library or "pandas or polars"
-        raise ImportError(f"to_dataframe needs {wanted}: pip install {library or 'pandas'}")
+        package: str = library or "pandas"
+        if package in ("pandas", "polars"):
+            package = f'"cbench-server[{package}]"'
+        raise ImportError(f"to_dataframe needs {wanted}: pip install {package}")
 
     def _lines(self) -> list[dict[str, Any]]:
         """Give every row all columns, since not every library fills up what is missing."""

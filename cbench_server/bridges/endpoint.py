@@ -18,6 +18,7 @@ from cbench_server.bridges.exchange import (
     checked,
     decoded,
     encoded,
+    id_of,
     shown,
 )
 
@@ -102,7 +103,7 @@ class Endpoint:
                 if not future.done():
                     future.set_exception(error)
             return
-        found = {answer["id"]: answer for answer in answers if _has_id(answer)}
+        found = {id_of(answer): answer for answer in answers}
         for place, _, future in together:
             if future.done():
                 continue
@@ -177,10 +178,6 @@ def _said(reply: httpx.Response, text: bytes) -> str:
     if target := reply.headers.get("location"):
         return f"it is at {shown(target.encode())} now. Give that address"
     return shown(text)
-
-
-def _has_id(answer: Any) -> bool:
-    return isinstance(answer, dict) and isinstance(answer.get("id"), int)
 
 
 def _delay(reply: httpx.Response) -> float | None:

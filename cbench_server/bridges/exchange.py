@@ -61,8 +61,16 @@ def checked(answer: Any, who: str) -> Message:
         str(error),
         reason=str(answer.get("reason") or "EXCEPTION"),
         retryable=answer.get("retryable") is True,
-        retry_delay=float(delay) if isinstance(delay, int | float) else None,
+        retry_delay=delay if isinstance(delay, int | float) else None,
     )
+
+
+def id_of(answer: Any) -> int | None:
+    """Return the id of an answer, which some languages print as 5.0; None if it has none."""
+    found = answer.get("id") if isinstance(answer, dict) else None
+    if isinstance(found, float) and found.is_integer():
+        return int(found)
+    return found if isinstance(found, int) and not isinstance(found, bool) else None
 
 
 def shown(text: bytes) -> str:

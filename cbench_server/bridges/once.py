@@ -23,6 +23,8 @@ from cbench_server.bridges.program import end_of
 from cbench_server.cluster import groups
 
 _LAST_LINES = 10
+_LOOK_EVERY_S = 0.1
+_GRACE_S = 0.5
 
 
 class ProgramPerRequest:
@@ -51,14 +53,15 @@ class ProgramPerRequest:
                 f"{self._who} cannot be started: {error.strerror}", reason="NOT_READY"
             ) from error
         groups.end_with_us(process.pid)
+        ending = asyncio.ensure_future(_end_what_is_left(process))
         try:
             printed, last_words, _ = await asyncio.gather(
                 _read(process.stdout), _show(process.stderr), _write(process.stdin, line)
             )
             code = await process.wait()
         finally:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)
+            ending.cancel()
+            _kill_group(process.pid)
             groups.has_ended(process.pid)
         if code:
             raise RemoteFailure(
@@ -72,6 +75,19 @@ class ProgramPerRequest:
 
     def close(self) -> None:
         """See Exchange."""
+
+
+async def _end_what_is_left(process: asyncio.subprocess.Process) -> None:
+    """End what a program leaves running when it ends: its answer would never be over."""
+    while process.returncode is None:  # noqa: ASYNC110 - its wait() may wait for pipes too
+        await asyncio.sleep(_LOOK_EVERY_S)
+    await asyncio.sleep(_GRACE_S)
+    _kill_group(process.pid)
+
+
+def _kill_group(group: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, signal.SIGKILL)
 
 
 async def _write(stdin: Any, line: bytes) -> None:

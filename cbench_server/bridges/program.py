@@ -25,6 +25,7 @@ from cbench_server.bridges.exchange import (
     checked,
     decoded,
     encoded,
+    id_of,
     shown,
 )
 
@@ -175,19 +176,19 @@ class Program:
     def _take(self, line: bytes) -> None:
         """Give an answer to the call that waits for it."""
         failure = None
-        place: Any = None
+        place: int | None = None
         answer: Any = None
         try:
             answer = decoded(line, self._who)
-            place = answer.get("id") if isinstance(answer, dict) else None
+            place = id_of(answer)
         except RemoteFailure as error:
             failure = error
         with self._lock:
             self._answered += 1
-            if isinstance(place, int) and place in self._given_up:
+            if place in self._given_up:
                 self._given_up.discard(place)
                 return
-            if not isinstance(place, int) or isinstance(place, bool) or place not in self._waiting:
+            if place not in self._waiting:
                 # Programs that answer wrongly mostly answer in order: the oldest call has waited
                 # for this.
                 place = next(iter(self._waiting), None)

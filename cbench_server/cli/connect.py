@@ -105,7 +105,8 @@ def check_no_server(args: argparse.Namespace) -> None:
 @contextmanager
 def _starting(args: argparse.Namespace) -> Iterator[None]:
     """Show a person that something happens while a daemon starts in this process."""
-    if is_quiet(args) or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+    is_log = not sys.stderr.isatty() or os.environ.get("TERM") == "dumb" or os.environ.get("CI")
+    if is_quiet(args) or is_log:
         yield
         return
     print("starting ...", end="", file=sys.stderr, flush=True)

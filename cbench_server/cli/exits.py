@@ -19,13 +19,16 @@ INTERRUPTED = 130
 
 EXIT_CODES = {
     OK: "done; failed rows and low scores are results, not errors",
-    FAILED: "the run failed or was cancelled, a gate did not hold, or something could not be "
-    "reached or used",
+    FAILED: "the run failed or was cancelled, every row of it failed, a gate did not hold, or "
+    "something could not be reached or used",
     USAGE: "bad usage or bad input, such as an unknown name or a broken line in a file",
     INTERRUPTED: "interrupted with Ctrl-C; rows are kept",
     128 + signal.SIGPIPE: "whoever read the output left before its end, as `| head` does",
     128 + signal.SIGTERM: "ended by SIGTERM; rows are kept",
 }
+
+# Of a file that output goes to; no file is named in such errors.
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 # gRPC codes that mean the request itself is wrong.
 _INPUT_CODES = frozenset({"INVALID_ARGUMENT", "NOT_FOUND", "ALREADY_EXISTS", "OUT_OF_RANGE"})
@@ -81,7 +84,7 @@ def explain(error: BaseException) -> tuple[int, str] | None:
         if code_of_advice := error.metadata.get(advice.KEY, ""):
             fields = advice.FIELD_ADVICE.get(code_of_advice, "")
             told = told.removesuffix(fields) + SYSTEM_ADVICE.get(code_of_advice, fields)
-        return code, _with_flags(told, error.metadata.get("flags", ""))
+        return code, _with_flags(_by_flag(told, error.field), error.metadata.get("flags", ""))
     if isinstance(error, ClientError):
         code = USAGE if isinstance(error, ValueError) else FAILED
         return code, in_flags(error, DAEMON_ADVICE)
@@ -92,6 +95,8 @@ def explain(error: BaseException) -> tuple[int, str] | None:
     if isinstance(error, OSError) and error.filename:
         code = USAGE if error.errno == errno.ENAMETOOLONG else FAILED
         return code, f"{error.filename}: {error.strerror}."
+    if isinstance(error, OSError) and error.errno in _NO_ROOM:
+        return FAILED, f"what is printed cannot be written: {error.strerror}."
     return None
 
 
@@ -100,6 +105,15 @@ def in_flags(error: "ClientError", advice: Mapping[str, str]) -> str:
     if error.advice not in advice:
         return str(error)
     return f"{error.problem} {advice[error.advice]}"
+
+
+def _by_flag(message: str, field: str) -> str:
+    """Name the flag that was given where a message begins with the field that it fills."""
+    name = field.rpartition(".")[2].partition("[")[0]
+    flag = f"--{name.replace('_', '-')}"
+    was_given = any(word.partition("=")[0] == flag for word in sys.argv)
+    rest = message.removeprefix(name)
+    return flag + rest if name and was_given and rest[:1] in (" ", ":") else message
 
 
 def _with_flags(message: str, flags: str) -> str:

@@ -12,6 +12,7 @@ from cbench_server.cli.prices import HELP, METAVAR, add_budget, price
 from cbench_server.cli.replicas import add_replicas_flag
 from cbench_server.cli.values import (
     AppendSystem,
+    JoinMappings,
     duration,
     label,
     mapping,
@@ -225,8 +226,10 @@ def add_examples(group: Flags, things: str) -> None:
         metavar="FIELD=PATH,...",
         dest="mapping",
         type=mapping,
-        default=(),
-        help="where the fields are in other columns, such as context=passage,answer=gold.text[0]",
+        action=JoinMappings,
+        default=[],
+        help="where the fields are in other columns, such as context=passage,answer=gold.text[0]; "
+        "repeatable",
     )
     group.add_argument(
         "-n",

@@ -1,6 +1,7 @@
 """Parser of the command line: every command by name, and mistakes as one line each."""
 
 import argparse
+import difflib
 import sys
 from collections.abc import Container, Sequence
 from functools import partial
@@ -104,6 +105,28 @@ def build_parser(words: Container[str] = COMMANDS) -> Parser:
     return parser
 
 
+# What other tools call it.
+_ELSEWHERE = {
+    "concurrency": "--max-workers",
+    "file": "--dataset",
+    "format": "--output",
+    "jobs": "--max-workers",
+    "limit": "--max-examples",
+    "parallel": "--max-workers",
+    "samples": "--max-examples",
+    "workers": "--max-workers",
+}
+
+
+def _nearest_flag(chosen: Parser, given: str) -> str:
+    """Return a hint at the flag that may be meant; the dashes, which all have, make none alike."""
+    known = {flag.lstrip("-"): flag for each in chosen._actions for flag in each.option_strings}
+    name = given.partition("=")[0].lstrip("-")
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.65)
+    flag = _ELSEWHERE.get(name) or (known[near[0]] if near else "")
+    return f' Did you mean "{flag}"?' if flag in known.values() else ""
+
+
 def parse(argv: list[str]) -> argparse.Namespace:
     """Parse a command line, or exit with a message."""
     parser = build_parser(argv)
@@ -114,10 +137,8 @@ def parse(argv: list[str]) -> argparse.Namespace:
     args, extra = parser.parse_known_args(argv)
     if extra:
         chosen: Parser = args.parser
-        known = [flag for action in chosen._actions for flag in action.option_strings]
-        hint = did_you_mean(extra[0].partition("=")[0], known)
         kind = "flag" if extra[0].startswith("-") else "argument"
-        chosen.error(f'unknown {kind} "{extra[0]}".{hint}')
+        chosen.error(f'unknown {kind} "{extra[0]}".{_nearest_flag(chosen, extra[0])}')
     if not args.handler:
         args.parser.print_help(sys.stderr)
         sys.exit(USAGE)

@@ -95,13 +95,26 @@ def label(text: str) -> tuple[str, str]:
 
 def mapping(text: str) -> tuple[tuple[str, str], ...]:
     """Read `field=path` with commas between them, which may be within brackets as well."""
-    pairs = tuple(label(part.strip()) for part in re.split(r",(?![^\[]*\])", text))
-    fields = [field for field, _ in pairs]
-    if twice := [field for field in dict.fromkeys(fields) if fields.count(field) > 1]:
-        raise argparse.ArgumentTypeError(
-            f'"{text}" maps {", ".join(twice)} more than once; give each field one path.'
-        )
-    return pairs
+    return tuple(label(part.strip()) for part in re.split(r",(?![^\[]*\])", text))
+
+
+class JoinMappings(argparse.Action):
+    """Joins the mappings of a flag that is given several times, each field once."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        joined = [*getattr(namespace, self.dest), *values]
+        fields = [field for field, _ in joined]
+        if twice := [field for field in dict.fromkeys(fields) if fields.count(field) > 1]:
+            raise argparse.ArgumentError(
+                self, f"it maps {', '.join(twice)} more than once; give each field one path."
+            )
+        setattr(namespace, self.dest, joined)
 
 
 def names(text: str) -> tuple[str, ...]:

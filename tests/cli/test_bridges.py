@@ -94,9 +94,17 @@ def test_a_program_is_not_told_the_token_of_the_daemon(
     assert "TOKEN" not in variables
 
 
+def test_what_a_program_for_one_row_leaves_running_is_ended(cbench: Cbench) -> None:
+    leaving = shlex.join(["sh", "-c", f"sleep 600 & exec {program('once')}"])
+    once = ["--exec", leaving, "--exec-mode", "once", "--name", "leaving", "--timeout", "20s"]
+    assert len(tokens_left(rows_of(cbench, *once, "-n", "1"), "leaving")) == 1
+
+
 def test_a_death_costs_only_the_row_that_causes_it(cbench: Cbench, tmp_path: Path) -> None:
     rows = rows_of(cbench, "--exec", program("dies-once", tmp_path / "died"), "--name", "frail")
     assert len(tokens_left(rows, "frail")) == 6
+    # Where all numbers are floats, so is an id.
+    assert len(tokens_left(rows_of(cbench, "--exec", program("floats"), "--name", "r"), "r")) == 6
     finished = cbench(*_RUN, "--exec", program("deadly"), "--name", "deadly")
     assert "no patience with this one" in finished.stderr
     rows = json.loads(finished.stdout)["rows"]
@@ -109,6 +117,7 @@ def test_a_death_costs_only_the_row_that_causes_it(cbench: Cbench, tmp_path: Pat
         ("junk", "BAD_RETURN", "not JSON"),
         ("nameless", "BAD_RETURN", "without the id of a call in progress"),
         ("refuses", "TOO_HARD", "not this one"),
+        ("later", "BUSY", "later"),
     ],
 )
 def test_bad_answers_fail_their_rows_at_once(

@@ -119,7 +119,7 @@ def test_an_unknown_field_is_refused_before_the_run_begins(
     )
     assert finished.returncode == 2
     assert complaint(finished) == (
-        'group_by: no example has a field "subject". '
+        '--group-by: no example has a field "subject". '
         "Fields to group by: length, level, config, dataset"
     )
 

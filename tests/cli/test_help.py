@@ -105,20 +105,32 @@ def test_the_page_about_the_command_line_is_up_to_date() -> None:
     assert finished.returncode == 0, finished.stderr.decode()
 
 
+SMALL = ["--builtin", "identity", "--dataset", "mini-qa"]
+
+
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
         (["rn"], 'no command "rn". Did you mean "run"?'),
         (["runs", "delte"], 'no command "delte". Did you mean "delete"?'),
         (["run", "--dataste", "x"], 'unknown flag "--dataste". Did you mean "--dataset"?'),
+        (["run", "--file=x"], 'unknown flag "--file=x". Did you mean "--dataset"?'),
+        (["run", "--verbose"], 'unknown flag "--verbose". See: cbench run --help'),
+        (["doctor", "--limit", "3"], 'unknown flag "--limit". See: cbench doctor --help'),
         (["run", "--output", "jsn"], 'no --output "jsn". Did you mean "json"?'),
         (["run", "--timeout", "soon"], '"soon" is not a time'),
         (["run", "-n", "0"], '"0" is not a whole number of at least 1'),
         (["show"], "the following arguments are required: RUN. See: cbench show --help"),
         (["run", "--dataset", "x"], "name at least one system"),
         (["run", "--builtin", "x"], "name at least one --dataset"),
+        (["run", *SMALL, "--score-field", "f11"], "--score-field: no evaluator"),
+        (["run", *SMALL, "--map", "a=b", "--map", "c=d,a=e"], "it maps a more than once"),
+        (["run", *SMALL, "--repeats=99999999"], "--repeats must be at most 10,000"),
     ],
-    ids=["command", "action", "flag", "choice", "time", "number", "missing", "system", "dataset"],
+    ids=[
+        *("command", "action", "flag", "elsewhere", "far", "none", "choice", "time", "number"),
+        *("missing", "system", "dataset", "refused", "twice", "too-many"),
+    ],
 )
 def test_a_mistake_is_one_line_with_the_way_out(
     cbench: Cbench, words: list[str], expected: str

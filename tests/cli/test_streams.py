@@ -5,6 +5,9 @@ import os
 import pty
 import subprocess
 import threading
+from pathlib import Path
+
+import pytest
 
 from cbench_server.runs.progress import open_progress
 from tests.cli.conftest import CBENCH, strict
@@ -71,6 +74,17 @@ def test_a_reader_that_has_seen_enough_is_no_error(environment: dict[str, str]) 
         _, stderr = process.communicate(timeout=60)
     assert stderr == b""
     assert process.returncode == 141
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full is of Linux")
+def test_output_that_finds_no_room_is_no_bug(environment: dict[str, str]) -> None:
+    with open("/dev/full", "w") as full:
+        finished = preloaded.run(
+            [str(CBENCH), "datasets"], stdout=full, stderr=subprocess.PIPE, env=environment
+        )
+    assert finished.returncode == 1
+    told = finished.stderr.decode()
+    assert told == "cbench: what is printed cannot be written: No space left on device.\n"
 
 
 def test_plain_lines_tell_failures_and_the_end() -> None:

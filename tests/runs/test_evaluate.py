@@ -2,9 +2,10 @@
 
 import asyncio
 import json
+import sys
 import threading
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import pytest
 
@@ -248,6 +249,15 @@ def test_a_dataframe_may_be_of_polars() -> None:
 def test_a_library_for_dataframes_that_is_missing_is_named() -> None:
     with pytest.raises(ImportError, match="to_dataframe needs modin: pip install modin"):
         EvalResult([], {}).to_dataframe("modin")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_library_that_an_extra_brings_is_asked_for_as_that(
+    library: Literal["pandas", "polars"], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(ImportError, match=rf'pip install "cbench-server\[{library}\]"'):
+        EvalResult([], {}).to_dataframe(library)
 
 
 def test_systems_of_a_result_are_compared() -> None:

@@ -23,8 +23,9 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--systems",
         metavar="A,B",
+        action="extend",
         type=names,
-        default=(),
+        default=[],
         help="only these systems; with two runs, one of each (default: all of them)",
     )
     parser.add_argument(

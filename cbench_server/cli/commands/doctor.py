@@ -13,7 +13,6 @@ import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import metadata
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +21,7 @@ from cbench_server.cli.connect import add_connection_flags, server_of, tls_of, t
 from cbench_server.cli.exits import UsageError
 from cbench_server.cli.findings import Finding, Status, store_findings, tell_findings
 from cbench_server.errors import CbenchError
-from cbench_server.lazy_imports import EXTRAS, command_for
+from cbench_server.lazy_imports import EXTRAS, command_for, is_here
 
 if TYPE_CHECKING:
     from cbench_server.daemon.settings import Settings
@@ -137,7 +136,7 @@ def _check_packages(setup: Setup) -> Iterator[Finding]:
 def _check_extras(setup: Setup) -> Iterator[Finding]:
     """What may be installed besides; its absence is no mistake."""
     by_extra = {extra: package for package, extra in EXTRAS.items()}
-    absent = sorted(extra for extra, package in by_extra.items() if find_spec(package) is None)
+    absent = sorted(extra for extra, package in by_extra.items() if not is_here(package))
     here = sorted(by_extra.keys() - set(absent))
     message = f"installed: {', '.join(here) or 'none'}"
     if absent:

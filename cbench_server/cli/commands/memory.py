@@ -77,8 +77,9 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         "--qa-types",
         metavar="TYPE,...",
         dest="question_types",
+        action="extend",
         type=names,
-        default=(),
+        default=[],
         help="only questions of these types, such as temporal,multi_hop; abstention means those "
         "without an answer (default: all)",
     )

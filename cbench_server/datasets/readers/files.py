@@ -2,6 +2,7 @@
 
 import gzip
 import itertools
+import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -73,9 +74,9 @@ def files_of(path: Path) -> list[Path]:
     """Return the files that a path stands for; a single one is not looked at."""
     if "://" in str(path) or ":/" in str(path)[2:]:
         # A path has lost one of the two slashes.
-        given = str(path) if "://" in str(path) else str(path).replace(":/", "://", 1)
+        address = re.sub(r":/+", "://", str(path), count=1)
         raise BadDataset(
-            f"{given} is an address; data elsewhere has a name in the daemon's configuration: "
+            f"{address} is an address; data elsewhere has a name in the daemon's configuration: "
             '[data.NAME] url = "..."'
         )
     if path.is_dir() or (is_pattern(path) and not path.exists()):

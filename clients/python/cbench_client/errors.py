@@ -59,8 +59,15 @@ class Unreachable(ClientError, ConnectionError):
     reason = "UNREACHABLE"
 
 
+_A_YEAR_S = 365 * 86_400.0
+
+
 class RemoteFailure(ClientError):
-    """The other side could not produce a result for one call."""
+    """The other side could not produce a result for one call.
+
+    `retry_delay` is in seconds. What is no length of time (nan, or below 0) counts as none, and
+    more than a year as a year, so that no wrong delay costs the failure its words.
+    """
 
     def __init__(
         self,
@@ -77,7 +84,9 @@ class RemoteFailure(ClientError):
         self.origin = origin
         self.reason = reason
         self.retryable = retryable
-        self.retry_delay = retry_delay
+        self.retry_delay = (
+            min(retry_delay, _A_YEAR_S) if retry_delay is not None and retry_delay >= 0 else None
+        )
         self.stack_trace = stack_trace
         self.attempts = attempts
 

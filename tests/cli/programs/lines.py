@@ -5,6 +5,8 @@ import os
 import sys
 from typing import Any
 
+NAN = float("nan")
+
 
 def shortened(request: dict[str, Any]) -> dict[str, Any]:
     """Answer as a system that keeps the first 200 characters."""
@@ -35,6 +37,10 @@ def main(manner: str, place: str = "") -> None:
             answer = {"id": request["id"], "error": "not this one", "reason": "TOO_HARD"}
         elif manner == "environment":
             answer = {"id": request["id"], "error": " ".join(sorted(os.environ))}
+        elif manner == "floats":
+            answer = {**shortened(request), "id": float(request["id"])}
+        elif manner == "later":
+            answer = {"id": request["id"], "error": "later", "reason": "BUSY", "retry_delay": NAN}
         elif manner == "memory":
             answer = remembering(memories, request)
         else:

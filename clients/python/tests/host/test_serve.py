@@ -1,6 +1,7 @@
 """Serving systems: unary calls, what they return and what their failures tell."""
 
 import asyncio
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -184,6 +185,25 @@ async def test_user_code_may_ask_for_a_retry() -> None:
     failure = failure_in(caught.value)
     assert (failure.reason, failure.retryable) == ("RATE_LIMITED", True)
     assert failure.retry_delay.ToMilliseconds() == 2500
+
+
+@pytest.mark.parametrize(
+    ("delay", "seconds"),
+    [(math.nan, None), (-1.0, None), (math.inf, 365 * 86_400), (1e300, 365 * 86_400)],
+)
+async def test_a_delay_that_is_none_costs_no_failure_its_words(
+    delay: float, seconds: int | None
+) -> None:
+    def process(example: dict[str, Any]) -> dict[str, Any]:
+        raise RemoteFailure("busy", reason="RATE_LIMITED", retryable=True, retry_delay=delay)
+
+    async with serving(system(process)) as channel:
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await SystemStub(channel).Process(request())
+    failure = failure_in(caught.value)
+    assert (failure.message, failure.reason) == ("busy", "RATE_LIMITED")
+    assert failure.HasField("retry_delay") == (seconds is not None)
+    assert failure.retry_delay.ToSeconds() == (seconds or 0)
 
 
 async def test_a_value_without_a_kind_is_refused_by_its_name() -> None:
