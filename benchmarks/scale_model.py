@@ -7,12 +7,12 @@ what lies between two calls of a lone replica. From these the model predicts poi
 not seen, which are measured in turn with the costs; the aim is 20 %. Only then is it asked what
 nobody here can run, with a core for each process.
 
-This machine has few cores and others use it, too. Of several turns the one counts in which the
-daemon waited least for a core, as the kernel counts it. Where replicas set the pace, rows per
-second are checked, and the model is told how much longer work took for want of cores. Where the
-daemon does, rows per second are the machine's: threads wait for cores, for each other and for
-Python's lock, often at the same time, and to add these waits counts them twice. What is checked
-there is what the answers rest on: how many rows the daemon makes in a second of its CPU.
+This machine has few cores and others use it, too. Of several turns the least disturbed counts, as
+the kernel tells it. Where replicas set the pace, rows per second are checked, and the model is told
+how much longer work took for want of cores. Where the daemon does, rows per second are the
+machine's: threads wait for cores, for each other and for Python's lock, often at the same time, and
+to add these waits counts them twice. What is checked there is what the answers rest on: how many
+rows the daemon makes in a second of its CPU.
 
 The model is a discrete-event simulation of one window of rows. A process is a queue that serves one
 job at a time, as Python does, and takes longer by what it waits for a core.
@@ -390,7 +390,11 @@ CHECKED = (
 
 
 def measured(turns: int, rows: int, server: Any) -> dict[Point, Measured]:
-    """Measure every point in turn with all others; return the turn of each that waited least."""
+    """Measure every point in turn with all others; return the least disturbed turn of each.
+
+    Where the daemon sets the pace that is the one with the least CPU per row: cold caches and
+    small groups only add to it. Elsewhere it is the one that waited least for a core.
+    """
     found: dict[Point, list[Measured]] = {}
     for _ in range(turns):
         for point in (*CALIBRATING, *CHECKED):
@@ -406,7 +410,10 @@ def measured(turns: int, rows: int, server: Any) -> dict[Point, Measured]:
                 postgres,
             )
             found.setdefault(point, []).append(seen)
-    return {point: min(seen, key=lambda each: each.slowed) for point, seen in found.items()}
+    return {
+        point: min(seen, key=lambda each: each.slowed if point.setup.seconds else each.daemon)
+        for point, seen in found.items()
+    }
 
 
 def calibrated(seen: dict[Point, Measured]) -> dict[str, Costs]:
