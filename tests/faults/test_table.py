@@ -8,7 +8,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = Path(__file__).with_name("README.md")
 PROMISED = [f"R{number}" for number in range(1, 28)]
-SHARED = [f"D{number}" for number in range(1, 11)]
+SHARED = [f"D{number}" for number in range(1, 12)]
 MENDED = [f"V{number}" for number in range(1, 17)] + [f"S{number}" for number in range(1, 9)]
 PAGES = (TABLE, ROOT / "docs" / "operations.md")
 
