@@ -244,9 +244,7 @@ class ChatClient:
         except TimeoutError:
             late = f"did not answer within {seconds:g}s"
             if await self._is_silent():
-                trouble = Trouble("UNAVAILABLE", f"{late}, nor anything else", **_AWAY)
-                trouble.was_asked = True
-                raise trouble from None
+                raise _gone(f"{late}, nor anything else") from None
             raise Trouble("DEADLINE_EXCEEDED", late, retryable=True) from None
         except (httpx.LocalProtocolError, httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
             raise Trouble(
@@ -259,12 +257,10 @@ class ChatClient:
                 "UNAVAILABLE", f"cannot be reached: {cause_of(error)}", **_AWAY, is_free=True
             ) from None
         except httpx.TransportError as error:
-            raise Trouble(
-                "UNAVAILABLE",
-                f"broke off the connection: {_named(error)}",
-                retryable=True,
-                is_free=isinstance(error, httpx.ConnectError | httpx.ConnectTimeout),
-            ) from None
+            broken = f"broke off the connection: {_named(error)}"
+            if await self._is_silent():
+                raise _gone(f"{broken}, and is gone") from None
+            raise Trouble("UNAVAILABLE", broken, retryable=True) from None
         except httpx.HTTPError as error:
             raise Trouble("BAD_RESPONSE", f"cannot be read: {_named(error)}") from None
         if response.status_code != 200:
@@ -350,6 +346,12 @@ class ChatClient:
         if isinstance(failed, ModelAway):
             failed.was_asked = trouble.was_asked
         return failed
+
+
+def _gone(how: str) -> Trouble:
+    trouble = Trouble("UNAVAILABLE", how, **_AWAY)
+    trouble.was_asked = True
+    return trouble
 
 
 def load_http() -> None:

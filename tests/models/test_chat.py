@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cbench_server.errors import CallFailed, InvalidInput
-from cbench_server.models.chat import ChatClient, ChatFailed, pause
+from cbench_server.models.chat import ChatClient, ChatFailed, ModelAway, pause
 from cbench_server.models.endpoint import endpoint_of
 from tests.fixtures.ports import held_port
 
@@ -152,6 +152,24 @@ async def test_a_connection_that_fails_is_retried(server: Any, trouble: str) -> 
     assert (await client.complete(QUESTION)).content == "Paris"
     await client.close_connections()
     assert len(server.requests) >= 2
+
+
+async def test_a_server_that_dies_with_a_request_is_away_and_was_asked() -> None:
+    """One that breaks off and is there has failed; one that is gone is waited for."""
+
+    async def die(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        listening.close()
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n{")
+        writer.close()
+
+    listening = await asyncio.start_server(die, "127.0.0.1", 0)
+    port = listening.sockets[0].getsockname()[1]
+    client = ChatClient(f"http://127.0.0.1:{port}", "m", max_retries=0)
+    error = await failure_of(client)
+    assert isinstance(error, ModelAway)
+    assert error.was_asked
+    assert "broke off" in str(error)
 
 
 async def test_retries_end_and_the_failure_says_how_many_there_were(server: Any) -> None:
