@@ -3,7 +3,7 @@
 import re
 import sys
 from collections.abc import Iterator
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +25,12 @@ def upload(
     name, path = named_file(file)
     bad = _BadLines()
     examples = iterate_file(path, skip_bad_lines=skip_bad_lines, on_bad_line=bad.met)
-    digest, count = client.upload(_first(examples, max_examples))
-    bad.sum_up(path)
-    if not count:
+    first = list(islice(examples, 1))
+    if not first:
+        bad.sum_up(path)
         raise UsageError(f"{path} contains no examples.")
+    digest, _ = client.upload(_first(chain(first, examples), max_examples))
+    bad.sum_up(path)
     return {"name": name, "upload": digest, "max_examples": max_examples}
 
 

@@ -217,6 +217,16 @@ def test_an_imported_module_brings_evaluators_and_metrics(cbench: Cbench) -> Non
     assert finished.stdout.splitlines()[0].split() == ["System", "longest", "Failed"]
 
 
+@pytest.mark.parametrize(("name", "text"), [("head.csv", "context,question\n"), ("e.jsonl", "\n")])
+def test_a_file_without_examples_is_named(
+    cbench: Cbench, tmp_path: Path, name: str, text: str
+) -> None:
+    (tmp_path / name).write_text(text)
+    finished = cbench("run", "--builtin", "identity", "--dataset", name)
+    assert finished.returncode == 2
+    assert complaint(finished) == f"{name} contains no examples."
+
+
 def test_a_file_without_references_is_said_to_be_before_the_first_call(
     cbench: Cbench, tmp_path: Path
 ) -> None:
