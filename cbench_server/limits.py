@@ -92,7 +92,63 @@ MAX_TIMES_OF_A_FIELD = limit(
     "refused",
     f"{_MET}a_template_is_only_so_long",
 )
+MAX_CONCURRENCY = limit(
+    "`max_concurrency` of a run, and calls of a system that are under way",
+    1024,
+    "",
+    "refused; a system that takes more is sent so many",
+    f"{_MET}a_daemon_refuses_them",
+)
+MAX_FEW_SHOT = limit(
+    "few-shot examples in a prompt",
+    100,
+    "",
+    "refused",
+    f"{_MET}a_daemon_refuses_them",
+)
+MAX_GROUPS = limit(
+    "groups of a field that are shown",
+    200,
+    "",
+    "none of them is shown, and a note says why",
+    "tests/cli/test_groups.py::test_a_field_with_too_many_values_is_named_and_not_shown",
+)
 MAX_ID = limit("id of an example", 1_000, "characters", "refused", f"{_MET}an_id_is_only_so_long")
+MAX_LINE_BYTES = limit(
+    "line of a file of examples",
+    128 * 2**20,
+    "bytes",
+    "refused, or left out with --skip-bad-lines, and never held",
+    f"{_MET}a_line_of_a_file_is_only_so_long",
+)
+MAX_GENERATED_TOKENS = limit(
+    "length of a generated context",
+    2_000_000,
+    "tokens",
+    "refused",
+    f"{_MET}a_generated_dataset_is_only_so_large",
+)
+MAX_GENERATED_COUNT = limit(
+    "generated examples for each length and depth",
+    10_000,
+    "",
+    "refused",
+    f"{_MET}a_generated_dataset_is_only_so_large",
+)
+MAX_SCORE_NAME = limit(
+    "name of a score",
+    200,
+    "characters",
+    "the row's evaluation fails",
+    f"{_MET}a_name_of_a_score_is_only_so_long",
+)
+MAX_PROGRAM = limit(
+    "program that a system writes",
+    16 * 2**20,
+    "characters",
+    "it fails its tests, unread",
+    f"{_MET}a_program_is_only_so_long",
+)
 MAX_REPLICAS = limit(
     "replicas of a system", 256, "", "refused", f"{_MET}a_system_has_only_so_many_replicas"
 )

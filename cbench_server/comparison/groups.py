@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from cbench_server.comparison.pairs import Key, Matched
-from cbench_server.metrics.groups import MOST_GROUPS, group_names, group_of
+from cbench_server.limits import MAX_GROUPS
+from cbench_server.metrics.groups import group_names, group_of
 from cbench_server.results import EvalRow
 
 
@@ -33,7 +34,7 @@ class Groups:
             places: dict[str, list[int]] = {name: [] for name in names.values()}
             for place, key in enumerate(matched.keys):
                 places[names[values.get(key, "")]].append(place)
-            if len(places) <= MOST_GROUPS:
+            if len(places) <= MAX_GROUPS:
                 for name, chosen in places.items():
                     if chosen:
                         yield field, name, matched.part(chosen)
@@ -44,8 +45,8 @@ class Groups:
             names = {*group_names({*values.values()}).values()}
             if not names:
                 yield f"No example has the field {field}."
-            elif len(names) > MOST_GROUPS:
+            elif len(names) > MAX_GROUPS:
                 yield (
-                    f"{field} has {len(names):,} different values, more than the {MOST_GROUPS} "
+                    f"{field} has {len(names):,} different values, more than the {MAX_GROUPS} "
                     "groups that are compared."
                 )

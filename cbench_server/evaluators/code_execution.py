@@ -8,6 +8,7 @@ from typing import Any
 
 from cbench_server.errors import EvaluatorBroken, InvalidInput
 from cbench_server.evaluators.inputs import ScoreInfo, answer_text
+from cbench_server.limits import MAX_PROGRAM
 from cbench_server.sandbox.client import Job, SandboxUnavailable, Verdict, shared_sandbox
 from cbench_server.sandbox.limits import DISK_MB, MAX_TIMEOUT_S, MEMORY_MB
 from cbench_server.sandbox.tiers import POLICIES
@@ -17,7 +18,6 @@ from cbench_server.types import Assessment, Example, Placement, Scores
 _log = logging.getLogger(__name__)
 
 _FIELDS = ("test", "test_list", "entry_point", "test_setup_code", "test_imports")
-_MAX_RESPONSE = 16 << 20
 _MAX_AT_ONCE = 4
 _KS = (1, 5, 10)
 
@@ -112,7 +112,7 @@ def job_of(original: Example, response: str) -> Job | Verdict:
     """Return what is to be run, or the verdict where nothing is."""
     if not response.strip():
         return Verdict(False, "empty", "the response is empty")
-    if len(response) > _MAX_RESPONSE:
+    if len(response) > MAX_PROGRAM:
         return Verdict(False, "too_long", f"the response has {len(response):,} characters")
     imports = tuple(_texts(original.get("test_imports")))
     setup = _text(original.get("test_setup_code"))

@@ -18,7 +18,6 @@ OWN_FIELDS = ("config", "dataset")
 """Fields that every row has: the dataset that it is of, and its config alone."""
 MOST_VALUES = 20
 """Numbers that are groups of their own; where there are more, they are put into bins."""
-MOST_GROUPS = 200
 FEW_ROWS = 30
 """A group with fewer rows than this says so."""
 

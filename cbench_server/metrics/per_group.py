@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from cbench_server.metrics.groups import MOST_GROUPS, group_names, group_of
+from cbench_server.limits import MAX_GROUPS
+from cbench_server.metrics.groups import group_names, group_of
 from cbench_server.metrics.protocol import FrameMetric, Values
 from cbench_server.metrics.stats.columns import Extra, Labels
 from cbench_server.metrics.stats.estimate import estimate_keys
@@ -57,7 +58,7 @@ class PerGroup(FrameMetric):
             names = group_names(self._seen[field])
             groups = dict.fromkeys(names.values())
             values[f"{COUNT}{field}"] = float(len(groups))
-            if len(groups) <= MOST_GROUPS:
+            if len(groups) <= MAX_GROUPS:
                 values |= self._means(frame, field, names, groups)
         return values
 

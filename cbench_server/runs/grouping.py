@@ -6,8 +6,9 @@ from typing import Any, Protocol
 
 from cbench_server.datasets.protocol import DatasetProtocol
 from cbench_server.errors import InvalidSpec, NotFound
+from cbench_server.limits import MAX_GROUPS
 from cbench_server.metrics.geometric_mean import KEY as GEOMETRIC
-from cbench_server.metrics.groups import MOST_GROUPS, OWN_FIELDS, is_group, unknown_field
+from cbench_server.metrics.groups import OWN_FIELDS, is_group, unknown_field
 from cbench_server.metrics.per_group import COUNT
 from cbench_server.registry import Registry
 from cbench_server.results import Summary
@@ -125,9 +126,9 @@ def group_notes(group_by: Sequence[str], summary: Summary) -> list[RunNote]:
     notes = []
     for field in group_by:
         counts = [int(values.get(f"{COUNT}{field}") or 0) for values in summary.values()]
-        if counts and max(counts) > MOST_GROUPS:
+        if counts and max(counts) > MAX_GROUPS:
             text = (
-                f"{field} has {max(counts):,} different values, more than the {MOST_GROUPS} groups "
+                f"{field} has {max(counts):,} different values, more than the {MAX_GROUPS} groups "
                 "that are shown. Group by a field with fewer."
             )
             notes.append(RunNote(TOO_MANY, text, dataset=field))

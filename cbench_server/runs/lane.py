@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any
 
 from cbench_server.errors import CallFailed, RunFailed
-from cbench_server.limits import LONG_TEXT, TURN_S
+from cbench_server.limits import LONG_TEXT, MAX_CONCURRENCY, TURN_S
 from cbench_server.models.account import ACCOUNT
 from cbench_server.models.model import marks_of_failure
 from cbench_server.models.reader import Reader
@@ -31,7 +31,6 @@ from cbench_server.runs.retry import Retry
 from cbench_server.runs.rows import Item, RowBuilder, answer_tells_context
 from cbench_server.runs.slots import Slots
 from cbench_server.runs.turns import Allowance
-from cbench_server.runs.widths import MAX_CONCURRENCY
 from cbench_server.scoring.placement import InlineScoring
 from cbench_server.spec import BUDGET_SPENT
 from cbench_server.systems.caller import Answer, Caller, own_size

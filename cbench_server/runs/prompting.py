@@ -17,6 +17,7 @@ from cbench_server.datasets.prompts.template import parse, split_forms
 from cbench_server.datasets.protocol import OWN_WORDS, SAME, Axis, differs
 from cbench_server.datasets.record import DatasetRecord
 from cbench_server.errors import CbenchError, InvalidSpec, UnknownName, blaming
+from cbench_server.limits import MAX_FEW_SHOT
 from cbench_server.runs.digests import canonical_digest
 from cbench_server.spec import DatasetRef, PromptRef, RunSpec
 from cbench_server.types import Example
@@ -24,7 +25,6 @@ from cbench_server.types import Example
 SAME_ROWS = "the first rows of the same split, never the example itself"
 _POOL = 64
 _LOOKED_AT = 20
-_SHOTS = 100
 _EXAMPLE = "{context}\n{question}\nAnswer: {answer}"
 
 
@@ -68,9 +68,9 @@ def check_prompt(ref: PromptRef | None) -> None:
         raise InvalidSpec(
             "a prompt is either plain or a template; leave one of them out.", field="plain"
         )
-    if not 0 <= ref.few_shot <= _SHOTS:
+    if not 0 <= ref.few_shot <= MAX_FEW_SHOT:
         raise InvalidSpec(
-            f"few_shot must be from 0 to {_SHOTS}, not {ref.few_shot}.", field="few_shot"
+            f"few_shot must be from 0 to {MAX_FEW_SHOT}, not {ref.few_shot}.", field="few_shot"
         )
     if ref.max_tokens is not None and ref.max_tokens < 1:
         raise InvalidSpec(

@@ -7,12 +7,12 @@ from typing import Any
 from cbench_server.contract import info_of
 from cbench_server.datasets.record import DatasetRecord
 from cbench_server.errors import InvalidSpec, NotFound, blaming
+from cbench_server.limits import MAX_CONCURRENCY
 from cbench_server.registry import Registry
 from cbench_server.runs.grouping import asked_figures, geometric_scores, kept_groups, ranked_by
 from cbench_server.runs.plan import DatasetPlan, FailureBudget
 from cbench_server.runs.resolved_dataset import ResolvedDataset, Uploads
 from cbench_server.runs.spec_limits import check_kind
-from cbench_server.runs.widths import MAX_CONCURRENCY
 from cbench_server.runs.wiring import (
     announced_scores,
     own_evaluators,

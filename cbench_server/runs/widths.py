@@ -1,10 +1,9 @@
 """Widths: how many calls a system, or each of its replicas, gets at most at once."""
 
+from cbench_server.limits import MAX_CONCURRENCY
 from cbench_server.models.level import CAP
 from cbench_server.runs.context import RunContext
 from cbench_server.systems.caller import Caller
-
-MAX_CONCURRENCY = 1024
 
 
 def width_of(context: RunContext, caller: Caller, *, is_bound: bool = False) -> int:

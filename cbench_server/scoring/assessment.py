@@ -10,11 +10,11 @@ from typing import Any
 
 from cbench_server.contract import optional_method
 from cbench_server.errors import EvaluatorBroken, Unencodable
+from cbench_server.limits import MAX_SCORE_NAME
 from cbench_server.types import Assessment, Evaluator, Example, Scores
 
 # Components may give up, but not on our behalf.
 EXITS = (SystemExit, KeyboardInterrupt)
-_MAX_NAME = 200
 
 
 class GaveUp(EvaluatorBroken):
@@ -116,7 +116,7 @@ def checked(evaluator: str, said: Any) -> Assessment:
 
 def is_name(name: str) -> bool:
     """Whether a score may be called so."""
-    return 0 < len(name) <= _MAX_NAME and name.isprintable()
+    return 0 < len(name) <= MAX_SCORE_NAME and name.isprintable()
 
 
 def _numbers(evaluator: str, scores: Mapping[Any, Any]) -> Scores:
@@ -129,7 +129,7 @@ def _numbers(evaluator: str, scores: Mapping[Any, Any]) -> Scores:
         if not is_name(name):
             raise EvaluatorBroken(
                 f'evaluator "{evaluator}" named a score {name!r:.100}; names should be texts of 1 '
-                f"to {_MAX_NAME} characters that can be printed"
+                f"to {MAX_SCORE_NAME} characters that can be printed"
             )
         # Asking for the type first saves a microsecond on what nearly all scores are.
         is_number = type(value) is float or isinstance(value, Real)

@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import partial
 
 from cbench_server.errors import CallFailed
+from cbench_server.limits import MAX_CONCURRENCY
 from cbench_server.models.level import CAP
 from cbench_server.results import Failure
 from cbench_server.systems.caller import (
@@ -34,7 +35,6 @@ MAX_LOSSES = 8
 _LOOK_S = 0.05
 _MAX_DEATHS = 2
 _MAX_BLAMES = 3
-_MAX_CALLS = 1024
 _LATE, _FULL = "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED"
 # Reasons by which a process shows that it can answer no call.
 _GRAVE = {_LATE, "UNIMPLEMENTED", "UNKNOWN_SYSTEM", "UNAUTHENTICATED", "PERMISSION_DENIED"}
@@ -93,7 +93,7 @@ class Replicas:
         for each in self.roster.members:
             self.welcome(each)
         self.roster.tell_to(tell)
-        return min(_MAX_CALLS, sum(each.width for each in self.roster.members))
+        return min(MAX_CONCURRENCY, sum(each.width for each in self.roster.members))
 
     def welcome(self, replica: Replica) -> None:
         """Give a replica its width."""

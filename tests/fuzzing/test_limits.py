@@ -19,11 +19,13 @@ from cbench_client.messages.room import MAX_ANSWER_VALUES
 from cbench_client.remote.call_stream import MAX_BATCH_BYTES
 from cbench_server import limits
 from cbench_server.daemon.embedded import embedded
+from cbench_server.datasets.generated.parameters import Parameters, read_parameters
 from cbench_server.datasets.mapping import read_path
 from cbench_server.datasets.prompts.template import parse
+from cbench_server.datasets.readers.files import iterate_file
 from cbench_server.datasets.validate import IdLedger, check_example
-from cbench_server.errors import BadDataset, InvalidInput, InvalidSpec
-from cbench_server.evaluators import LLMJudge, MemoryJudge
+from cbench_server.errors import BadDataset, EvaluatorBroken, InvalidInput, InvalidSpec, NotFound
+from cbench_server.evaluators import CodeExecution, LLMJudge, MemoryJudge
 from cbench_server.evaluators.judge.limits import pace_of
 from cbench_server.evaluators.judge.yes_no import parse_yes_no
 from cbench_server.limits import LONG_TEXT, text_size
@@ -32,6 +34,7 @@ from cbench_server.models.likelihood import TokenClient
 from cbench_server.rpc.attachments import Attachments
 from cbench_server.rpc.replica_finder import check_replicas
 from cbench_server.runs.spec_limits import check_limits
+from cbench_server.scoring.assessment import assess_now, checked
 from cbench_server.spec import DatasetRef, EvaluatorRef, MetricRef, RunSpec, SystemRef
 from cbench_server.systems.caller import Answer
 from tests.e2e.processes import Process, examples
@@ -128,6 +131,45 @@ def test_templates_of_the_past_are_not_kept() -> None:
     assert parse.cache_info().currsize <= 16
 
 
+def test_a_line_of_a_file_is_only_so_long(tmp_path: Path) -> None:
+    file = tmp_path / "long.jsonl"
+    with file.open("wb") as out:
+        out.write(b'{"context": "first"}\n{"context": "')
+        for _ in range(limits.MAX_LINE_BYTES // 2**20):
+            out.write(b"x" * 2**20)
+        out.write(b'"}\n{"context": "last"}\n')
+    with pytest.raises(BadDataset, match="line 2: longer than 134,217,728 bytes"):
+        list(iterate_file(file))
+    left = [each["context"] for each in iterate_file(file, skip_bad_lines=True)]
+    assert left == ["first", "last"]
+
+
+def test_a_generated_dataset_is_only_so_large() -> None:
+    def read(config: str) -> Parameters:
+        return read_parameters(config, "niah", {}, Parameters())
+
+    assert read("length=2000k,count=10000").lengths == (limits.MAX_GENERATED_TOKENS,)
+    for beyond in ("length=2001k", "count=10001"):
+        with pytest.raises(NotFound, match=beyond):
+            read(beyond)
+
+
+def test_a_name_of_a_score_is_only_so_long() -> None:
+    longest = "x" * limits.MAX_SCORE_NAME
+    assert checked("mine", {longest: 1.0}).scores == {longest: 1.0}
+    with pytest.raises(EvaluatorBroken, match="1 to 200 characters"):
+        checked("mine", {f"{longest}x": 1.0})
+
+
+def test_a_program_is_only_so_long() -> None:
+    given = {"test_list": ["assert f() == 1"]}
+    program = "def f():\n    return 1\n#"
+    response = program.ljust(limits.MAX_PROGRAM + 1, "x")
+    said = assess_now(CodeExecution(), given, {"response": response})
+    assert said.scores["pass_at_1"] == 0.0
+    assert "16,777,217 characters" in json.dumps(said.details)
+
+
 def test_a_path_of_a_mapping_is_only_so_long() -> None:
     assert len(read_path("a" + ".b" * 499)) == 500
     with pytest.raises(InvalidSpec, match="at most 1,000 characters"):
@@ -168,6 +210,8 @@ def test_a_daemon_refuses_them(tmp_path: Path) -> None:
             ({"repeats": limits.MAX_REPEATS + 1}, "repeats must be at most 10,000"),
             ({"row_timeout": 1e6}, "row_timeout must be at most 21,600 s"),
             ({"evaluators": [{"name": "rouge"}] * 65}, "at most 64 evaluators, not 65"),
+            ({"max_concurrency": 1025}, "max_concurrency must be at most 1024, not 1025"),
+            ({"prompt": {"few_shot": 101}}, "few_shot must be from 0 to 100, not 101"),
         ):
             with pytest.raises(Refused, match=said):
                 client.start({**spec, **change})

@@ -5,12 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cbench_server.errors import NotFound
+from cbench_server.limits import MAX_GENERATED_COUNT, MAX_GENERATED_TOKENS
 
 _NUMBER = re.compile(r"(\d{1,9})(k?)", re.IGNORECASE)
 _FILE = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
 _LEAST_LENGTH = 500
-_MOST_LENGTH = 2_000_000
-_MOST_COUNT = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +46,11 @@ def read_parameters(
         if not sign:
             task = _task(part, dataset, tasks)
         elif key in ("length", "lengths"):
-            lengths = _numbers(value, part, dataset, _LEAST_LENGTH, _MOST_LENGTH)
+            lengths = _numbers(value, part, dataset, _LEAST_LENGTH, MAX_GENERATED_TOKENS)
         elif key in ("depth", "depths", "position"):
             depths = _numbers(value, part, dataset, 0, 100)
         elif key == "count":
-            (count,) = _numbers(value, part, dataset, 1, _MOST_COUNT)[:1]
+            (count,) = _numbers(value, part, dataset, 1, MAX_GENERATED_COUNT)[:1]
         elif key == "seed":
             (seed,) = _numbers(value, part, dataset, 0, 10**9)[:1]
         elif key == "haystack":

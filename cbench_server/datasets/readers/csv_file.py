@@ -6,13 +6,13 @@ from typing import Any
 
 from cbench_server.datasets.readers.jsonl_file import decode_value
 from cbench_server.datasets.readers.lines import (
-    MAX_LINE_BYTES,
     BadLines,
     DataFile,
     numbered_lines,
     open_file,
 )
 from cbench_server.errors import BadDataset
+from cbench_server.limits import MAX_LINE_BYTES
 from cbench_server.types import Example
 
 # Evaluators read these as lists, which a cell can only hold as JSON.

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from typing import IO
 
 from cbench_server.datasets.readers.jsonl_file import iterate_jsonl
-from cbench_server.datasets.readers.lines import MAX_LINE_BYTES, BadLines, DataFile, open_file
+from cbench_server.datasets.readers.lines import BadLines, DataFile, open_file
 from cbench_server.errors import BadDataset
+from cbench_server.limits import MAX_LINE_BYTES
 from cbench_server.types import Example
 
 _CHUNK = 1 << 20

@@ -6,10 +6,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO, Protocol, cast
 
 from cbench_server.errors import BadDataset
-
-# A message on the wire carries at most 128 MB, so no longer line can become an
-# example; the bound keeps a file without line breaks from filling memory.
-MAX_LINE_BYTES = 128 * 1024 * 1024
+from cbench_server.limits import MAX_LINE_BYTES
 
 _BOM = b"\xef\xbb\xbf"
 
