@@ -57,6 +57,7 @@ _OF_ONE_BENCHMARK = {
     "locomo",
     "longbench",
     "musique",
+    "nq-open",
     "rouge",
     "string-match",
     "subspan-em",

@@ -136,7 +136,7 @@ def test_a_system_sees_no_outcome(name: str) -> None:
     record = _GENERATED[name.partition(":")[0]]
     (example, *_) = load_dataset(_named(name, length=1000, count=1), n=1)
     visible = set(example) - set(record.reference_fields)
-    assert visible <= {"id", "task", "length", "depth", "context", "question"}
+    assert visible <= {"id", "task", "length", "context", "question"}
 
 
 @pytest.mark.parametrize(

@@ -47,8 +47,8 @@ class _Rule:
         scorer = EvaluatorRef(self.evaluator, options=self.options(task))
         return DatasetProtocol(
             follows=self.follows,
-            shown=("context", "question", "task", "length", "depth"),
-            withheld=("answer", "answers", "evidence"),
+            shown=("context", "question", "task", "length"),
+            withheld=("answer", "answers", "evidence", "depth"),
             evaluators=(*uses("answer-quality", "context-retention"), scorer, *EVIDENCE),
             primary_score=self.score,
             groups=("task", "length", "depth"),
