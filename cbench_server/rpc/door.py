@@ -7,7 +7,6 @@ RPC is served as a stream here, of which nothing is read until we ask for it.
 import inspect
 import logging
 import time
-import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import ExitStack, aclosing
 from typing import Any
@@ -67,8 +66,10 @@ class Door(grpc.aio.ServerInterceptor):
                 raise
             except Exception as error:
                 code = code_of(error)
-                let_go(error)
-                await abort(context, error)
+                try:
+                    await abort(context, error)
+                finally:
+                    let_go(error)
             finally:
                 if self._served is not None:
                     seconds = time.perf_counter() - begun
@@ -138,11 +139,13 @@ def let_go(error: BaseException | None) -> None:
 
     gRPC keeps the error beside the call and the call beside the error, and with them the message,
     until the interpreter looks for such circles, which many large messages do not make it do.
+    The frames themselves are left alone: one error may go to several who wait, such as all whose
+    writes were one group, and to clear the frame of one that goes on would end it.
     """
     seen = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
-        traceback.clear_frames(error.__traceback__)
+        error.__traceback__ = None
         error = error.__cause__ or error.__context__
 
 
