@@ -1,4 +1,4 @@
-"""The door: what becomes of an error that several calls and runs have met."""
+"""The door: what becomes of an error that calls and runs have met together."""
 
 import asyncio
 
@@ -8,25 +8,31 @@ from cbench_server.rpc.door import let_go
 
 async def test_to_let_go_of_an_error_ends_nobody_who_has_met_the_same() -> None:
     """Writes of one group fail by one error: of a run, which waits, and of calls, which end."""
-    full = asyncio.get_running_loop().create_future()
+    loop = asyncio.get_running_loop()
+    of_run, of_call = loop.create_future(), loop.create_future()
+
+    async def written(group: "asyncio.Future[None]") -> None:
+        await group
 
     async def wait_for_space() -> str:
         try:
-            await full
+            await written(of_run)
         except StoreFull:
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0.05)
         return "went on"
 
     async def be_refused() -> None:
         try:
-            await full
+            # As requests are carried out, though their clients leave.
+            await asyncio.shield(asyncio.create_task(written(of_call)))
         except StoreFull as error:
             let_go(error)
 
-    waiting = asyncio.create_task(wait_for_space())
-    refused = asyncio.create_task(be_refused())
+    waiting, refused = asyncio.create_task(wait_for_space()), asyncio.create_task(be_refused())
     await asyncio.sleep(0)
-    full.set_exception(StoreFull("no space is left"))
-    async with asyncio.timeout(10):
-        await refused
-        assert await waiting == "went on"
+    full = StoreFull("no space is left")
+    of_run.set_exception(full)
+    of_call.set_exception(full)
+    await refused
+    done, _ = await asyncio.wait([waiting], timeout=10)
+    assert [each.result() for each in done] == ["went on"]
