@@ -89,7 +89,7 @@ def explain(error: BaseException) -> tuple[int, str] | None:
         code = USAGE if isinstance(error, ValueError) else FAILED
         return code, in_flags(error, DAEMON_ADVICE)
     if isinstance(error, errors.NotFound | errors.InvalidInput):
-        return USAGE, _with_flags(str(error), error.flags)
+        return USAGE, _with_flags(_by_flag(str(error), error.field), error.flags)
     if isinstance(error, errors.CbenchError):
         return FAILED, str(error)
     if isinstance(error, OSError) and error.filename:

@@ -108,7 +108,7 @@ class JoinMappings(argparse.Action):
         values: Any,
         option_string: str | None = None,
     ) -> None:
-        joined = [*vars(namespace)[self.dest], *values]
+        joined = [*vars(namespace).get(self.dest, ()), *values]
         fields = [field for field, _ in joined]
         if twice := [field for field in dict.fromkeys(fields) if fields.count(field) > 1]:
             raise argparse.ArgumentError(
