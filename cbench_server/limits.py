@@ -114,6 +114,11 @@ MAX_GROUPS = limit(
     "tests/cli/test_groups.py::test_a_field_with_too_many_values_is_named_and_not_shown",
 )
 MAX_ID = limit("id of an example", 1_000, "characters", "refused", f"{_MET}an_id_is_only_so_long")
+MAX_REPLICAS = limit(
+    "replicas of a system", 256, "", "refused", f"{_MET}a_system_has_only_so_many_replicas"
+)
+
+# Of datasets.
 MAX_LINE_BYTES = limit(
     "line of a file of examples",
     128 * 2**20,
@@ -135,6 +140,8 @@ MAX_GENERATED_COUNT = limit(
     "refused",
     f"{_MET}a_generated_dataset_is_only_so_large",
 )
+
+# Of what is scored.
 MAX_SCORE_NAME = limit(
     "name of a score",
     200,
@@ -148,9 +155,6 @@ MAX_PROGRAM = limit(
     "characters",
     "it fails its tests, unread",
     f"{_MET}a_program_is_only_so_long",
-)
-MAX_REPLICAS = limit(
-    "replicas of a system", 256, "", "refused", f"{_MET}a_system_has_only_so_many_replicas"
 )
 
 # Of other processes.

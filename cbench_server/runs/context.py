@@ -93,12 +93,8 @@ class RunContext:
 
     def silence_of(self, system: str) -> Silence:
         """Return what is to be noted of a system's answers."""
-        who, wait, is_heard = (
-            f'system "{system}"',
-            self.plan.wait_timeout,
-            system in self.plan.heard,
-        )
-        return Silence(who, "SYSTEM_GONE", wait, self.clock, is_heard=is_heard)
+        who, is_heard = f'system "{system}"', system in self.plan.heard
+        return Silence(who, "SYSTEM_GONE", self.plan.wait_timeout, self.clock, is_heard=is_heard)
 
     def remark(self, text: str) -> None:
         """Say what happened to a part of a system, which changes no state."""

@@ -28,7 +28,7 @@ from cbench_server.runs.late_calls import LateCalls
 from cbench_server.runs.load import Load
 from cbench_server.runs.reading import reading
 from cbench_server.runs.retry import Retry
-from cbench_server.runs.rows import Item, RowBuilder, answer_tells_context
+from cbench_server.runs.rows import Item, RowBuilder
 from cbench_server.runs.slots import Slots
 from cbench_server.runs.turns import Allowance
 from cbench_server.scoring.placement import InlineScoring
@@ -358,8 +358,7 @@ class Lane:
         started = clock()
         self._hold(item, size)
         tokens = self._rows.tokens(answer)
-        told = answer_tells_context(answer)
-        scored = inline.score(spooled.example, processed, tells_context=told)
+        scored = inline.score(spooled.example, processed, tells_context=tokens.tells_context)
         return self._rows.scored(answer, scored, tokens, clock() - started)
 
     def _inline_scoring(self, dataset: str) -> InlineScoring | None:
@@ -383,8 +382,10 @@ class Lane:
         # A task of its own, so that no other row pays.
         ACCOUNT.set(item.account)
         TRACE.set(item.span)
-        pair, told = (item.spooled.example, answer.processed), answer_tells_context(answer)
-        scored = await self._context.scoring.score_row(evaluators, *pair, tells_context=told)
+        pair = item.spooled.example, answer.processed
+        scored = await self._context.scoring.score_row(
+            evaluators, *pair, tells_context=tokens.tells_context
+        )
         if item.account is not None and item.account.is_refused:
             self._drop(item)
             return

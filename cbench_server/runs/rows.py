@@ -97,22 +97,15 @@ class Item(Call):
         }
 
 
-def answer_tells_context(answer: Answer) -> bool:
-    """Whether an answer tells what became of the context: a memory's is what it recalled."""
-    item: Item = answer.call
-    if item.talk is not None:
-        return True
-    is_read = answer.reader_usage is not None
-    return tells_context(answer.processed, item.spooled.example, is_read=is_read)
-
-
 class Tokens(NamedTuple):
-    """Token counts of a row."""
+    """Token counts of a row, and whether its answer tells what became of the context."""
 
     input: int
     output: int
     context_in: int | None
     context_out: int | None
+    tells_context: bool = True
+    """What a memory returns is what it recalled."""
 
 
 class RowBuilder:
@@ -140,8 +133,8 @@ class RowBuilder:
             processed, spooled.example, known, plan.tokenizer, plan.text_fields
         )
         given = self._input_tokens(item)
-        if not answer_tells_context(answer):
-            return Tokens(given, sum(counts.values()), None, None)
+        if not tells_context(processed, spooled.example, is_read=answer.reader_usage is not None):
+            return Tokens(given, sum(counts.values()), None, None, tells_context=False)
         self._look_for_pointers(answer)
         return Tokens(given, sum(counts.values()), known.get("context"), counts.get("context"))
 
