@@ -195,9 +195,10 @@ class Orchestrator(RunKeeper):
             live.cancel()
             if live.task is not None:
                 await asyncio.wait([live.task], timeout=_CANCELLED_WITHIN_S)
-            return self.as_it_is(await self.store.get_run(run_id))
-        run = await self.store.get_run(run_id)
-        if reply_to("cancel", run.state, Owner.NOBODY) is Reply.UNCHANGED:
+        run = self.as_it_is(await self.store.get_run(run_id))
+        # One that was about to be handed back is open still, and nobody's.
+        is_over = reply_to("cancel", run.state, Owner.NOBODY) is Reply.UNCHANGED
+        if is_over or run_id in self._live:
             return run
         claim = await self.store.owners.acquire(run_id)
         if claim is None:

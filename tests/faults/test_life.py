@@ -7,6 +7,7 @@ of its claims, as the kernel would; test_recovery.py does it with processes.
 import asyncio
 import os
 import shutil
+import sqlite3
 import tempfile
 import time
 from collections.abc import Coroutine
@@ -38,9 +39,9 @@ from cbench_server.rpc.credentials import Credentials
 from cbench_server.rpc.evaluator_factory import EvaluatorMaker
 from cbench_server.rpc.finder import Finder
 from cbench_server.runs.lifecycle import OPEN, TRANSITIONS, is_transition
-from cbench_server.runs.live_run import Services
 from cbench_server.runs.orchestrator import Orchestrator
 from cbench_server.runs.run_turns import Limits
+from cbench_server.runs.services import Services
 from cbench_server.scoring.placement import Scoring
 from cbench_server.spec import DatasetRef, EvaluatorRef, RunSpec, RunState, SystemRef
 from cbench_server.storage.sqlite import SqliteStore
@@ -365,6 +366,22 @@ class Life(RuleBasedStateMachine):
         self.daemon = Daemon(self.home, self.clock, self.peers)
         self.daemon.run(self.daemon.orchestrator.recover())
 
+    @rule(number=st.integers(0, 9), tenths=st.integers(0, 60))
+    def cancel_beside_the_end(self, number: int, tenths: int) -> None:
+        """Ask for a cancel while the daemon hands its runs back, so many tenths of a ms later."""
+        run_id, orchestrator = self.chosen(number), self.daemon.orchestrator
+
+        async def both() -> Any:
+            ending = asyncio.create_task(orchestrator.drain(0.0))
+            await asyncio.sleep(tenths / 10_000)
+            reply = await tolerated(orchestrator.cancel(run_id))
+            await ending
+            return reply
+
+        reply = self.daemon.run(both())
+        assert run_id in self.deleted or reply.state.is_final
+        self.drain()
+
     @invariant()
     def every_run_is_sound(self) -> None:
         store = self.daemon.store
@@ -416,6 +433,33 @@ Life.TestCase.settings = settings(
     suppress_health_check=list(HealthCheck),
 )
 TestLife = pytest.mark.slow(Life.TestCase)
+
+
+def test_a_run_is_cancelled_though_it_was_just_being_handed_back() -> None:
+    life = Life()
+    life.start(1)
+    life.answer(2)
+    orchestrator, (run_id,) = life.daemon.orchestrator, life.runs
+    other = sqlite3.connect(life.home / "cbench.db", isolation_level=None)
+
+    async def cancel_while_it_is_handed_back() -> Any:
+        other.execute("BEGIN IMMEDIATE")
+        owner = orchestrator._live[run_id]
+        ending = asyncio.create_task(orchestrator.drain(0.0))
+        while not (owner._working and owner._working.done()):
+            await asyncio.sleep(0)
+        cancelling = asyncio.create_task(orchestrator.cancel(run_id))
+        await asyncio.sleep(0.1)
+        other.execute("ROLLBACK")
+        cancelled = await cancelling
+        await ending
+        return cancelled
+
+    assert life.daemon.run(cancel_while_it_is_handed_back()).state is RunState.CANCELLED
+    other.close()
+    life.drain()
+    life.every_run_is_sound()
+    life.teardown()
 
 
 @pytest.mark.slow  # It waits for a run to say that it waits, which takes a second.
