@@ -279,6 +279,29 @@ class CallFailed(CbenchError):
         super().__init__(failure.message)
 
 
+_LONGEST_SAID = 1_000
+
+
+def said(error: BaseException) -> str:
+    """Return what an error says; one that is not ours also has its type said.
+
+    Its words may be endless or no text at all, and asking for them may raise something else.
+    """
+    if isinstance(error, CbenchError):
+        return storable(str(error))
+    try:
+        words = f": {error}"
+    except Exception as another:
+        words = f", whose words cannot be had ({type(another).__name__})"
+    end = "…" if len(words) > _LONGEST_SAID else ""
+    return storable(f"{type(error).__name__}{words[:_LONGEST_SAID]}{end}")
+
+
+def storable(text: str) -> str:
+    """Return a text that can be stored and sent; what is no character in it is a question mark."""
+    return text if text.isascii() else text.encode(errors="replace").decode()
+
+
 _LONGEST_PART = 400
 _LONGEST = 2_000
 _END = 60

@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from cbench_server.errors import storable
+
 Summary = dict[str, dict[str, float | None]]
 
 PROMPT_OVER_WINDOW = "PROMPT_OVER_WINDOW"
@@ -55,6 +57,11 @@ class Failure:
     stack_trace: str = ""
     field: str = ""
     """Of a run: what of its spec is to blame, such as `spec.datasets[1]`; else empty."""
+
+    def __post_init__(self) -> None:
+        # Both quote what others said, which a row or a run must not be lost for.
+        object.__setattr__(self, "message", storable(self.message))
+        object.__setattr__(self, "stack_trace", storable(self.stack_trace))
 
 
 # A Struct is made and encoded in a third of a dataclass's time.

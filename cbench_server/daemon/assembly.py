@@ -74,9 +74,9 @@ async def running_daemon(
     from cbench_server.rpc.holdings import Holdings
     from cbench_server.rpc.server import RpcServer, ServerSecurity
     from cbench_server.runs.attending import attend
-    from cbench_server.runs.live_run import Services
     from cbench_server.runs.orchestrator import Orchestrator
     from cbench_server.runs.run_turns import Limits
+    from cbench_server.runs.services import Services
     from cbench_server.scoring.placement import Scoring
     from cbench_server.storage.import_room import Room
     from cbench_server.storage.import_spool import ImportSpools

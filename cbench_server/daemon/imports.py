@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from cbench_server.errors import InvalidInput
+from cbench_server.errors import InvalidInput, said
 
 
 def import_modules(names: Sequence[str]) -> None:
@@ -20,7 +20,7 @@ def import_modules(names: Sequence[str]) -> None:
         try:
             importlib.import_module(name)
         except Exception as error:
-            why = f"{type(error).__name__}: {error}"
+            why = said(error)
             if name.endswith(".py") or os.sep in name:
                 module = os.path.basename(name).removesuffix(".py")
                 why = f"that is a file; give the module's name, such as {module}, in its folder"

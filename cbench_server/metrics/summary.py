@@ -7,6 +7,7 @@ from itertools import islice
 from numbers import Real
 from typing import Any
 
+from cbench_server.errors import said, storable
 from cbench_server.metrics.protocol import FrameMetric, Values, columns_for, framed
 from cbench_server.metrics.stats.columns import Columns
 from cbench_server.metrics.stats.estimate import SUFFIXES, base_key
@@ -72,12 +73,12 @@ class Summarizer:
             result.headlines[system] = frame.headline
             values = result.summary[system] = Values()
             for metric in self._metrics:
-                found = _attempt(result, metric, lambda m=metric, f=frame: m.over(f))
+                found = _attempt(result, metric, lambda m=metric, f=frame: m.over(f), _checked)
                 _add(values, fields[system], metric, found)
         ranked = {name: each for name, each in result.summary.items() if name not in unranked}
         if len({result.headlines[name] for name in ranked}) == 1 and not self._is_cost(result):
             for metric in self._metrics:
-                found = _attempt(result, metric, lambda m=metric: m.across(ranked))
+                found = _attempt(result, metric, lambda m=metric: m.across(ranked), _checked_each)
                 for system, values in found.items():
                     if system in result.summary:
                         _add(result.summary[system], fields[system], metric, values)
@@ -91,31 +92,37 @@ class Summarizer:
         )
 
 
-def _attempt(result: Summarized, metric: FrameMetric, work: Any) -> dict[str, Any]:
-    """Have a metric do its work; one that cannot is noted."""
+def _attempt(result: Summarized, metric: FrameMetric, work: Any, check: Any) -> dict[str, Any]:
+    """Have a metric do its work, and check what came of it; one that cannot is noted."""
     try:
-        return _checked(result, metric, dict(work()))
+        found: dict[str, Any] = check(result, metric, dict(work()))
+        return found
     except Exception as error:
-        _note(result, metric, f"{type(error).__name__}: {error}")
+        _note(result, metric, said(error))
         return {}
 
 
-def _checked(result: Summarized, metric: FrameMetric, values: dict[Any, Any]) -> dict[str, Any]:
+def _checked_each(
+    result: Summarized, metric: FrameMetric, of_systems: dict[Any, Any]
+) -> dict[str, Any]:
+    return {system: _checked(result, metric, dict(each)) for system, each in of_systems.items()}
+
+
+def _checked(result: Summarized, metric: FrameMetric, values: dict[Any, Any]) -> Values:
     """Return the numbers among the values, as floats; what is undefined or infinite is None."""
-    found: dict[str, Any] = {}
+    found = Values()
     for key, value in values.items():
-        if isinstance(value, Mapping):
-            found[str(key)] = _checked(result, metric, dict(value))
-        elif value is None:
-            found[str(key)] = None
+        name = storable(str(key))
+        if value is None:
+            found[name] = None
         elif isinstance(value, Real) or _is_array_scalar(value):
             number = float(value)
-            found[str(key)] = number if math.isfinite(number) else None
-            if found[str(key)] is None:
-                _note(result, metric, f'it gave {number} as "{key}", which is no value')
+            found[name] = number if math.isfinite(number) else None
+            if found[name] is None:
+                _note(result, metric, f'it gave {number} as "{name}", which is no value')
         else:
-            why = f'it gave {value!r:.100} as "{key}"; a value should be a number or None'
-            _note(result, metric, why)
+            why = f'it gave {value!r:.100} as "{name}"; a value should be a number or None'
+            _note(result, metric, storable(why))
     return found
 
 

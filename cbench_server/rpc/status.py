@@ -66,8 +66,12 @@ def told(error: Exception) -> tuple[str, str]:
         return code_of(error).name, f"a message cannot be decoded: {error}"
     log.exception("a call broke", exc_info=error)
     # What the operating system says has a path in it, which is for the log.
-    said = error.strerror if isinstance(error, OSError) else error
-    return "INTERNAL", f"the daemon failed: {type(error).__name__}: {said}"
+    why = (
+        f"{type(error).__name__}: {error.strerror}"
+        if isinstance(error, OSError)
+        else errors.said(error)
+    )
+    return "INTERNAL", f"the daemon failed: {why}"
 
 
 async def abort(context: Any, error: Exception) -> NoReturn:

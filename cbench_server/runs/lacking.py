@@ -4,8 +4,8 @@ import time
 from collections.abc import Collection
 
 from cbench_server.events import StateChanged
-from cbench_server.runs.live_run import Services
 from cbench_server.runs.ownership import Claim, process_name
+from cbench_server.runs.services import Services
 from cbench_server.spec import Run, RunState
 
 # A queued run may have to wait only for the turn of a daemon that has what it needs.

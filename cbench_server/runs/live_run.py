@@ -2,28 +2,31 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
-from cbench_server.errors import ComponentAway, RunFailed, StoreAway, Unencodable
+from cbench_server.errors import (
+    ComponentAway,
+    LostClaim,
+    RunFailed,
+    StoreAway,
+    Unencodable,
+    said,
+)
 from cbench_server.events import RowScored, RunFinished, StateChanged, StoredEvent
-from cbench_server.limits import MAX_ALL_HELD_BYTES
 from cbench_server.metrics.summary import Summarized, Summarizer
-from cbench_server.models.tracing import Tracer, under
-from cbench_server.registry import Registry
+from cbench_server.models.tracing import under
 from cbench_server.results import EvalRow, Failure
 from cbench_server.runs import failpoints
 from cbench_server.runs.answers import earlier_answers
 from cbench_server.runs.arms import Arms
 from cbench_server.runs.asked_again import rows_asked_again
-from cbench_server.runs.conclusions import ADDED_ARMS, Conclusions, conclude
+from cbench_server.runs.conclusions import ADDED_ARMS, conclude
 from cbench_server.runs.conduct import add_conduct
-from cbench_server.runs.connections import Connections, Finder, check_systems, connect, wait_for
+from cbench_server.runs.connections import Connections, check_systems, connect, wait_for
 from cbench_server.runs.finished import may_be_partial
-from cbench_server.runs.judge_notes import Findings
-from cbench_server.runs.judging import CheckMemory, Checks
 from cbench_server.runs.load import Load
 from cbench_server.runs.model_notes import model_notes
 from cbench_server.runs.patience import Patience
@@ -31,14 +34,12 @@ from cbench_server.runs.pipeline import Pipeline
 from cbench_server.runs.plan import ExampleSource, Plan
 from cbench_server.runs.rescore import Rescoring
 from cbench_server.runs.resolution import parse_failure_budget
-from cbench_server.runs.resolved_dataset import Uploads
 from cbench_server.runs.rows import unstorable_row
 from cbench_server.runs.run_judges import RunJudges
 from cbench_server.runs.run_money import RunMoney
+from cbench_server.runs.services import Services
 from cbench_server.runs.shortfalls import counted
-from cbench_server.runs.slots import ByteBudget
 from cbench_server.runs.spool import Spool
-from cbench_server.runs.store import Committed, RunStore
 from cbench_server.runs.suites import counted_suites
 from cbench_server.runs.summary import checked, figure_notes, lasting, new_summarizer, read_back
 from cbench_server.runs.summary_notes import incident_notes, summary_notes
@@ -47,39 +48,12 @@ from cbench_server.runs.time_notes import time_notes
 from cbench_server.runs.turns import TIMED_ROWS
 from cbench_server.runs.waiting import Waiting
 from cbench_server.scoring.incidents import INCIDENTS, Incidents
-from cbench_server.scoring.placement import Scoring
-from cbench_server.spec import PriceRef, Run, RunState, renewed
+from cbench_server.spec import Run, RunState, renewed
 from cbench_server.tokens import get_tokenizer
 
 log = logging.getLogger(__name__)
 
 _SUMMARIZED_HERE = 50_000
-
-
-@dataclass(frozen=True)
-class Services:
-    """What runs are worked on with; shared by all runs of a process."""
-
-    store: RunStore
-    registry: Registry
-    scoring: Scoring
-    finder: Finder
-    uploads: Uploads
-    clock: Callable[[], float]
-    checks: Checks = field(default_factory=CheckMemory)
-    """What judges said of controls in earlier runs."""
-    prices: Mapping[str, PriceRef] = field(default_factory=dict)
-    """What models charge, by their names, where a run does not say."""
-    held: ByteBudget = field(default_factory=lambda: ByteBudget(MAX_ALL_HELD_BYTES))
-    """What runs hold in memory, all together."""
-    committed: Committed | None = None
-    """Told what was stored in each commit of a run, and the seconds it took."""
-    tracer: Tracer | None = None
-    """Keeps traces of runs."""
-    missing: Callable[[Run], list[str]] | None = None
-    """Names what a run needs that is not here; None where only this process takes up runs."""
-    summarize_apart: Callable[[str, int], Awaitable[Summarized]] | None = None
-    """Summarises a long stored run where it takes no memory of ours."""
 
 
 class LiveRun:
@@ -325,38 +299,55 @@ class LiveRun:
     # Its end.
 
     async def finish(self, state: RunState, failure: Failure | None = None) -> None:
-        """Summarise the run and store its end."""
+        """Summarise the run and store its end, which it has even where that cannot be done."""
         stored = await self._store.get_run(self._run.run_id)
-        state, failure = self._money.ending(state, failure)
-        spent, money_notes = await self._money.described(stored, state)
+        failpoints.hit("summary.before")
+        changes: dict[str, Any] = {}
+        try:
+            await self._conclude(stored, *self._money.ending(state, failure), changes)
+            await self._end(stored, changes)
+        except (StoreAway, LostClaim):
+            raise
+        except Exception as error:
+            log.exception("run %s cannot be summarised", stored.run_id)
+            if isinstance(error, Unencodable):
+                changes.clear()
+            why = Failure("daemon", "CANNOT_SUMMARIZE", said(error))
+            changes |= {"state": RunState.FAILED, "failure": why}
+            await self._end(await self._store.get_run(stored.run_id), changes)
+
+    async def _end(self, stored: Run, changes: Mapping[str, Any]) -> None:
+        # A clock may have been put back since.
+        end_time = max(stored.create_time, self._services.clock())
+        update = {**changes, "end_time": end_time, "waiting_reason": ""}
+        finished = replace(stored, **update, last_seq=stored.last_seq + 1)
+        failpoints.hit("finish.before")
+        await self._store.append(stored.run_id, [RunFinished(finished)], update=update)
+        failpoints.hit("finish.after")
+
+    async def _conclude(
+        self, stored: Run, state: RunState, failure: Failure | None, changes: dict[str, Any]
+    ) -> None:
+        """Note what a run's end changes in it, as far as that can be told."""
         timing = dict(stored.timing)
         taken = {**self._timing, **(self._work.timing if self._work else {})}
         timing |= {name: timing.get(name, 0.0) + seconds for name, seconds in taken.items()}
-        failpoints.hit("summary.before")
-        summarized = Summarized({})
-        found, arms, counts = Findings(), Conclusions({}, ()), dict[str, Any]()
-        try:
-            counts = {"datasets": await counted(self._store, stored)}
-            counts |= counted_suites({**stored.config, **counts})
-            summarized = checked(await self._summarize(stored), counts, state)
-            arms = await conclude(self._store, stored, summarized.summary)
-            summarised = replace(stored, summary=summarized.summary)
-            found = await self._judges.explain(summarised, self._connections)
-            await add_conduct(found, self._store, summarised, self._asked_again)
-            for system, values in found.values.items():
-                summarized.summary.setdefault(system, {}).update(values)
-        except Exception as error:
-            if isinstance(error, StoreAway):
-                raise
-            log.exception("run %s cannot be summarised", stored.run_id)
-            state = RunState.FAILED
-            failure = Failure("daemon", "CANNOT_SUMMARIZE", f"{type(error).__name__}: {error}")
-        changes: dict[str, Any] = {
+        changes |= {"timing": timing, "summary": {}}
+        spent, money_notes = await self._money.described(stored, state)
+        changes["config"] = {**stored.config, **spent}
+        changes["notes"] = renewed(lasting(stored), money_notes)
+        counts: dict[str, Any] = {"datasets": await counted(self._store, stored)}
+        counts |= counted_suites({**stored.config, **counts})
+        summarized = checked(await self._summarize(stored), counts, state)
+        arms = await conclude(self._store, stored, summarized.summary)
+        summarised = replace(stored, summary=summarized.summary)
+        found = await self._judges.explain(summarised, self._connections)
+        await add_conduct(found, self._store, summarised, self._asked_again)
+        for system, values in found.values.items():
+            summarized.summary.setdefault(system, {}).update(values)
+        changes |= {
             "state": state,
-            # A clock may have been put back since.
-            "end_time": max(stored.create_time, self._services.clock()),
             "failure": failure,
-            "waiting_reason": "",
             "summary": summarized.summary,
             "config": {
                 **stored.config,
@@ -368,7 +359,6 @@ class LiveRun:
                 "headlines": {name: [*scores] for name, scores in summarized.headlines.items()},
                 "metric_failures": summarized.failures,
             },
-            "timing": timing,
             "notes": renewed(
                 lasting(stored),
                 [
@@ -383,10 +373,6 @@ class LiveRun:
                 ],
             ),
         }
-        finished = replace(stored, **changes, last_seq=stored.last_seq + 1)
-        failpoints.hit("finish.before")
-        await self._store.append(stored.run_id, [RunFinished(finished)], update=changes)
-        failpoints.hit("finish.after")
 
     async def _summarize(self, run: Run) -> Summarized:
         apart = self._services.summarize_apart

@@ -30,7 +30,7 @@ from cbench_server.spec import Run, RunNote
 from cbench_server.types import Example
 
 if TYPE_CHECKING:
-    from cbench_server.runs.live_run import Services
+    from cbench_server.runs.services import Services
 
 
 class RunJudges:

@@ -13,14 +13,15 @@ from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
 from dataclasses import replace
 
-from cbench_server.errors import CbenchError, LostClaim, RunFailed
+from cbench_server.errors import CbenchError, LostClaim, RunFailed, said
 from cbench_server.events import StateChanged
 from cbench_server.results import Failure
 from cbench_server.runs.connections import Connections
-from cbench_server.runs.live_run import LiveRun, Services
+from cbench_server.runs.live_run import LiveRun
 from cbench_server.runs.load import Load
 from cbench_server.runs.owned_store import OwnedStore
 from cbench_server.runs.ownership import Claim
+from cbench_server.runs.services import Services
 from cbench_server.scoring.shares import SHARE
 from cbench_server.spec import Run, RunState
 
@@ -163,7 +164,7 @@ class RunOwner:
         if isinstance(error, CbenchError):
             return Failure("daemon", error.reason, str(error), field=error.field)
         log.error("run %s broke", self._run_id, exc_info=error)
-        return Failure("daemon", "INTERNAL", f"{type(error).__name__}: {error}")
+        return Failure("daemon", "INTERNAL", said(error))
 
     async def _hand_back(self) -> None:
         """Say that whoever comes next may go on; a run that never had its turn is queued still."""

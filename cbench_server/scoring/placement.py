@@ -17,6 +17,7 @@ from cbench_server.errors import (
     EvaluatorBroken,
     RunFailed,
     Unencodable,
+    said,
 )
 from cbench_server.limits import LONG_TEXT, text_size
 from cbench_server.results import Failure
@@ -313,4 +314,4 @@ def _failure(evaluator: Evaluator, error: Exception) -> Failure:
 
 
 def _sentence(evaluator: Evaluator, error: Exception) -> str:
-    return f'evaluator "{evaluator.name}" raised {type(error).__name__}: {error}'
+    return f'evaluator "{evaluator.name}" raised {said(error)}'

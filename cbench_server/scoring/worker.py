@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import msgspec
 
-from cbench_server.errors import CbenchError
+from cbench_server.errors import said, storable
 from cbench_server.scoring.assessment import assess_now
 from cbench_server.scoring.messages import Reply, Request
 from cbench_server.scoring.programs import serve, take_pipes
@@ -61,8 +61,7 @@ def built_once(recipe: Recipe) -> Evaluator:
 
 def failed(error: Exception, *, built: bool) -> Reply:
     """Say what was raised; to be called where it is handled."""
-    said = str(error) if isinstance(error, CbenchError) else f"{type(error).__name__}: {error}"
-    return Reply(error=said, stack_trace=traceback.format_exc(), built=built)
+    return Reply(error=said(error), stack_trace=storable(traceback.format_exc()), built=built)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any
 
-from cbench_server.errors import CallFailed
+from cbench_server.errors import CallFailed, said
 from cbench_server.results import Failure
 
 MAX_LEFT = 64
@@ -103,8 +103,7 @@ class Crew:
             except CallFailed as error:
                 outcome = error
             except BaseException as error:
-                message = f"{type(error).__name__}: {error}"
-                outcome = CallFailed(Failure("daemon", "INTERNAL", message))
+                outcome = CallFailed(Failure("daemon", "INTERNAL", said(error)))
             with self._ending:
                 running.discard(entry)
             done.append((entry, outcome))

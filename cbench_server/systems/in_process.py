@@ -329,18 +329,13 @@ def exceptions_as_failures() -> Iterator[None]:
         raise
     except (Exception, SystemExit, KeyboardInterrupt) as error:
         trace = "".join(traceback.format_exception(error))[-_MAX_TRACE:]
-        failure = Failure("system", "EXCEPTION", _described(error), stack_trace=_valid(trace))
+        failure = Failure("system", "EXCEPTION", _described(error), stack_trace=trace)
         raise CallFailed(failure) from error
 
 
 def _described(error: BaseException) -> str:
     text = "".join(traceback.format_exception_only(error)).strip()
-    return _valid(text if len(text) <= _MAX_MESSAGE else text[:_MAX_MESSAGE] + "…")
-
-
-def _valid(text: str) -> str:
-    # A message may quote bytes that are not UTF-8, which can be neither stored nor sent.
-    return text.encode("utf-8", "replace").decode()
+    return text if len(text) <= _MAX_MESSAGE else text[:_MAX_MESSAGE] + "…"
 
 
 def _text(content: object) -> str:
