@@ -52,6 +52,8 @@ async def keep_house(
             await clean(store, uploads, home)
         except (CbenchError, OSError) as error:
             log.warning("could not tidy up", extra={"error": str(error)})
+        except Exception:
+            log.exception("could not tidy up")
         await asyncio.sleep(every_s)
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 
-from cbench_server.errors import CbenchError, StoreError
+from cbench_server.errors import CbenchError, StoreError, said
 from cbench_server.runs.intents import Answer, Intent, OwnedElsewhere
 from cbench_server.runs.orchestrator import Orchestrator
 
@@ -37,6 +37,9 @@ async def attend(orchestrator: Orchestrator, *, takes_runs: bool, is_shared: boo
         except StoreError:
             # Whoever works on a run tells of it.
             await asyncio.sleep(_LOOK_EVERY_S)
+        except Exception:
+            log.exception("what is asked of this daemon cannot be read")
+            await asyncio.sleep(_LOOK_EVERY_S)
 
 
 async def perform_intents(orchestrator: Orchestrator, *, may_take: bool) -> None:
@@ -58,6 +61,9 @@ async def _perform(orchestrator: Orchestrator, intent: Intent) -> None:
         return
     except CbenchError as error:
         answer = Answer(str(error))
+    except Exception as error:
+        log.exception("run %s cannot be dealt with as was asked", intent.run_id)
+        answer = Answer(said(error))
     await orchestrator.store.intents.answer(intent, answer)
 
 

@@ -19,12 +19,12 @@ from cbench_server.runs import failpoints
 from cbench_server.runs.desks import Desks
 from cbench_server.runs.lacking import Lacking
 from cbench_server.runs.lifecycle import Owner, Reply, reply_to
-from cbench_server.runs.live_run import Services
 from cbench_server.runs.load import Load, together
 from cbench_server.runs.ownership import Claim
 from cbench_server.runs.recovery import given_up, next_life
 from cbench_server.runs.run_owner import RunOwner
 from cbench_server.runs.run_turns import Limits, RunTurns
+from cbench_server.runs.services import Services
 from cbench_server.runs.store import RunStore
 from cbench_server.runs.unbroken import Unbroken
 from cbench_server.spec import Run, RunState
@@ -151,6 +151,8 @@ class RunKeeper:
                 raise
             except CbenchError as error:
                 log.error("run %s is left alone: %s", run_id, error)
+            except Exception:
+                log.exception("run %s is left alone", run_id)
         self._kept_from.clear()
         if self._is_shared:
             self.turns.in_store = len(free) - len(resumed)

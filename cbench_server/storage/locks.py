@@ -43,12 +43,15 @@ class RunLocks:
 
     async def renew(self, claim: Claim) -> bool:
         """See Ownership. The kernel keeps the lock; only its file can be lost."""
-        return self._stands(claim)
+        try:
+            return self._stands(claim)
+        except OSError:
+            return True  # The disk is away; each commit asks again.
 
     async def release(self, claim: Claim) -> None:
         """See Ownership."""
-        if self._stands(claim):
-            with suppress(OSError):  # Whoever tidies up finds it, once it can be removed.
+        with suppress(OSError):  # Whoever tidies up finds it, once it can be removed.
+            if self._stands(claim):
                 self.remove(claim.run_id)
         held, descriptor = self._held.get(claim.run_id, (None, -1))
         if held == claim:
