@@ -8,7 +8,7 @@ from cbench_server.contract import info_of
 from cbench_server.datasets.record import DatasetRecord
 from cbench_server.errors import InvalidSpec, NotFound, blaming
 from cbench_server.limits import MAX_CONCURRENCY
-from cbench_server.registry import Registry
+from cbench_server.registry import Registry, is_factory
 from cbench_server.runs.grouping import asked_figures, geometric_scores, kept_groups, ranked_by
 from cbench_server.runs.plan import DatasetPlan, FailureBudget
 from cbench_server.runs.resolved_dataset import ResolvedDataset, Uploads
@@ -276,5 +276,6 @@ def _own_metrics(spec: RunSpec, registry: Registry) -> list[MetricRef]:
 def _accepted(registry: Registry, name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     import inspect
 
-    parameters = inspect.signature(registry.get("metric", name)).parameters
+    factory = registry.get("metric", name)
+    parameters = inspect.signature(factory).parameters if is_factory(factory) else ()
     return {key: value for key, value in settings.items() if key in parameters}
