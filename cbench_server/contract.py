@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 
+from cbench_server.errors import contained
 from cbench_server.types import Example, Placement, ScoreInfo
 
 _PLACEMENTS = get_args(Placement)
@@ -55,6 +56,11 @@ class ComponentInfo:
 
 def info_of(component: Any) -> ComponentInfo:
     """Read what a component, or its class, says of itself."""
+    with contained(f'"{type(component).__name__}", asked what it says of itself,'):
+        return _read(component)
+
+
+def _read(component: Any) -> ComponentInfo:
     patience = getattr(component, "patience", 0)
     placement: Any = getattr(component, "placement", "thread")
     return ComponentInfo(

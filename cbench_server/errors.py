@@ -34,6 +34,8 @@ CbenchError
 import difflib
 import json
 import re
+import signal
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -300,6 +302,27 @@ def said(error: BaseException) -> str:
 def storable(text: str) -> str:
     """Return a text that can be stored and sent; what is no character in it is a question mark."""
     return text if text.isascii() else text.encode(errors="replace").decode()
+
+
+EXITS = (SystemExit, KeyboardInterrupt)
+"""With these, code that is not ours would end the process that it runs in."""
+
+
+@contextmanager
+def contained(who: str, kind: type[CbenchError] = InvalidInput) -> Iterator[None]:
+    """Turn an attempt of others' code to exit into an error that says who made it."""
+    try:
+        yield
+    except EXITS as error:
+        if isinstance(error, KeyboardInterrupt) and _may_be_a_persons():
+            raise
+        raise kind(f"{who} tried to exit") from error
+
+
+def _may_be_a_persons() -> bool:
+    """Whether Ctrl-C raises KeyboardInterrupt here; in a daemon it does not."""
+    is_main = threading.current_thread() is threading.main_thread()
+    return is_main and signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 _LONGEST_PART = 400

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from cbench_server.contract import aliases_of
-from cbench_server.errors import InvalidInput, UnknownName, entry_of
+from cbench_server.errors import InvalidInput, UnknownName, contained, entry_of
 from cbench_server.types import Evaluator, Example, MemorySystem, Metric, System
 
 if TYPE_CHECKING:
@@ -112,7 +112,8 @@ class Registry:
         takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
         _check_options(kind, name, options, parameters, takes_any=takes_any)
         try:
-            return factory(**options)
+            with contained(f'{kind} "{name}"'):
+                return factory(**options)
         except (InvalidInput, UnknownName) as error:
             # What refuses its options names the one that is wrong before any other.
             named = [word for word in re.findall(r"\w+", str(error)) if word in options]

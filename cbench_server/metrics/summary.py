@@ -7,7 +7,7 @@ from itertools import islice
 from numbers import Real
 from typing import Any
 
-from cbench_server.errors import said, storable
+from cbench_server.errors import contained, said, storable
 from cbench_server.metrics.protocol import FrameMetric, Values, columns_for, framed
 from cbench_server.metrics.stats.columns import Columns
 from cbench_server.metrics.stats.estimate import SUFFIXES, base_key
@@ -95,7 +95,8 @@ class Summarizer:
 def _attempt(result: Summarized, metric: FrameMetric, work: Any, check: Any) -> dict[str, Any]:
     """Have a metric do its work, and check what came of it; one that cannot is noted."""
     try:
-        found: dict[str, Any] = check(result, metric, dict(work()))
+        with contained(f'metric "{metric.name}"'):
+            found: dict[str, Any] = check(result, metric, dict(work()))
         return found
     except Exception as error:
         _note(result, metric, said(error))

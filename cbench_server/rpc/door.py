@@ -14,7 +14,13 @@ from typing import Any
 import grpc
 import grpc.aio
 
-from cbench_server.errors import Forbidden, InvalidInput, LimitReached, Unauthenticated
+from cbench_server.errors import (
+    Forbidden,
+    InvalidInput,
+    LimitReached,
+    Unauthenticated,
+    contained,
+)
 from cbench_server.rpc.call_shares import CallShares
 from cbench_server.rpc.grants import Grant
 from cbench_server.rpc.keyring import Keyring
@@ -59,7 +65,8 @@ class Door(grpc.aio.ServerInterceptor):
             begun = time.perf_counter()
             code = grpc.StatusCode.CANCELLED
             try:
-                await self._serve(handler_call_details, handler, context)
+                with contained("what was named in the request"):
+                    await self._serve(handler_call_details, handler, context)
                 code = grpc.StatusCode.OK
             except grpc.aio.AbortError:
                 code = context.code()

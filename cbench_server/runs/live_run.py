@@ -13,6 +13,7 @@ from cbench_server.errors import (
     RunFailed,
     StoreAway,
     Unencodable,
+    contained,
     said,
 )
 from cbench_server.events import RowScored, RunFinished, StateChanged, StoredEvent
@@ -304,7 +305,8 @@ class LiveRun:
         failpoints.hit("summary.before")
         changes: dict[str, Any] = {}
         try:
-            await self._conclude(stored, *self._money.ending(state, failure), changes)
+            with contained("what the figures are made by"):
+                await self._conclude(stored, *self._money.ending(state, failure), changes)
             await self._end(stored, changes)
         except (StoreAway, LostClaim):
             raise

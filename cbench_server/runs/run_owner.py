@@ -13,7 +13,7 @@ from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
 from dataclasses import replace
 
-from cbench_server.errors import CbenchError, LostClaim, RunFailed, said
+from cbench_server.errors import CbenchError, LostClaim, RunFailed, contained, said
 from cbench_server.events import StateChanged
 from cbench_server.results import Failure
 from cbench_server.runs.connections import Connections
@@ -31,6 +31,7 @@ WORKED_ON: ContextVar[str] = ContextVar("the run that is worked on", default="")
 """Lines of the log say to which run they belong."""
 
 _RENEW_EVERY_S = 1.0
+_SOMETHING = "a component of the run"
 
 
 class RunOwner:
@@ -111,7 +112,8 @@ class RunOwner:
         keeping = asyncio.create_task(self._keep())
         try:
             async with turn:
-                await self._live.go()
+                with contained(_SOMETHING):
+                    await self._live.go()
         finally:
             keeping.cancel()
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from cbench_server.datasets.once import once
 from cbench_server.datasets.validate import IdLedger, check_example
-from cbench_server.errors import BadDataset, NothingMatches, blaming
+from cbench_server.errors import BadDataset, NothingMatches, blaming, contained
 from cbench_server.limits import text_size
 from cbench_server.runs.digests import canonical_digest
 from cbench_server.runs.store import RunStore, SpooledExample
@@ -199,7 +199,7 @@ class Spool:
     def _load(
         self, place: int, examples: Iterator[SpooledExample], most: int
     ) -> list[SpooledExample]:
-        with blaming(_field(place)):
+        with blaming(_field(place)), contained("the code that reads the dataset", BadDataset):
             chunk = take_chunk(examples, most)
         self._store.pack_examples(chunk)
         return chunk

@@ -4,17 +4,15 @@ import asyncio
 import inspect
 import math
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from numbers import Real
 from types import MappingProxyType
 from typing import Any
 
 from cbench_server.contract import optional_method
-from cbench_server.errors import EvaluatorBroken, Unencodable
+from cbench_server.errors import EvaluatorBroken, Unencodable, contained
 from cbench_server.limits import MAX_SCORE_NAME
 from cbench_server.types import Assessment, Evaluator, Example, Scores
-
-# Components may give up, but not on our behalf.
-EXITS = (SystemExit, KeyboardInterrupt)
 
 
 class GaveUp(EvaluatorBroken):
@@ -77,23 +75,19 @@ def assess_now(evaluator: Evaluator, original: Example, processed: Example) -> A
     """Call `assess`, else `score`, and wait; a coroutine gets its own event loop."""
     if is_async(evaluator):
         return asyncio.run(assess_here(evaluator, original, processed))
-    try:
+    with _contained(evaluator):
         return checked(evaluator.name, method_of(evaluator)(original, processed))
-    except EXITS as error:
-        raise _tried_to_exit(evaluator) from error
 
 
 async def assess_here(evaluator: Evaluator, original: Example, processed: Example) -> Assessment:
     """Await the evaluator's `assess` on this event loop."""
     assess: Any = evaluator.assess  # type: ignore[attr-defined] # the Protocol leaves it out
-    try:
+    with _contained(evaluator):
         return checked(evaluator.name, await assess(original, processed))
-    except EXITS as error:
-        raise _tried_to_exit(evaluator) from error
 
 
-def _tried_to_exit(evaluator: Evaluator) -> EvaluatorBroken:
-    return EvaluatorBroken(f'evaluator "{evaluator.name}" tried to exit')
+def _contained(evaluator: Evaluator) -> AbstractContextManager[None]:
+    return contained(f'evaluator "{evaluator.name}"', EvaluatorBroken)
 
 
 def checked(evaluator: str, said: Any) -> Assessment:

@@ -11,6 +11,7 @@ from typing import Any
 
 from cbench_server.contract import info_of
 from cbench_server.errors import (
+    EXITS,
     CallFailed,
     CbenchError,
     ComponentAway,
@@ -22,7 +23,6 @@ from cbench_server.errors import (
 from cbench_server.limits import LONG_TEXT, text_size
 from cbench_server.results import Failure
 from cbench_server.scoring.assessment import (
-    EXITS,
     CannotRebuild,
     GaveUp,
     TooLarge,

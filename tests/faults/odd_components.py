@@ -1,4 +1,4 @@
-"""Components whose exceptions and names are nothing that can be written down.
+"""Components that try to exit, or whose exceptions and names cannot be written down.
 
 A daemon that imports this has them.
 """
@@ -6,7 +6,13 @@ A daemon that imports this has them.
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from cbench_server.registry import register_dataset, register_evaluator, register_metric
+from cbench_server.registry import (
+    register_dataset,
+    register_evaluator,
+    register_metric,
+    register_reporter,
+    register_system,
+)
 
 NO_TEXT = "said \udcff"
 
@@ -21,10 +27,13 @@ class Mute(Exception):
 ERRORS = {"no-text": ValueError(NO_TEXT), "mute": Mute(), "endless": ValueError("x" * 5_000_000)}
 
 
+EXITS: dict[str, BaseException] = {"exits": SystemExit(3), "interrupts": KeyboardInterrupt()}
+
+
 class Raises:
     """Raises as an evaluator, where it is put, and as a metric."""
 
-    def __init__(self, name: str, error: Exception, placement: str = "inline") -> None:
+    def __init__(self, name: str, error: BaseException, placement: str = "inline") -> None:
         self.name, self.placement = name, placement
         self._error = error
 
@@ -33,6 +42,22 @@ class Raises:
 
     def compute(self, rows: Sequence[Any]) -> dict[str, float]:
         raise self._error
+
+
+class Describes:
+    """Raises when it is asked which version it is."""
+
+    name = "describes"
+
+    def __init__(self, error: BaseException) -> None:
+        self._error = error
+
+    @property
+    def version(self) -> str:
+        raise self._error
+
+    def process(self, example: dict[str, Any]) -> dict[str, Any]:
+        return example
 
 
 class Gives:
@@ -49,7 +74,12 @@ class Gives:
         return self._further
 
 
-def raised_at_the_second(error: Exception) -> Iterator[dict[str, Any]]:
+def raised_now(error: BaseException) -> Any:
+    """What makes a component, and does not."""
+    raise error
+
+
+def raised_at_the_second(error: BaseException) -> Iterator[dict[str, Any]]:
     """A dataset that breaks after its first example."""
     yield {"id": 1, "context": "Paris.", "question": "Paris?", "answer": "Paris"}
     raise error
@@ -60,6 +90,14 @@ def nested(depth: int) -> dict[str, Any]:
     return {"deep": nested(depth - 1) if depth else 1.0}
 
 
+for kind, raised in EXITS.items():
+    register_metric(kind, Raises(kind, raised))
+    register_dataset(kind, lambda error=raised: raised_at_the_second(error))
+    register_dataset(f"{kind}-at-once", lambda error=raised: raised_now(error))
+    register_system(kind, lambda error=raised: raised_now(error))
+    register_system(f"{kind}-described", Describes(raised))
+    register_evaluator(kind, lambda error=raised: raised_now(error))
+    register_reporter(kind, lambda report, error=raised: raised_now(error))
 for kind, raised in ERRORS.items():
     for placement in ("inline", "thread"):
         register_evaluator(f"{kind}-{placement}", Raises(f"{kind}-{placement}", raised, placement))

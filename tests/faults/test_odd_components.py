@@ -1,4 +1,4 @@
-"""Components that raise or name what cannot be written down break themselves, and no run."""
+"""Components that try to exit, or say what cannot be written down, cost themselves only."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cbench_client import BenchClient
+from cbench_client import BenchClient, Refused
 from cbench_client.messages.convert import value_from_proto
 from tests.e2e.following import Followed, follow
 from tests.e2e.processes import DaemonProcess
@@ -15,6 +15,7 @@ from .test_requests import BUILTIN
 
 FLAGS = ("--import", "tests.faults.odd_components")
 ERRORS = ("no-text", "mute", "endless")
+EXITS = ("exits", "interrupts")
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +47,7 @@ def test_what_an_evaluator_raises_is_noted_on_its_rows(
     assert all(len(note.failure.message) < 2_000 for note in notes)
 
 
-@pytest.mark.parametrize("metric", [*ERRORS, "deep", "across"])
+@pytest.mark.parametrize("metric", [*ERRORS, *EXITS, "deep", "across"])
 def test_what_a_metric_raises_or_gives_costs_itself_only(
     odd_client: BenchClient, metric: str
 ) -> None:
@@ -72,8 +73,34 @@ def test_a_run_that_cannot_be_summarised_has_an_end(odd_client: BenchClient) -> 
     assert len(rows) == len(seen.rows) > 0
 
 
-@pytest.mark.parametrize("error", ERRORS)
+@pytest.mark.parametrize("error", [*ERRORS, *EXITS])
 def test_what_a_dataset_raises_ends_its_run(odd_client: BenchClient, error: str) -> None:
     seen = ended(odd_client, datasets=[{"name": error}])
     assert seen.state == "FAILED"
     assert 0 < len(seen.finished.failure.message) < 2_000
+
+
+@pytest.mark.parametrize("error", EXITS)
+@pytest.mark.parametrize(
+    ("place", "key", "name"),
+    [
+        ("systems", "builtin", "{}"),
+        ("systems", "builtin", "{}-described"),
+        ("evaluators", "name", "{}"),
+        ("datasets", "name", "{}-at-once"),
+    ],
+)
+def test_what_exits_when_a_run_is_started_is_refused(
+    odd_client: BenchClient, error: str, place: str, key: str, name: str
+) -> None:
+    with pytest.raises(Refused, match="tried to exit"):
+        odd_client.start({**BUILTIN, place: [{key: name.format(error)}]})
+    assert ended(odd_client).state == "SUCCEEDED"
+
+
+@pytest.mark.parametrize("error", EXITS)
+def test_a_report_that_exits_is_refused(odd_client: BenchClient, error: str) -> None:
+    run_id = ended(odd_client).finished.run_id
+    with pytest.raises(Refused, match="tried to exit"):
+        list(odd_client.export(run_id, error))
+    assert list(odd_client.export(run_id, "csv"))
