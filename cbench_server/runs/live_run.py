@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cbench_server.errors import ComponentAway, RunFailed, StoreAway, Unencodable
-from cbench_server.events import RowScored, RunFinished, StateChanged, StoredEvent
+from cbench_server.events import RowScored, StateChanged, StoredEvent
 from cbench_server.limits import MAX_ALL_HELD_BYTES
 from cbench_server.metrics.summary import Summarized, Summarizer
 from cbench_server.models.tracing import Tracer, under
@@ -322,9 +322,10 @@ class LiveRun:
 
     # Its end.
 
-    async def finish(self, state: RunState, failure: Failure | None = None) -> None:
-        """Summarise the run and store its end."""
-        stored = await self._store.get_run(self._run.run_id)
+    async def ending(
+        self, stored: Run, state: RunState, failure: Failure | None = None
+    ) -> dict[str, Any]:
+        """Summarise the run; return what its end changes in what is stored of it."""
         state, failure = self._money.ending(state, failure)
         spent, money_notes = await self._money.described(stored, state)
         timing = dict(stored.timing)
@@ -349,12 +350,9 @@ class LiveRun:
             log.exception("run %s cannot be summarised", stored.run_id)
             state = RunState.FAILED
             failure = Failure("daemon", "CANNOT_SUMMARIZE", f"{type(error).__name__}: {error}")
-        changes: dict[str, Any] = {
+        return {
             "state": state,
-            # A clock may have been put back since.
-            "end_time": max(stored.create_time, self._services.clock()),
             "failure": failure,
-            "waiting_reason": "",
             "summary": summarized.summary,
             "config": {
                 **stored.config,
@@ -381,10 +379,6 @@ class LiveRun:
                 ],
             ),
         }
-        finished = replace(stored, **changes, last_seq=stored.last_seq + 1)
-        failpoints.hit("finish.before")
-        await self._store.append(stored.run_id, [RunFinished(finished)], update=changes)
-        failpoints.hit("finish.after")
 
     async def _summarize(self, run: Run) -> Summarized:
         apart = self._services.summarize_apart

@@ -12,10 +12,12 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
 from dataclasses import replace
+from typing import Any
 
-from cbench_server.errors import CbenchError, LostClaim, RunFailed
-from cbench_server.events import StateChanged
+from cbench_server.errors import CbenchError, LostClaim, RunFailed, StoreAway
+from cbench_server.events import RunFinished, StateChanged
 from cbench_server.results import Failure
+from cbench_server.runs import failpoints
 from cbench_server.runs.connections import Connections
 from cbench_server.runs.live_run import LiveRun, Services
 from cbench_server.runs.load import Load
@@ -51,6 +53,7 @@ class RunOwner:
         self._run_id = run.run_id
         self._name = run.created_by
         self._claim = claim
+        self._clock = services.clock
         self._store = OwnedStore(services.store, claim, services.committed)
         self._live = LiveRun(replace(services, store=self._store), run, connections)
         self._is_cancelled = False
@@ -103,7 +106,7 @@ class RunOwner:
         """End a run that is not worked on, and let it go; raises StoreAway rather than wait."""
         self._store.is_patient = False
         try:
-            await self._live.finish(state, failure)
+            await self._finish(state, failure)
         finally:
             await self._store.owners.release(self._claim)
 
@@ -148,7 +151,7 @@ class RunOwner:
         """Store what came of the work."""
         if working.cancelled():
             if self._is_cancelled:
-                await self._live.finish(RunState.CANCELLED)
+                await self._finish(RunState.CANCELLED)
             elif not self._is_lost:
                 await self._hand_back()
             return
@@ -156,20 +159,45 @@ class RunOwner:
         if isinstance(error, LostClaim):
             raise error
         if error is not None:
-            await self._live.finish(RunState.FAILED, self._failure(error))
+            await self._finish(RunState.FAILED, self._failure(error))
         elif self._live.is_draining:
             await self._hand_back()
         else:
-            await self._live.finish(RunState.SUCCEEDED)
+            await self._finish(RunState.SUCCEEDED)
+
+    async def _finish(self, state: RunState, failure: Failure | None = None) -> None:
+        """Store the end; where it cannot be told in full, in short, so that there is one."""
+        stored = await self._store.get_run(self._run_id)
+        try:
+            await self._store_end(stored, await self._live.ending(stored, state, failure))
+        except (LostClaim, StoreAway):
+            raise
+        except Exception as error:
+            log.exception("run %s has an end without figures", self._run_id)
+            failure = Failure("daemon", "CANNOT_SUMMARIZE", _storable(error))
+            await self._store_end(stored, {"state": RunState.FAILED, "failure": failure})
+
+    async def _store_end(self, stored: Run, changes: dict[str, Any]) -> None:
+        # A clock may have been put back since.
+        end_time = max(stored.create_time, self._clock())
+        changes = {**changes, "end_time": end_time, "waiting_reason": ""}
+        finished = replace(stored, **changes, last_seq=stored.last_seq + 1)
+        failpoints.hit("finish.before")
+        await self._store.append(self._run_id, [RunFinished(finished)], update=changes)
+        failpoints.hit("finish.after")
 
     def _failure(self, error: BaseException) -> Failure:
         if isinstance(error, RunFailed):
             failure = self._live.waiting.failure(error.failure)
-            return replace(failure, field=failure.field or self._live.field_of(error.who))
+            return replace(
+                failure,
+                message=_storable(failure.message),
+                field=failure.field or self._live.field_of(error.who),
+            )
         if isinstance(error, CbenchError):
-            return Failure("daemon", error.reason, str(error), field=error.field)
+            return Failure("daemon", error.reason, _storable(str(error)), field=error.field)
         log.error("run %s broke", self._run_id, exc_info=error)
-        return Failure("daemon", "INTERNAL", f"{type(error).__name__}: {error}")
+        return Failure("daemon", "INTERNAL", _storable(error))
 
     async def _hand_back(self) -> None:
         """Say that whoever comes next may go on; a run that never had its turn is queued still."""
@@ -180,6 +208,12 @@ class RunOwner:
                 [StateChanged(RunState.QUEUED, "the daemon shuts down")],
                 update={"state": RunState.QUEUED, "waiting_reason": ""},
             )
+
+
+def _storable(what: BaseException | str) -> str:
+    text = what if isinstance(what, str) else f"{type(what).__name__}: {what}"
+    # It may quote bytes that are not UTF-8, such as the name of a file.
+    return text.encode(errors="replace").decode()
 
 
 def _log_death(task: asyncio.Task[None]) -> None:

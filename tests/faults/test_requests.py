@@ -1,8 +1,6 @@
 """Requests that meet: every run has one end, told once and last, and a table says which."""
 
-import asyncio
 import random
-import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,9 +16,8 @@ from cbench_client._gen.cbench.v1 import bench_pb2, bench_pb2_grpc
 from cbench_server.events import RunFinished
 from cbench_server.runs.intents import Answer
 from cbench_server.runs.ownership import Claim
-from cbench_server.spec import DatasetRef, Run, RunSpec, RunState, SystemRef
+from cbench_server.spec import Run, RunSpec, RunState
 from cbench_server.storage.sqlite import SqliteStore
-from cbench_server.storage.uploads import UploadStore
 from tests.e2e.following import follow
 from tests.e2e.processes import (
     DaemonProcess,
@@ -124,46 +121,6 @@ def test_a_cancel_that_claims_a_run_which_has_just_ended_changes_nothing(
     assert not asked.store.owners.is_mine("r1")
     asked.run(owner.close())
     asked.end()
-
-
-def test_the_end_of_a_cancelled_run_tells_of_the_rows_that_were_just_being_stored(
-    tmp_path: Path,
-) -> None:
-    daemon = Daemon(tmp_path, lambda: 1.0)
-    with UploadStore(tmp_path).writer() as upload:
-        for example in examples(6):
-            upload.add(example)
-        given = DatasetRef("given", upload=upload.finish())
-    spec = RunSpec((SystemRef(builtin="gated"),), (given,), timed_rows=0)
-    orchestrator, store = daemon.orchestrator, daemon.store
-    other = sqlite3.connect(tmp_path / "cbench.db", isolation_level=None)
-
-    async def is_so(condition: Callable[[Run], bool]) -> None:
-        while not condition(await store.get_run(run.run_id)):
-            await asyncio.sleep(0.01)
-
-    run = daemon.run(orchestrator.start(spec))
-    daemon.run(is_so(lambda run: run.state is RunState.RUNNING and run.total_rows == 6))
-    daemon.run(asyncio.sleep(0.1))
-
-    async def cancelled_while_a_row_is_stored() -> None:
-        other.execute("BEGIN IMMEDIATE")
-        daemon.system.gate.release()
-        await is_so(lambda _: bool(store.writer.unfinished_size))
-        cancelling = asyncio.create_task(orchestrator.cancel(run.run_id))
-        # Time to decide on the end, for one that does not wait for the row.
-        await asyncio.wait([cancelling], timeout=0.5)
-        other.execute("ROLLBACK")
-        await cancelling
-
-    daemon.run(cancelled_while_a_row_is_stored())
-    over = daemon.run(store.get_run(run.run_id))
-    told = daemon.run(store.read_events(run.run_id, over.last_seq - 1))[-1].event
-    assert (over.state, over.completed_rows) == (RunState.CANCELLED, 1)
-    assert over.summary["gated"]["num_scored"] == 1
-    assert told == RunFinished(over)
-    other.close()
-    daemon.end()
 
 
 def test_resumes_at_once_all_find_the_run_in_progress(client: BenchClient, tmp_path: Path) -> None:

@@ -1,0 +1,111 @@
+"""Ends of runs: each has one, which tells what is stored, whatever else cannot be told."""
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cbench_client import BenchClient
+from cbench_server.errors import BadDataset
+from cbench_server.events import RunFinished
+from cbench_server.spec import DatasetRef, Run, RunSpec, RunState, SystemRef
+from cbench_server.storage.uploads import UploadStore
+from tests.e2e.processes import DaemonProcess, examples, wait_until
+from tests.fixtures.priced_model import PRICE, priced_model
+
+from .test_life import Daemon
+
+
+async def is_so(daemon: Daemon, run_id: str, condition: Callable[[Run], bool]) -> None:
+    while not condition(await daemon.store.get_run(run_id)):
+        await asyncio.sleep(0.01)
+
+
+def test_the_end_of_a_cancelled_run_tells_of_the_rows_that_were_just_being_stored(
+    tmp_path: Path,
+) -> None:
+    daemon = Daemon(tmp_path, lambda: 1.0)
+    with UploadStore(tmp_path).writer() as upload:
+        for example in examples(6):
+            upload.add(example)
+        given = DatasetRef("given", upload=upload.finish())
+    spec = RunSpec((SystemRef(builtin="gated"),), (given,), timed_rows=0)
+    orchestrator, store = daemon.orchestrator, daemon.store
+    run_id = daemon.run(orchestrator.start(spec)).run_id
+    daemon.run(is_so(daemon, run_id, lambda run: run.total_rows == 6))
+    other = sqlite3.connect(tmp_path / "cbench.db", isolation_level=None)
+
+    async def cancelled_while_a_row_is_stored() -> None:
+        other.execute("BEGIN IMMEDIATE")
+        daemon.system.gate.release()
+        await is_so(daemon, run_id, lambda _: bool(store.writer.unfinished_size))
+        cancelling = asyncio.create_task(orchestrator.cancel(run_id))
+        # Time to decide on the end, for one that does not wait for the row.
+        await asyncio.wait([cancelling], timeout=0.5)
+        other.execute("ROLLBACK")
+        await cancelling
+
+    daemon.run(cancelled_while_a_row_is_stored())
+    other.close()
+    over = daemon.run(store.get_run(run_id))
+    told = daemon.run(store.read_events(run_id, over.last_seq - 1))[-1].event
+    assert (over.state, over.completed_rows) == (RunState.CANCELLED, 1)
+    assert over.summary["gated"]["num_scored"] == 1
+    assert told == RunFinished(over)
+    daemon.end()
+
+
+@pytest.mark.parametrize("is_cancelled", [True, False], ids=["cancelled", "at its end"])
+def test_a_run_whose_cost_cannot_be_read_has_an_end_that_says_so(
+    daemon: DaemonProcess, client: BenchClient, is_cancelled: bool
+) -> None:
+    go_on = threading.Event()
+
+    def hold(number: int, _: Any) -> None:
+        if number > 4:
+            go_on.wait()
+
+    with priced_model() as model:
+        model.before = hold
+        proxy = {"base_url": model.url, "model": "m", "price": PRICE}
+        system = {"name": "priced", "proxy": proxy}
+        run_id = client.start(
+            {"systems": [system], "datasets": [{"name": "mini-qa"}], "timed_rows": 0}
+        )
+        wait_until(lambda: client.get(run_id).progress.completed_rows >= 4)
+        with sqlite3.connect(daemon.home / "cbench.db") as store:
+            store.execute("UPDATE events SET head = x'80' WHERE seq = 4")
+        store.close()
+        if is_cancelled:
+            assert client.cancel(run_id).state == 4
+        go_on.set()
+        wait_until(lambda: client.get(run_id).state == 4)
+    # Nobody owns it any more, and whoever watches it is told.
+    wait_until(lambda: not list((daemon.home / "locks").glob("2*")))
+    failure = client.get(run_id).failure
+    assert failure.reason == "CANNOT_SUMMARIZE"
+    assert "event 4" in failure.message
+    *_, last = client.watch(run_id, after=5)
+    assert last.finished.state == 4
+
+
+@pytest.mark.parametrize("kind", [BadDataset, OSError])
+def test_a_reason_that_cannot_be_stored_is_told_as_far_as_it_can(
+    tmp_path: Path, kind: type[Exception]
+) -> None:
+    def torn(**_: Any) -> Iterator[dict[str, Any]]:
+        yield from examples(1)
+        raise kind("cannot read r\udce9sum\udce9.jsonl")
+
+    daemon = Daemon(tmp_path, lambda: 1.0)
+    daemon.orchestrator._registry.register("dataset", "torn", torn)
+    spec = RunSpec((SystemRef(builtin="quick"),), (DatasetRef("torn"),), timed_rows=0)
+    run_id = daemon.run(daemon.orchestrator.start(spec)).run_id
+    daemon.run(is_so(daemon, run_id, lambda run: run.state is RunState.FAILED))
+    failure = daemon.run(daemon.store.get_run(run_id)).failure
+    assert "cannot read r?sum?.jsonl" in failure.message
+    daemon.end()
