@@ -195,7 +195,9 @@ class Orchestrator(RunKeeper):
             live.cancel()
             if live.task is not None:
                 await asyncio.wait([live.task], timeout=_CANCELLED_WITHIN_S)
-            return self.as_it_is(await self.store.get_run(run_id))
+            if run_id in self._live:
+                return self.as_it_is(await self.store.get_run(run_id))
+        # One that was just being handed back is open still, and nobody's.
         run = await self.store.get_run(run_id)
         if reply_to("cancel", run.state, Owner.NOBODY) is Reply.UNCHANGED:
             return run

@@ -3,7 +3,7 @@
 import asyncio
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,38 +25,65 @@ async def is_so(daemon: Daemon, run_id: str, condition: Callable[[Run], bool]) -
         await asyncio.sleep(0.01)
 
 
-def test_the_end_of_a_cancelled_run_tells_of_the_rows_that_were_just_being_stored(
-    tmp_path: Path,
-) -> None:
-    daemon = Daemon(tmp_path, lambda: 1.0)
-    with UploadStore(tmp_path).writer() as upload:
-        for example in examples(6):
-            upload.add(example)
-        given = DatasetRef("given", upload=upload.finish())
-    spec = RunSpec((SystemRef(builtin="gated"),), (given,), timed_rows=0)
-    orchestrator, store = daemon.orchestrator, daemon.store
-    run_id = daemon.run(orchestrator.start(spec)).run_id
-    daemon.run(is_so(daemon, run_id, lambda run: run.total_rows == 6))
-    other = sqlite3.connect(tmp_path / "cbench.db", isolation_level=None)
+class Held:
+    """A run at a daemon, whose store can be kept from being written to."""
 
-    async def cancelled_while_a_row_is_stored() -> None:
-        other.execute("BEGIN IMMEDIATE")
-        daemon.system.gate.release()
-        await is_so(daemon, run_id, lambda _: bool(store.writer.unfinished_size))
-        cancelling = asyncio.create_task(orchestrator.cancel(run_id))
-        # Time to decide on the end, for one that does not wait for the row.
+    def __init__(self, home: Path) -> None:
+        self.daemon = Daemon(home, lambda: 1.0)
+        with UploadStore(home).writer() as upload:
+            for example in examples(6):
+                upload.add(example)
+            given = DatasetRef("given", upload=upload.finish())
+        spec = RunSpec((SystemRef(builtin="gated"),), (given,), timed_rows=0)
+        self.run_id = self.daemon.run(self.daemon.orchestrator.start(spec)).run_id
+        self.daemon.run(is_so(self.daemon, self.run_id, lambda run: run.total_rows == 6))
+        self._lock = sqlite3.connect(home / "cbench.db", isolation_level=None)
+
+    @property
+    def run(self) -> Run:
+        return self.daemon.run(self.daemon.store.get_run(self.run_id))
+
+    async def cancelled_in(self, doing: Coroutine[Any, Any, None]) -> None:
+        """Cancel the run while what is done waits for its commit, and let both go on."""
+        self._lock.execute("BEGIN IMMEDIATE")
+        done = asyncio.create_task(doing)
+        while not self.daemon.store.writer.unfinished_size:
+            await asyncio.sleep(0.01)
+        cancelling = asyncio.create_task(self.daemon.orchestrator.cancel(self.run_id))
+        # Time to decide on the end, for one that does not wait for the commit.
         await asyncio.wait([cancelling], timeout=0.5)
-        other.execute("ROLLBACK")
-        await cancelling
+        self._lock.execute("ROLLBACK")
+        await asyncio.gather(done, cancelling)
 
-    daemon.run(cancelled_while_a_row_is_stored())
-    other.close()
-    over = daemon.run(store.get_run(run_id))
-    told = daemon.run(store.read_events(run_id, over.last_seq - 1))[-1].event
+    def close(self) -> None:
+        self._lock.close()
+        self.daemon.end()
+
+
+@pytest.fixture
+def held(tmp_path: Path) -> Iterator[Held]:
+    made = Held(tmp_path)
+    yield made
+    made.close()
+
+
+def test_the_end_of_a_cancelled_run_tells_of_the_rows_that_were_just_being_stored(
+    held: Held,
+) -> None:
+    async def answer() -> None:
+        held.daemon.system.gate.release()
+
+    held.daemon.run(held.cancelled_in(answer()))
+    over, store = held.run, held.daemon.store
+    told = held.daemon.run(store.read_events(held.run_id, over.last_seq - 1))[-1].event
     assert (over.state, over.completed_rows) == (RunState.CANCELLED, 1)
     assert over.summary["gated"]["num_scored"] == 1
     assert told == RunFinished(over)
-    daemon.end()
+
+
+def test_a_run_that_is_cancelled_while_it_is_handed_back_is_cancelled(held: Held) -> None:
+    held.daemon.run(held.cancelled_in(held.daemon.orchestrator.drain(0.0)))
+    assert held.run.state is RunState.CANCELLED
 
 
 @pytest.mark.parametrize("is_cancelled", [True, False], ids=["cancelled", "at its end"])
