@@ -46,12 +46,15 @@ class Summarizer:
         self._metrics = [framed(metric) for metric in metrics]
         self._scores = scores or {}
         self._systems = {system: self._new_columns() for system in systems}
+        self.taken = 0
+        """How many rows."""
 
     def _new_columns(self) -> Columns:
         return columns_for(self._metrics)
 
     def extend(self, rows: Sequence[EvalRow]) -> None:
         """Take rows; a system that was not named at the start comes after those that were."""
+        self.taken += len(rows)
         for system in dict.fromkeys([row.system for row in rows]):
             if system not in self._systems:
                 self._systems[system] = self._new_columns()

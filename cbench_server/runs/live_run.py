@@ -81,7 +81,6 @@ class LiveRun:
         """Whether no more calls are made, so that work may end before all rows are there."""
         # Takes rows as they are stored; None where rows must be read back.
         self._summarizer: Summarizer | None = None
-        self._summarized = 0
         self._timing: dict[str, float] = {}
         """Of the systems, while what the run adds is at work."""
         self._asked_again: dict[str, tuple[int, int]] = {}
@@ -275,8 +274,7 @@ class LiveRun:
             rows = await self._append(*self.waiting.explained(batch))
             if self._summarizer is not None:
                 self._summarizer.extend(rows)
-                self._summarized += len(rows)
-                if self._services.summarize_apart and self._summarized > _SUMMARIZED_HERE:
+                if self._services.summarize_apart and self._summarizer.taken > _SUMMARIZED_HERE:
                     self._summarizer = None
 
     async def _append(
@@ -382,6 +380,9 @@ class LiveRun:
             # A store that is away is waited for here, and read here then.
             with suppress(StoreAway):
                 return await apart(run.run_id, run.completed_rows)
-        summarizer = self._summarizer or await read_back(self._store, run, self._services.registry)
+        summarizer = self._summarizer
+        # Who is stopped does not take the rows that were just being stored.
+        if summarizer is None or summarizer.taken != run.completed_rows:
+            summarizer = await read_back(self._store, run, self._services.registry)
         # Resampling a long run takes a second, in which others want to be served.
         return await asyncio.to_thread(summarizer.result, run.unranked)

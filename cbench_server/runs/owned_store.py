@@ -3,6 +3,9 @@
 A store that is busy, full or read-only is away, as a system may be: the run
 waits for it. That cannot be stored, so `away` tells it to whoever asks. There is
 no end to this patience, for neither could the end be stored.
+
+What has begun to be written is written, though whoever wrote it is stopped; `settled` waits
+for that, so that the end of a run counts all that is stored of it.
 """
 
 import asyncio
@@ -29,6 +32,7 @@ from cbench_server.runs.store import (
     SpooledExample,
     iterate_rows,
 )
+from cbench_server.runs.unbroken import Unbroken
 from cbench_server.spec import Run, RunState
 
 T = TypeVar("T")
@@ -53,6 +57,7 @@ class OwnedStore:
         self._claim = claim
         self._troubles: dict[object, str] = {}
         self._named = {"run_id": claim.run_id}
+        self._unbroken = Unbroken()
         self.is_patient = True
         """Whether a store that is away is waited for; else StoreAway is raised."""
 
@@ -68,6 +73,13 @@ class OwnedStore:
     def away(self) -> str:
         """Why the store is waited for; empty while it is not."""
         return next(iter(self._troubles.values()), "")
+
+    async def settled(self) -> None:
+        """Wait for what is being written by those who have been stopped."""
+        await self._unbroken.all_done()
+
+    async def _written(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        return await self._patiently(lambda: self._unbroken.do(work()))
 
     async def _patiently(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         pause = _FIRST_PAUSE_S
@@ -108,13 +120,15 @@ class OwnedStore:
         claim: Claim | None = None,
     ) -> int:
         mine = claim or self._claim
-        begun = time.perf_counter()
-        last = await self._patiently(
-            lambda: self._store.append(run_id, events, update=update, claim=mine)
-        )
-        if self._committed is not None:
-            self._committed(run_id, events, time.perf_counter() - begun)
-        return last
+
+        async def write() -> int:
+            begun = time.perf_counter()
+            last = await self._store.append(run_id, events, update=update, claim=mine)
+            if self._committed is not None:
+                self._committed(run_id, events, time.perf_counter() - begun)
+            return last
+
+        return await self._written(write)
 
     async def add_examples(
         self,
@@ -125,19 +139,19 @@ class OwnedStore:
         claim: Claim | None = None,
     ) -> None:
         mine = claim or self._claim
-        await self._patiently(
+        await self._written(
             lambda: self._store.add_examples(run_id, examples, complete=complete, claim=mine)
         )
 
     async def share_examples(self, source: str, run_id: str, *, claim: Claim | None = None) -> bool:
         mine = claim or self._claim
-        return await self._patiently(lambda: self._store.share_examples(source, run_id, claim=mine))
+        return await self._written(lambda: self._store.share_examples(source, run_id, claim=mine))
 
     async def copy_examples(
         self, source: str, run_id: str, start: int, limit: int, *, claim: Claim | None = None
     ) -> int:
         mine = claim or self._claim
-        return await self._patiently(
+        return await self._written(
             lambda: self._store.copy_examples(source, run_id, start, limit, claim=mine)
         )
 

@@ -42,8 +42,8 @@ class Unbroken:
         task.add_done_callback(self._done)
         return await asyncio.shield(task)
 
-    async def all_done(self, timeout: float) -> None:
-        """Wait for what goes on, at most so many seconds."""
+    async def all_done(self, timeout: float | None = None) -> None:
+        """Wait for what goes on, at most so many seconds if they are given."""
         if self._going:
             await asyncio.wait(self._going, timeout=timeout)
 

@@ -7,7 +7,6 @@ of its claims, as the kernel would; test_recovery.py does it with processes.
 import asyncio
 import os
 import shutil
-import sqlite3
 import tempfile
 import time
 from collections.abc import Coroutine
@@ -433,33 +432,6 @@ Life.TestCase.settings = settings(
     suppress_health_check=list(HealthCheck),
 )
 TestLife = pytest.mark.slow(Life.TestCase)
-
-
-def test_a_run_is_cancelled_though_it_was_just_being_handed_back() -> None:
-    life = Life()
-    life.start(1)
-    life.answer(2)
-    orchestrator, (run_id,) = life.daemon.orchestrator, life.runs
-    other = sqlite3.connect(life.home / "cbench.db", isolation_level=None)
-
-    async def cancel_while_it_is_handed_back() -> Any:
-        other.execute("BEGIN IMMEDIATE")
-        owner = orchestrator._live[run_id]
-        ending = asyncio.create_task(orchestrator.drain(0.0))
-        while not (owner._working and owner._working.done()):
-            await asyncio.sleep(0)
-        cancelling = asyncio.create_task(orchestrator.cancel(run_id))
-        await asyncio.sleep(0.1)
-        other.execute("ROLLBACK")
-        cancelled = await cancelling
-        await ending
-        return cancelled
-
-    assert life.daemon.run(cancel_while_it_is_handed_back()).state is RunState.CANCELLED
-    other.close()
-    life.drain()
-    life.every_run_is_sound()
-    life.teardown()
 
 
 @pytest.mark.slow  # It waits for a run to say that it waits, which takes a second.

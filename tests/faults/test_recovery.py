@@ -12,7 +12,6 @@ from cbench_client import BenchClient, Refused
 from cbench_server.runs.recovery import MAX_DEATHS
 from tests.e2e.following import follow
 from tests.e2e.processes import DaemonProcess, start_held, start_system, wait_until
-from tests.fixtures.priced_model import PRICE, priced_model
 
 from .test_requests import spec_of
 
@@ -69,29 +68,6 @@ def test_a_run_whose_record_is_damaged_under_way_is_stopped_and_deleted(tmp_path
         assert follow(client.watch(sound)).state == "SUCCEEDED"
         assert [run.run_id for run in client.list()] == [sound]
         assert not [*home.glob("locks/*")]
-
-
-def test_a_run_of_which_a_row_is_damaged_under_way_has_an_end(tmp_path: Path) -> None:
-    home, gate = tmp_path / "home", tmp_path / "gate"
-    with (
-        priced_model() as model,
-        start_held(gate) as system,
-        DaemonProcess(home) as daemon,
-        BenchClient(daemon.address) as client,
-    ):
-        # What it cost is added up of its rows too.
-        reader = {"base_url": model.url, "model": "m", "price": PRICE}
-        damaged = client.start(spec_of(client, system, 150, reader=reader))
-        sound = client.start(spec_of(client, system, 150))
-        wait_until(lambda: client.get(damaged).progress.completed_rows >= 10)
-        with sqlite3.connect(home / "cbench.db") as store:
-            store.execute("UPDATE events SET head = zeroblob(5) WHERE run = 1 AND ordinal = 4")
-        store.close()
-        gate.touch()
-        ended = wait_until(lambda: (run := client.get(damaged)).state == FAILED and run)
-        assert ended.failure.reason == "CANNOT_SUMMARIZE"
-        assert f'of run "{damaged}" is damaged' in ended.failure.message
-        assert follow(client.watch(sound)).state == "SUCCEEDED"
 
 
 def test_a_run_whose_lock_outlives_its_process_is_taken_up_when_it_is_free(tmp_path: Path) -> None:
