@@ -8,9 +8,11 @@ never give them back to the system; a separate program does.
 
 import asyncio
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 
@@ -58,6 +60,11 @@ async def summarize_apart(
             await process.wait()
     if process.returncode:
         last = complaint.decode(errors="replace").strip().rpartition("\n")[2]
+        if process.returncode < 0:
+            last = (
+                f"the program that does it was ended by {signal.Signals(-process.returncode).name}."
+                " Its rows are stored; resume it to have that tried again."
+            )
         kind = StoreAway if process.returncode == os.EX_TEMPFAIL else StoreError
         raise kind(f'run "{run_id}" could not be summarised: {last}')
     return msgspec.json.decode(said, type=Summarized)
@@ -79,13 +86,20 @@ async def _summarize(home: Path, run_id: str) -> Summarized:
 def main() -> int:
     """Print the summary as JSON."""
     home, run_id, *imports = sys.argv[1:]
+    # What the modules and metrics of others print must not get into the summary.
+    with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as answers:
+        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+        return _answer(Path(home), run_id, imports, answers)
+
+
+def _answer(home: Path, run_id: str, imports: Sequence[str], answers: BinaryIO) -> int:
     import_modules(imports)
     try:
-        summary = asyncio.run(_summarize(Path(home), run_id))
+        summary = asyncio.run(_summarize(home, run_id))
     except StoreAway as error:
         print(error, file=sys.stderr)
         return os.EX_TEMPFAIL
-    sys.stdout.buffer.write(msgspec.json.encode(summary))
+    answers.write(msgspec.json.encode(summary))
     return 0
 
 

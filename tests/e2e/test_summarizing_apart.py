@@ -1,6 +1,7 @@
 """A long run is summarised by a program of its own, to the same numbers."""
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
@@ -39,3 +40,25 @@ def test_a_program_that_hangs_is_ended_and_said_to_have_taken_too_long(
 def test_what_the_program_complains_of_is_passed_on(daemon: DaemonProcess) -> None:
     with pytest.raises(StoreError, match="could not be summarised: .*no run"):
         asyncio.run(summarize_apart(daemon.home, "", [], "20200101-000000-000000000"))
+
+
+def test_what_others_print_is_no_part_of_the_summary(
+    daemon: DaemonProcess,
+    client: BenchClient,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (tmp_path / "talks.py").write_text("print('hello')\n")
+    monkeypatch.chdir(tmp_path)
+    seen = run(client, {"systems": [{"builtin": "identity"}]}, examples(4))
+    apart = asyncio.run(summarize_apart(daemon.home, "", ["talks"], seen.finished.run_id))
+    assert apart.summary == run_of(seen.finished).summary
+
+
+def test_a_program_that_is_killed_is_said_to_have_been(
+    daemon: DaemonProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "dies.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(StoreError, match="was ended by SIGKILL.*resume it"):
+        asyncio.run(summarize_apart(daemon.home, "", ["dies"], "20200101-000000-000000000"))
