@@ -149,6 +149,13 @@ MAX_SCORE_NAME = limit(
     "the row's evaluation fails",
     f"{_MET}a_name_of_a_score_is_only_so_long",
 )
+MAX_DETAILS = limit(
+    "what an evaluator tells beside its scores of a row",
+    16_777_216,
+    "bytes",
+    "the row's evaluation fails",
+    f"{_MET}details_are_only_so_large",
+)
 MAX_PROGRAM = limit(
     "program that a system writes",
     16 * 2**20,

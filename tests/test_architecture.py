@@ -48,7 +48,7 @@ ROOMS = {
         "systems",
         "models",
     ),
-    "storage": ("words", "runs"),
+    "storage": ("words", "texts", "runs"),
     "rpc": (
         "words",
         "runs",

@@ -17,8 +17,8 @@ import msgspec
 
 from cbench_server.errors import InvalidInput, Unencodable
 from cbench_server.results import EvalRow
-from cbench_server.runs.digests import require_plain
 from cbench_server.scoring.placement import ScoredRow
+from cbench_server.texts.plain import require_plain
 from cbench_server.types import Scores
 
 

@@ -11,7 +11,8 @@ from typing import Any
 
 from cbench_server.contract import optional_method
 from cbench_server.errors import EvaluatorBroken, Unencodable, contained
-from cbench_server.limits import MAX_SCORE_NAME
+from cbench_server.limits import MAX_DETAILS, MAX_SCORE_NAME
+from cbench_server.texts.plain import encode_fields
 from cbench_server.types import Assessment, Evaluator, Example, Scores
 
 
@@ -104,8 +105,12 @@ def checked(evaluator: str, said: Any) -> Assessment:
             f'evaluator "{evaluator}" returned {type(said).__name__}; '
             "it should return a dict of scores"
         )
-    details = getattr(said, "details", None) or {}
-    return Assessment(_numbers(evaluator, scores), dict(details))
+    details = dict(getattr(said, "details", None) or {})
+    if details and len(encode_fields(details, "details.")) > MAX_DETAILS:
+        raise EvaluatorBroken(
+            f'evaluator "{evaluator}" gave details of more than {MAX_DETAILS:,} bytes'
+        )
+    return Assessment(_numbers(evaluator, scores), details)
 
 
 def is_name(name: str) -> bool:

@@ -9,9 +9,9 @@ import msgspec
 from cbench_server.errors import Unencodable
 from cbench_server.events import RowScored, RunAccepted, RunFinished, StateChanged, StoredEvent
 from cbench_server.results import EvalRow
-from cbench_server.runs.digests import blame, encode_fields, plain_form, require_plain
 from cbench_server.runs.store import SpooledExample
 from cbench_server.spec import Run
+from cbench_server.texts.plain import blame, encode_fields, plain_form, require_plain
 
 Buffer = bytes | memoryview
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from cbench_server.errors import AlreadyExists, InvalidInput, UnknownRun, WrongState
-from cbench_server.runs.digests import encode_fields, spec_digest
+from cbench_server.runs.digests import spec_digest
 from cbench_server.runs.lifecycle import check_change
 from cbench_server.runs.ownership import Claim
 from cbench_server.runs.store import SpooledExample
@@ -26,6 +26,7 @@ from cbench_server.storage.run_rows import (
     read_record,
     read_systems,
 )
+from cbench_server.texts.plain import encode_fields
 
 if TYPE_CHECKING:
     from cbench_server.storage.run_import import Batch, RunFile

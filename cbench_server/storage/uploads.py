@@ -18,10 +18,11 @@ from typing import BinaryIO
 
 from cbench_server.errors import LimitReached, NotFound, StoreCorrupt, StoreError
 from cbench_server.runs import failpoints
-from cbench_server.runs.digests import canonical_digest, encode_fields
+from cbench_server.runs.digests import canonical_digest
 from cbench_server.storage import codec
 from cbench_server.storage.database import explained
 from cbench_server.storage.leftovers import new_part
+from cbench_server.texts.plain import encode_fields
 from cbench_server.types import Example
 
 _MARK = b"cbench-examples-1\n"

@@ -13,6 +13,7 @@ from cbench_server.registry import (
     register_reporter,
     register_system,
 )
+from cbench_server.types import Assessment
 
 NO_TEXT = "said \udcff"
 
@@ -42,6 +43,19 @@ class Raises:
 
     def compute(self, rows: Sequence[Any]) -> dict[str, float]:
         raise self._error
+
+
+class Tells:
+    """An evaluator that tells more than its score."""
+
+    placement = "inline"
+
+    def __init__(self, name: str, details: Any) -> None:
+        self.name = name
+        self._details = details
+
+    def score(self, original: dict[str, Any], processed: dict[str, Any]) -> Assessment:
+        return Assessment({self.name: 1.0}, self._details)
 
 
 class Describes:
@@ -103,6 +117,15 @@ for kind, raised in ERRORS.items():
         register_evaluator(f"{kind}-{placement}", Raises(f"{kind}-{placement}", raised, placement))
     register_metric(kind, Raises(kind, raised))
     register_dataset(kind, lambda error=raised: raised_at_the_second(error))
+for name, details in {
+    "told-no-text": {"why": NO_TEXT},
+    "told-deep": nested(60),
+    "told-huge-number": {"why": 2**70},
+    "told-set": {"why": {1, 2}},
+    "told-other-keys": {"why": {1: 2}},
+    "told-endlessly": {"why": "x" * 20_000_000},
+}.items():
+    register_evaluator(name, Tells(name, details))
 register_metric("no-key", Gives("no-key", {"k\udcff": 1.0}))
 register_metric("deep", Gives("deep", nested(60)))
 register_metric("across", Gives("across", {"own": 1.0}, {"truncate-tail": 1.0}))

@@ -47,6 +47,22 @@ def test_what_an_evaluator_raises_is_noted_on_its_rows(
     assert all(len(note.failure.message) < 2_000 for note in notes)
 
 
+@pytest.mark.parametrize(
+    "told", ["no-text", "deep", "huge-number", "set", "other-keys", "endlessly"]
+)
+def test_what_an_evaluator_tells_beside_its_score_costs_its_own_scores(
+    odd_client: BenchClient, told: str
+) -> None:
+    name = f"told-{told}"
+    seen = ended(odd_client, evaluators=[{"name": "string-match"}, {"name": name}])
+    assert (seen.state, seen.failures) == ("SUCCEEDED", {})
+    notes = [note for row in seen.rows for note in row.evaluator_notes if note.HasField("failure")]
+    assert {note.evaluator for note in notes} == {name}
+    assert len(notes) == len(seen.rows)
+    assert "details" in notes[0].failure.message
+    assert all(name not in row.scores for row in seen.rows)
+
+
 @pytest.mark.parametrize("metric", [*ERRORS, *EXITS, "deep", "across"])
 def test_what_a_metric_raises_or_gives_costs_itself_only(
     odd_client: BenchClient, metric: str

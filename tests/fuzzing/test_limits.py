@@ -37,6 +37,7 @@ from cbench_server.runs.spec_limits import check_limits
 from cbench_server.scoring.assessment import assess_now, checked
 from cbench_server.spec import DatasetRef, EvaluatorRef, MetricRef, RunSpec, SystemRef
 from cbench_server.systems.caller import Answer
+from cbench_server.types import Assessment
 from tests.e2e.processes import Process, examples
 from tests.fixtures import preloaded
 from tests.fixtures.model_server import ModelServer, clean_environment, server
@@ -159,6 +160,13 @@ def test_a_name_of_a_score_is_only_so_long() -> None:
     assert checked("mine", {longest: 1.0}).scores == {longest: 1.0}
     with pytest.raises(EvaluatorBroken, match="1 to 200 characters"):
         checked("mine", {f"{longest}x": 1.0})
+
+
+def test_details_are_only_so_large() -> None:
+    text = "x" * (limits.MAX_DETAILS - 100)
+    assert checked("mine", Assessment({"mine": 1.0}, {"said": text})).details == {"said": text}
+    with pytest.raises(EvaluatorBroken, match="details of more than 16,777,216 bytes"):
+        checked("mine", Assessment({"mine": 1.0}, {"said": f"{text}{'x' * 100}"}))
 
 
 def test_a_program_is_only_so_long() -> None:
