@@ -39,6 +39,8 @@ ANCHOR = "ANCHOR"
 """Mark: the row is an anchor's, by which others are understood; it is never compared as theirs."""
 STUFFED = "STUFFED"
 """Mark: the context is a list of names and numbers, where the original is running text."""
+TOO_LARGE_TO_SEND = "TOO_LARGE_TO_SEND"
+"""Mark, on its way to a client only: what makes the row too large for a message was left out."""
 RETENTION = "answer_retained"
 """The score that counts for a system which never returns a response, only contexts."""
 

@@ -136,6 +136,7 @@ async def running_daemon(
         keyring = settings.keyring()
         limits = Limits(settings.max_runs, settings.max_queued, lambda: keyring.is_shared)
         orchestrator = Orchestrator(services, limits, is_shared=is_shared)
+        max_message_bytes = settings.max_message_mb * MB
         bench = BenchService(
             orchestrator,
             registry,
@@ -147,6 +148,7 @@ async def running_daemon(
                 ImportSpools(home, settings.max_store_mb * MB),
             ),
             partial(clean, store, uploads, home),
+            max_message_bytes,
         )
         security = ServerSecurity(
             settings.tls_cert,
@@ -160,7 +162,7 @@ async def running_daemon(
             GatewayService(attachments),
             security,
             keyring,
-            max_message_bytes=settings.max_message_mb * 1024 * 1024,
+            max_message_bytes=max_message_bytes,
             max_calls=settings.max_calls,
             max_connections=connections_within(settings.max_connections),
             served=meters.served if meters else None,

@@ -19,6 +19,7 @@ from cbench_server.rpc.components import location_of
 from cbench_server.rpc.dataset_info import set_dataset_info
 from cbench_server.rpc.declared_options import builtin_options
 from cbench_server.rpc.evaluator_service import list_evaluators
+from cbench_server.rpc.fitting import fit
 from cbench_server.rpc.pages import encode_page
 from cbench_server.rpc.retention_service import RetentionMethods, Tidy
 from cbench_server.rpc.rows import optional, row_to_proto
@@ -34,6 +35,8 @@ from cbench_server.types import Example
 
 # A page is large until it is encoded, and as many watchers may ask at once as a daemon takes calls.
 _PAGES_AT_ONCE = 4
+# How large pages are, as it is stored, and how much larger what is stored may be as a message.
+_EVENTS_BYTES, _PAGE_BYTES, _MARGIN = 1_000_000, 8_000_000, 4
 
 
 class UploadWriter(AbstractContextManager["UploadWriter"], Protocol):
@@ -61,6 +64,7 @@ class BenchService(AnalysisMethods, RetentionMethods, bench_pb2_grpc.BenchServic
         open_upload: Callable[[], UploadWriter],
         files: RunFiles,
         tidy: Tidy,
+        max_message_bytes: int,
     ) -> None:
         AnalysisMethods.__init__(self, orchestrator, registry, files)
         RetentionMethods.__init__(self, orchestrator, tidy)
@@ -71,6 +75,7 @@ class BenchService(AnalysisMethods, RetentionMethods, bench_pb2_grpc.BenchServic
         self.watchers = 0
         """Streams of events that are followed now."""
         self._open_upload = open_upload
+        self._max_message_bytes = max_message_bytes
         self._reading = asyncio.Semaphore(_PAGES_AT_ONCE)
 
     async def Evaluate(
@@ -79,7 +84,7 @@ class BenchService(AnalysisMethods, RetentionMethods, bench_pb2_grpc.BenchServic
         spec = spec_from_proto(request.spec)
         run = await self._orchestrator.start(spec, request.request_id)
         async for page in self._watch(run.run_id, 0, rows=not request.omit_rows):
-            data = encode_page(page, processed=False)
+            data = self._encoded(page, processed=False)
             del page
             yield data
 
@@ -93,9 +98,12 @@ class BenchService(AnalysisMethods, RetentionMethods, bench_pb2_grpc.BenchServic
             processed=request.include_processed,
         )
         async for page in pages:
-            data = encode_page(page, processed=request.include_processed)
+            data = self._encoded(page, processed=request.include_processed)
             del page
             yield data
+
+    def _encoded(self, page: list[Seen], *, processed: bool) -> bytes:
+        return encode_page(page, processed=processed, max_bytes=self._max_message_bytes)
 
     async def _watch(
         self, run_id: str, after: int, *, rows: bool, processed: bool = False
@@ -109,6 +117,7 @@ class BenchService(AnalysisMethods, RetentionMethods, bench_pb2_grpc.BenchServic
             is_closing=lambda: self._orchestrator.is_draining,
             as_it_is=self._orchestrator.as_it_is,
             reading=self._reading,
+            max_bytes=min(_EVENTS_BYTES, self._max_message_bytes // _MARGIN),
         )
         self.watchers += 1
         try:
@@ -133,6 +142,7 @@ class BenchService(AnalysisMethods, RetentionMethods, bench_pb2_grpc.BenchServic
             states=states_from_proto(request.states),
             labels=dict(request.labels),
             created_by=current_caller().name if request.mine else None,
+            max_bytes=min(_PAGE_BYTES, self._max_message_bytes // _MARGIN),
         )
         as_it_is = self._orchestrator.as_it_is
         return bench_pb2.ListRunsResponse(
@@ -149,6 +159,7 @@ class BenchService(AnalysisMethods, RetentionMethods, bench_pb2_grpc.BenchServic
             processed=request.include_processed,
             original=request.include_original,
             limit=_page_size(request.page_size, 500, 5000),
+            max_bytes=min(_PAGE_BYTES, self._max_message_bytes // _MARGIN),
         )
         page = await self._store.read_rows(request.run_id, query, request.page_token or None)
         if request.system and not page.rows:
@@ -159,6 +170,8 @@ class BenchService(AnalysisMethods, RetentionMethods, bench_pb2_grpc.BenchServic
             row_to_proto(row, message, processed=request.include_processed)
             if page.originals is not None:
                 wire.example_to_proto(page.originals[position], message.original)
+        if response.ByteSize() > self._max_message_bytes:
+            fit(response.rows, self._max_message_bytes)
         return response
 
     async def _check_system(self, run_id: str, system: str) -> None:

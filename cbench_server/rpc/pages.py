@@ -12,12 +12,16 @@ from cbench_client._gen.cbench.v1 import bench_pb2
 from cbench_client.messages import convert as wire
 from cbench_server.events import RowScored, Seen, Stored
 from cbench_server.results import EvalRow
+from cbench_server.rpc.fitting import fit
 from cbench_server.rpc.runs import event_to_proto
 from cbench_server.rpc.times import set_seconds
 
 
-def encode_page(page: Iterable[Seen], *, processed: bool) -> bytes:
-    """Return the bytes of an EvaluateResponse or a WatchRunResponse with these events."""
+def encode_page(page: Iterable[Seen], *, processed: bool, max_bytes: int) -> bytes:
+    """Return the bytes of an EvaluateResponse or a WatchRunResponse with these events.
+
+    A page has many rows or a large one, which goes without what does not fit into `max_bytes`.
+    """
     # Both are the same repeated field, so one message serves for both.
     message = bench_pb2.WatchRunResponse()
     key: tuple[Any, ...] = ()
@@ -35,6 +39,10 @@ def encode_page(page: Iterable[Seen], *, processed: bool) -> bytes:
         event.CopyFrom(common)
         event.sequence = entry.seq
         _fill(event.row, row)
+    data = message.SerializeToString()
+    if len(data) <= max_bytes:
+        return data
+    fit([event.row for event in message.events if event.HasField("row")], max_bytes)
     return message.SerializeToString()
 
 

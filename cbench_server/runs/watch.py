@@ -28,6 +28,7 @@ async def watch(
     is_closing: Callable[[], bool] = lambda: False,
     as_it_is: Callable[[Run], Run] = lambda run: run,
     reading: AbstractAsyncContextManager[Any] | None = None,
+    max_bytes: int = 1_000_000,
 ) -> AsyncIterator[list[Seen]]:
     """Yield stored events after `after_seq`, each once and in order, with progress between them.
 
@@ -48,7 +49,9 @@ async def watch(
         pause = _GATHER_S if rows else _PROGRESS_EVERY_S / 10
         try:
             async with turn:
-                page += await store.read_events(run_id, cursor, rows=rows, processed=processed)
+                page += await store.read_events(
+                    run_id, cursor, rows=rows, processed=processed, max_bytes=max_bytes
+                )
                 is_over = False
                 if page:
                     last = page[-1]

@@ -75,14 +75,17 @@ def _read_rows(connection: Connection, run_id: str, query: RowQuery, token: str 
             if len(rows) >= query.limit or (rows and size >= query.max_bytes):
                 return RowPage(rows, _encode_token(place), originals, packed)
             row, row_size = queries.checked_row(run_id, record)
-            rows.append(row)
-            size += row_size
+            example = None
             if originals is not None or (row.processed is not None and row.carried):
                 example, example_size = found.read(row.ordinal)
                 queries.fill_carried(row, example)
-                size += example_size
-                if originals is not None:
-                    originals.append(example)
+                row_size += example_size
+            if rows and row_size > query.max_bytes:  # It is a page of its own.
+                return RowPage(rows, _encode_token(place), originals, packed)
+            rows.append(row)
+            size += row_size
+            if originals is not None and example is not None:
+                originals.append(example)
             if packed is not None:
                 packed.append(record[-1])
     return RowPage(rows, None, originals, packed)

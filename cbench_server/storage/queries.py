@@ -65,6 +65,8 @@ def read_events(
                     original, original_size = originals.read(event.row.ordinal)
                     fill_carried(event.row, original)
                     event_size += original_size
+                if found and event_size > max_bytes:
+                    break  # It is a page of its own.
                 found.append(stored)
                 size += event_size
     if rows and not found and after < head.last_seq:

@@ -6,7 +6,7 @@ import pytest
 
 from cbench_client import BenchClient, Refused
 
-from .following import follow
+from .following import follow, run
 from .processes import DaemonProcess, examples, start_held, start_system, wait_until
 
 
@@ -41,6 +41,34 @@ def test_a_message_beyond_the_limit_is_refused_with_its_size(tmp_path: Path) -> 
         pytest.raises(Refused),
     ):
         client.upload([{"id": 1, "context": "x" * 3_000_000}])
+
+
+def test_a_row_too_large_for_a_message_is_sent_without_what_makes_it_so(tmp_path: Path) -> None:
+    mark, large = "TOO_LARGE_TO_SEND", "x" * 2_400_000
+    given = [{"id": n, "context": large if n else "", "question": "q"} for n in range(3)]
+    with (
+        DaemonProcess(tmp_path / "home", "--max-message-mb", "4") as daemon,
+        BenchClient(daemon.address) as client,
+    ):
+        seen = run(client, {"systems": [{"builtin": "identity"}]}, given)
+        run_id = seen.finished.run_id
+        for parts in ({"include_processed": True}, {"include_original": True}):
+            assert all(mark not in row.marks for row in client.rows(run_id, **parts))
+        rows = list(client.rows(run_id, include_processed=True, include_original=True))
+        assert [mark in row.marks for row in rows] == [False, True, True]
+        assert [row.HasField("original") for row in rows] == [True, False, False]
+        assert all(row.processed for row in rows)
+        # An answer that fits by itself does not fit with all else of its row.
+        digest, _ = client.upload([{**given[1], "context": "x" * (2**22 - 130)}])
+        full = {"systems": [{"builtin": "identity"}], "datasets": [{"name": "b", "upload": digest}]}
+        run_id = follow(client.evaluate(full)).finished.run_id
+        for (row,) in (
+            list(client.rows(run_id, include_processed=True)),
+            follow(client.watch(run_id, include_processed=True)).rows,
+        ):
+            assert (list(row.marks), dict(row.processed)) == ([mark], {})
+            assert row.output_tokens > 0
+        assert b"x" * 4_000_000 in b"".join(client.export(run_id, "jsonl", with_texts=True))
 
 
 def test_a_fifty_megabyte_example_runs_and_comes_back_whole(

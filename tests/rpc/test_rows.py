@@ -151,6 +151,6 @@ def test_a_page_is_its_events_one_by_one(made: list[EvalRow], processed: bool) -
     expected = bench_pb2.WatchRunResponse()
     for entry in page:
         event_to_proto(entry, expected.events.add(), processed=processed)
-    encoded = encode_page(page, processed=processed)
+    encoded = encode_page(page, processed=processed, max_bytes=2**20)
     assert bench_pb2.WatchRunResponse.FromString(encoded) == expected
     assert bench_pb2.EvaluateResponse.FromString(encoded).events == expected.events
