@@ -171,6 +171,8 @@ async def running_daemon(
         chores = [asyncio.create_task(attending)]
         if not own_runs_only:
             chores.append(asyncio.create_task(keep_house(store, uploads, home, settings)))
+        for chore in chores:
+            chore.add_done_callback(_log_end)
         try:
             async with AsyncExitStack() as stack:
                 if meters is not None:
@@ -200,6 +202,12 @@ async def running_daemon(
         await store.close()
         if tracer is not None:
             await asyncio.to_thread(tracer.close)
+
+
+def _log_end(chore: "asyncio.Task[None]") -> None:
+    if not chore.cancelled():
+        name = getattr(chore.get_coro(), "__name__", "")
+        log.error("%s has ended before the daemon", name, exc_info=chore.exception())
 
 
 def _workers(settings: Settings) -> "Workers":

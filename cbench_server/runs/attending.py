@@ -58,6 +58,10 @@ async def _perform(orchestrator: Orchestrator, intent: Intent) -> None:
         return
     except CbenchError as error:
         answer = Answer(str(error))
+    except Exception as error:
+        # One that another version has asked must not keep the others from being done.
+        log.exception('what is asked about run "%s" cannot be done', intent.run_id)
+        answer = Answer(f"{intent.kind} cannot be done: {type(error).__name__}: {error}")
     await orchestrator.store.intents.answer(intent, answer)
 
 

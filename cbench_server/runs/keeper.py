@@ -151,6 +151,8 @@ class RunKeeper:
                 raise
             except CbenchError as error:
                 log.error("run %s is left alone: %s", run_id, error)
+            except Exception:
+                log.exception("run %s is left alone", run_id)
         self._kept_from.clear()
         if self._is_shared:
             self.turns.in_store = len(free) - len(resumed)

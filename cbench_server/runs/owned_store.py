@@ -120,9 +120,9 @@ class OwnedStore:
         claim: Claim | None = None,
     ) -> int:
         mine = claim or self._claim
+        begun = time.perf_counter()
 
         async def write() -> int:
-            begun = time.perf_counter()
             last = await self._store.append(run_id, events, update=update, claim=mine)
             if self._committed is not None:
                 self._committed(run_id, events, time.perf_counter() - begun)
