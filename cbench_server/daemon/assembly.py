@@ -168,9 +168,10 @@ async def running_daemon(
         address = await server.start(settings.address)
         daemon = Daemon(address, orchestrator, server, attachments, settings, store.database.name)
         attending = attend(orchestrator, takes_runs=not own_runs_only, is_shared=is_shared)
-        chores = [asyncio.create_task(attending)]
+        chores = [asyncio.create_task(attending, name="the care of runs")]
         if not own_runs_only:
-            chores.append(asyncio.create_task(keep_house(store, uploads, home, settings)))
+            keeping = keep_house(store, uploads, home, settings)
+            chores.append(asyncio.create_task(keeping, name="housekeeping"))
         for chore in chores:
             chore.add_done_callback(_log_end)
         try:
@@ -206,8 +207,8 @@ async def running_daemon(
 
 def _log_end(chore: "asyncio.Task[None]") -> None:
     if not chore.cancelled():
-        name = getattr(chore.get_coro(), "__name__", "")
-        log.error("%s has ended before the daemon", name, exc_info=chore.exception())
+        name, error = chore.get_name(), chore.exception()
+        log.error("%s has ended before the daemon", name, exc_info=error)
 
 
 def _workers(settings: Settings) -> "Workers":
