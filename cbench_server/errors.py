@@ -212,6 +212,12 @@ class StoreCorrupt(StoreError):
     reason = "STORE_CORRUPT"
 
 
+def printable(run_id: object) -> str:
+    """Return how a run is called whose name may be damaged."""
+    text = run_id.decode(errors="replace") if isinstance(run_id, bytes) else str(run_id)
+    return text.encode(errors="backslashreplace").decode()
+
+
 class DamagedRun(StoreCorrupt):
     """Something of one run cannot be read as it was written; the other runs are sound."""
 
@@ -221,8 +227,8 @@ class DamagedRun(StoreCorrupt):
         self.what = f"{what} ({why})" if why else what
         """What is damaged, without what to do."""
         super().__init__(
-            f"{self.what}. Save what can be read: cbench runs salvage {run_id}; then delete "
-            "the run, or restore a copy of the store."
+            f"{self.what}. Save what can be read: cbench runs salvage {printable(run_id)}; then "
+            "delete the run, or restore a copy of the store."
         )
 
 

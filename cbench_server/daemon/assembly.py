@@ -170,9 +170,12 @@ async def running_daemon(
         address = await server.start(settings.address)
         daemon = Daemon(address, orchestrator, server, attachments, settings, store.database.name)
         attending = attend(orchestrator, takes_runs=not own_runs_only, is_shared=is_shared)
-        chores = [asyncio.create_task(attending)]
+        chores = [asyncio.create_task(attending, name="the care of runs")]
         if not own_runs_only:
-            chores.append(asyncio.create_task(keep_house(store, uploads, home, settings)))
+            keeping = keep_house(store, uploads, home, settings)
+            chores.append(asyncio.create_task(keeping, name="housekeeping"))
+        for chore in chores:
+            chore.add_done_callback(_log_end)
         try:
             async with AsyncExitStack() as stack:
                 if meters is not None:
@@ -202,6 +205,12 @@ async def running_daemon(
         await store.close()
         if tracer is not None:
             await asyncio.to_thread(tracer.close)
+
+
+def _log_end(chore: "asyncio.Task[None]") -> None:
+    if not chore.cancelled():
+        name, error = chore.get_name(), chore.exception()
+        log.error("%s has ended before the daemon", name, exc_info=error)
 
 
 def _workers(settings: Settings) -> "Workers":

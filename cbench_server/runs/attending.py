@@ -62,6 +62,7 @@ async def _perform(orchestrator: Orchestrator, intent: Intent) -> None:
     except CbenchError as error:
         answer = Answer(str(error))
     except Exception as error:
+        # One that another version has asked must not keep the others from being done.
         log.exception("run %s cannot be dealt with as was asked", intent.run_id)
         answer = Answer(said(error))
     await orchestrator.store.intents.answer(intent, answer)

@@ -92,8 +92,10 @@ class ConversationLane(Lane):
 
     async def _feed(self) -> None:
         await self._take_turn()
-        async for conversation in self._affordable():
-            await self._fed.put(conversation)
+        # Those who wait for a conversation would leave the first ones they are given.
+        if not self._is_draining:
+            async for conversation in self._affordable():
+                await self._fed.put(conversation)
         for _ in range(self._workers):
             await self._fed.put(None)
 

@@ -75,8 +75,12 @@ class OwnedStore:
         return next(iter(self._troubles.values()), "")
 
     async def settled(self) -> None:
-        """Wait for what is being written by those who have been stopped."""
+        """Wait for what is still being written, or done unbroken."""
         await self._unbroken.all_done()
+
+    async def unbroken(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do what reads and writes the run, to its end; `settled` waits for that."""
+        return await self._unbroken.do(work)
 
     async def _written(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         return await self._patiently(lambda: self._unbroken.do(work()))
@@ -120,9 +124,9 @@ class OwnedStore:
         claim: Claim | None = None,
     ) -> int:
         mine = claim or self._claim
+        begun = time.perf_counter()
 
         async def write() -> int:
-            begun = time.perf_counter()
             last = await self._store.append(run_id, events, update=update, claim=mine)
             if self._committed is not None:
                 self._committed(run_id, events, time.perf_counter() - begun)

@@ -22,7 +22,6 @@ from cbench_server.runs.load import Load
 from cbench_server.runs.owned_store import OwnedStore
 from cbench_server.runs.ownership import Claim
 from cbench_server.runs.services import Services
-from cbench_server.runs.unbroken import Unbroken
 from cbench_server.scoring.shares import SHARE
 from cbench_server.spec import Run, RunState
 
@@ -58,7 +57,6 @@ class RunOwner:
         self._is_cancelled = False
         self._is_lost = False
         self._working: asyncio.Task[None] | None = None
-        self._explaining = Unbroken()
         self.task: asyncio.Task[None] | None = None
         """Ends when the run is let go."""
 
@@ -75,7 +73,7 @@ class RunOwner:
     async def explain_wait(self, reason: str) -> None:
         """Keep why a system is away, in the words of the client that started it."""
         if self._working is not None and not self._working.done():
-            await self._explaining.do(self._live.waiting.tell(reason))
+            await self._store.unbroken(self._live.waiting.tell(reason))
 
     def begin(self, turn: AbstractAsyncContextManager[None], ended: Callable[[], None]) -> None:
         """Work on the run when its turn comes; `ended` is called when it is let go."""
@@ -135,7 +133,6 @@ class RunOwner:
         try:
             await asyncio.wait([working])
             # What is decided here is made of what is stored, to which nothing comes any more.
-            await self._explaining.all_done()
             await self._store.settled()
             await self._conclude(working)
         except LostClaim as error:

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from cbench_server.errors import DamagedRun
+from cbench_server.errors import DamagedRun, printable
 
 # What a flipped byte can lead to: another value, another type, or nothing that decodes.
 SIGNS = (ValueError, TypeError, AttributeError, StructError, msgspec.MsgspecError)
@@ -24,12 +24,6 @@ def damaged(run_id: str, what: str, why: Exception | str = DIFFERS) -> DamagedRu
 def missing(run_id: str, what: str) -> DamagedRun:
     """Say what of a run should be in the store and is not."""
     return DamagedRun(run_id, f'{what} of run "{printable(run_id)}" is missing from the store')
-
-
-def printable(run_id: object) -> str:
-    """Return how a run is called whose name may be damaged."""
-    text = run_id.decode(errors="replace") if isinstance(run_id, bytes) else str(run_id)
-    return text.encode(errors="backslashreplace").decode()
 
 
 def is_sum(total: Any, computed: Callable[..., int]) -> bool:

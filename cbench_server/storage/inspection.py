@@ -8,12 +8,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from cbench_server.errors import CbenchError, DamagedRun, StoreAway, StoreError, UnknownRun
+from cbench_server.errors import (
+    CbenchError,
+    DamagedRun,
+    StoreAway,
+    StoreError,
+    UnknownRun,
+    printable,
+)
 from cbench_server.events import RowScored
 from cbench_server.storage import codec, intents, queries, run_export
 from cbench_server.storage.connection import Connection, Database
 from cbench_server.storage.cut_off import as_long_as_it_was, lengths
-from cbench_server.storage.damage import printable
 from cbench_server.storage.database import SqliteConnection, SqliteDatabase, connect
 from cbench_server.storage.migrate import migrate
 from cbench_server.storage.opening import open_store

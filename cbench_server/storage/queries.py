@@ -204,7 +204,7 @@ def read_examples(
                     break
                 found.append(example)
                 size += example_size
-    if not found and head.spool_complete and start < head.examples:
+    if not found and start < head.examples:
         raise missing_example(run_id, start)
     return found
 

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 import msgspec
 
-from cbench_server.errors import DamagedRun, UnknownRun
+from cbench_server.errors import DamagedRun, UnknownRun, printable
 from cbench_server.events import RowScored, RunAccepted, RunFinished
 from cbench_server.spec import Run, RunSpec, RunState
 from cbench_server.storage import codec, queries, sums
 from cbench_server.storage.connection import Connection
-from cbench_server.storage.damage import printable
 from cbench_server.storage.placed_rows import DAMAGE, EVENTS, EXAMPLES, PlacedRows, Row
 from cbench_server.storage.run_format import EventFrame, ExampleFrame, Frame, RunFrame
 from cbench_server.storage.run_rows import (

@@ -4,12 +4,11 @@ import sqlite3
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from cbench_server.errors import DamagedRun
+from cbench_server.errors import DamagedRun, printable
 from cbench_server.results import Failure
 from cbench_server.runs.store import RunPage
 from cbench_server.spec import Run, RunSpec, RunState
 from cbench_server.storage.connection import Connection
-from cbench_server.storage.damage import printable
 from cbench_server.storage.locks import is_run_id
 from cbench_server.storage.run_rows import RunHead, heads, read_labels, snapshot, whole_run
 

@@ -221,6 +221,29 @@ def test_a_run_killed_and_resumed_ingests_again_and_asks_only_what_is_missing(
         assert len(scopes) == len(set(scopes)) > 20
 
 
+def test_a_run_that_is_being_timed_is_handed_back_after_the_call_in_flight(
+    tmp_path: Path,
+) -> None:
+    log = tmp_path / "calls"
+    with (
+        DaemonProcess(tmp_path / "home", "--drain-seconds", "3600") as daemon,
+        start("notes", log, "0.1") as system,
+        BenchClient(daemon.address) as client,
+    ):
+        spec = spec_for(client, {"target": system.address}, conversations(8))
+        run_id = client.start({**spec, "timed_rows": 30})
+        wait_until(lambda: log.exists() and len(calls(log, "query")) >= 2)
+        assert client.get(run_id).progress.completed_rows == 0
+        assert daemon.terminate() == 0
+        with (
+            DaemonProcess(tmp_path / "home") as after,
+            BenchClient(after.address) as watching,
+        ):
+            seen = follow(watching.watch(run_id))
+            assert seen.state == "SUCCEEDED"
+            assert sorted(seen.keys) == expected_keys("notes", 32)
+
+
 def test_a_system_that_comes_back_without_its_memory_is_fed_again(
     client: BenchClient, tmp_path: Path
 ) -> None:

@@ -2,7 +2,9 @@
 
 import random
 import shutil
+import sqlite3
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -183,3 +185,12 @@ def test_a_daemon_serves_what_is_whole_beside_what_is_damaged(
         assert refused == ["DATA_LOSS"]
         assert len(list(client.list())) == 2
     assert list(Inspection().of_home(home))
+
+
+def test_a_run_whose_name_is_no_text_any_more_hides_no_other(home: Path) -> None:
+    with closing(sqlite3.connect(home / "cbench.db")) as store, store:
+        store.execute("UPDATE runs SET run_id = CAST(x'F231' AS TEXT) WHERE run_id = 'r1'")
+    with DaemonProcess(home) as daemon, BenchClient(daemon.address) as client:
+        damaged, whole = client.list()
+        assert (whole.run_id, whole.state) == ("r2", 3)
+        assert (damaged.run_id, damaged.failure.reason) == ("\\udcf21", "STORE_CORRUPT")

@@ -3,6 +3,7 @@
 import asyncio
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
@@ -42,11 +43,16 @@ class Held:
     def run(self) -> Run:
         return self.daemon.run(self.daemon.store.get_run(self.run_id))
 
-    async def cancelled_in(self, doing: Coroutine[Any, Any, None]) -> None:
+    def _is_writing(self) -> bool:
+        return bool(self.daemon.store.writer.unfinished_size)
+
+    async def cancelled_in(
+        self, doing: Coroutine[Any, Any, Any], is_begun: Callable[[], bool] | None = None
+    ) -> None:
         """Cancel the run while what is done waits for its commit, and let both go on."""
         self._lock.execute("BEGIN IMMEDIATE")
         done = asyncio.create_task(doing)
-        while not self.daemon.store.writer.unfinished_size:
+        while not (is_begun or self._is_writing)():
             await asyncio.sleep(0.01)
         cancelling = asyncio.create_task(self.daemon.orchestrator.cancel(self.run_id))
         # Time to decide on the end, for one that does not wait for the commit.
@@ -83,6 +89,14 @@ def test_the_end_of_a_cancelled_run_tells_of_the_rows_that_were_just_being_store
 def test_a_run_that_is_cancelled_while_it_is_handed_back_is_cancelled(held: Held) -> None:
     held.daemon.run(held.cancelled_in(held.daemon.orchestrator.drain(0.0)))
     assert held.run.state is RunState.CANCELLED
+
+
+def test_what_is_told_of_a_system_as_the_run_ends_is_not_lost(held: Held) -> None:
+    telling = held.daemon.orchestrator.explain_wait(held.run_id, "It fell over.")
+    soon = time.monotonic() + 0.5  # What changes no rows has no size by which it could be seen.
+    held.daemon.run(held.cancelled_in(telling, lambda: time.monotonic() > soon))
+    assert held.run.state is RunState.CANCELLED
+    assert "It fell over." in [note.text for note in held.run.notes]
 
 
 @pytest.mark.parametrize("is_cancelled", [True, False], ids=["cancelled", "at its end"])

@@ -9,7 +9,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -192,6 +192,11 @@ def step_named(event: StoredEvent, after: RunState) -> str:
     if isinstance(event, StateChanged) and after is RunState.QUEUED:
         return _TO_THE_QUEUE[event.reason]
     return _STEPS[after]
+
+
+def rows_summarized(figures: Mapping[str, float]) -> float:
+    kinds = ("num_scored", "num_unscored", "num_failed", "num_not_applicable")
+    return sum(figures[kind] for kind in kinds)
 
 
 class Life(RuleBasedStateMachine):
@@ -417,6 +422,10 @@ class Life(RuleBasedStateMachine):
             state = after
         if len(events) >= run.last_seq:
             assert run.state is state
+            if state.is_final:
+                # What watchers are told, and the figures, are of all that is stored.
+                assert events[-1].event == RunFinished(run)
+                assert sum(map(rows_summarized, run.summary.values())) == len(keys)
         if run.end_time is not None:
             assert run.end_time >= run.create_time
 

@@ -1,5 +1,6 @@
 """Requests that meet: every run has one end, told once and last, and a table says which."""
 
+import asyncio
 import random
 import threading
 from collections.abc import Callable, Iterator
@@ -167,6 +168,28 @@ def test_what_another_process_has_done_is_not_done_again(tmp_path: Path, kind: s
     assert asked.run(other.intents.answer_to(intent.id)) == Answer("It was refused.")
     asked.run(other.close())
     asked.end()
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments"), [("resume", {}), ("explain", {}), ("rename", {"to": "r2"})]
+)
+def test_what_another_version_asks_keeps_nothing_else_from_being_done(
+    daemon: DaemonProcess, client: BenchClient, tmp_path: Path, kind: str, arguments: dict[str, str]
+) -> None:
+    async def ask(run_id: str) -> None:
+        store = SqliteStore.open(daemon.home)
+        odd = await store.intents.ask(run_id, kind, arguments)
+        while not (answer := await store.intents.answer_to(odd)):
+            await asyncio.sleep(0.02)
+        assert f"{kind} cannot be done" in answer.refusal
+        await store.intents.ask(run_id, "cancel", {})
+        await store.close()
+
+    with start_held(tmp_path / "gate") as system:
+        run_id = client.start(spec_of(client, system, 300))
+        wait_until(lambda: client.get(run_id).state == 2)
+        asyncio.run(asyncio.wait_for(ask(run_id), 60))
+        assert follow(client.watch(run_id)).state == "CANCELLED"
 
 
 @pytest.mark.faults

@@ -77,6 +77,20 @@ async def test_a_damaged_example_is_not_copied(
     await store.close()
 
 
+async def test_an_example_that_is_gone_is_not_taken_for_the_end_of_what_is_loaded_yet(
+    home: Path, make_run: MakeRun, make_example: MakeExample
+) -> None:
+    store = SqliteStore.open(home)
+    await store.create_run(make_run())
+    await store.add_examples("r1", [make_example(n) for n in range(6)])
+    assert await store.read_examples("r1", 6, 10) == []
+    change(home / "cbench.db", "DELETE FROM examples WHERE ordinal = 3")
+    assert len(await store.read_examples("r1", 0, 10)) == 3
+    with pytest.raises(StoreCorrupt, match="example 3 .* is missing"):
+        await store.read_examples("r1", 3, 10)
+    await store.close()
+
+
 def change(path: Path, statement: str, *parameters: Any) -> None:
     connection = sqlite3.connect(path)
     connection.execute(statement, parameters)
