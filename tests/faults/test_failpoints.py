@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from cbench_client import BenchClient, ClientError
-from cbench_server.runs import failpoints
+from cbench_server.durable import failpoints
 from tests.compatibility.test_old_store import ARCHIVE
 from tests.e2e.following import follow
 from tests.e2e.processes import DaemonProcess, examples, start_held, start_system, wait_until
