@@ -31,7 +31,6 @@ NAMES = (
     *(f"{kind}.{step}" for kind in FILES for step in ("written", "placed")),
     "migrate.before",
     "migrate.after",
-    "upload.removed",
     "accept.claimed",
     "accept.stored",
     "call.before",
@@ -63,7 +62,8 @@ NAMES = (
     "import.finished",
     "archive.writing",
     "archive.verified",
-    "leftover.removed",
+    "prune.upload",
+    "prune.leftover",
 )
 # In place of a name: all of them.
 ANY = "any"

@@ -80,7 +80,7 @@ def remove_if_free(path: Path) -> bool:
         if not is_file(descriptor, path):
             return False
         os.unlink(path)
-        failpoints.hit("leftover.removed")
+        failpoints.hit("prune.leftover")
     except BlockingIOError:
         return False
     finally:

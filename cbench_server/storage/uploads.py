@@ -92,7 +92,7 @@ class UploadStore:
             path = self._directory / f"{digest}.examples"
             if path.exists() and _is_stale(path):
                 path.unlink(missing_ok=True)
-                failpoints.hit("upload.removed")
+                failpoints.hit("prune.upload")
                 removed.append(f"uploads/{path.name}")
         return removed
 

@@ -10,14 +10,14 @@ import pytest
 
 from cbench_server.durable import failpoints
 
-from .commands import COMMANDS, succeeded
+from .commands import COMMANDS, IN_ORDER, succeeded
 
 MOST = 200
 
 
 @pytest.mark.faults
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", sorted(IN_ORDER))
 def test_a_command_killed_at_any_place_leaves_all_whole_and_can_be_done_again(
     tmp_path: Path, name: str
 ) -> None:
@@ -33,6 +33,5 @@ def test_a_command_killed_at_any_place_leaves_all_whole_and_can_be_done_again(
         shutil.rmtree(folder)
     succeeded(ended)
     command.at_end(folder)
-    print(places)
     # Before and behind each step.
     assert len(places) >= 2

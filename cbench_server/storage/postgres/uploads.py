@@ -58,7 +58,7 @@ class PostgresUploads(UploadStore):
         removed = []
         for digest in sorted(digests):
             if self._change(sql.DELETE_UPLOAD, digest=digest, seconds=STALE_SECONDS):
-                failpoints.hit("upload.removed")
+                failpoints.hit("prune.upload")
                 removed.append(f"uploads/{digest}.examples")
         return removed
 
