@@ -277,7 +277,7 @@ def in_a_shared_store(home: Path, name: str, chance: random.Random, *, store: st
     gate = home.parent / "gate"
     is_last = name == "lease.released" or name.startswith("leave")
     # It comes to some of the places at its start as well.
-    count = chance.randint(2, 4) if name in ("lease.entered", "lease.renewed") else 1
+    count = chance.randint(2, 3) if name in ("lease.entered", "lease.renewed") else 1
     if is_last:
         gate.parent.mkdir(exist_ok=True)
         gate.touch()
