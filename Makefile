@@ -26,7 +26,7 @@ test: dev stubs-tools ## run every test but the long ones of `make faults`, and 
 	@$(BIN)/python -m pytest -rs --costs -n auto --maxprocesses 4 --dist loadgroup --no-loadscope-reorder
 
 faults: dev ## kill, stop, cut off, fill, damage and confuse everything, then make skew; SEED=123 repeats a run
-	@SEED="$(SEED)" $(BIN)/python scripts/faults.py
+	@$(BIN)/python scripts/faults.py
 	@$(MAKE) --no-print-directory skew
 
 hostile: dev ## the whole hostile corpus through every step of the event loop; PART=1/20 for a fair sample

@@ -23,6 +23,9 @@ _PATIENCE = "600"
 def main() -> int:
     """Run all, in at most forty minutes; what follows on the command line goes to pytest."""
     seed = os.environ.get("SEED") or str(random.randrange(1_000_000))
+    if not (seed.isascii() and seed.isdecimal()):
+        print(f"SEED={seed} is no seed; give the number that an earlier run printed, or none.")
+        return 2
     print(f"make faults SEED={seed}", flush=True)
     elsewhere = sorted(set(re.findall(r"`(tests/(?!faults/)[\w/]+\.py::\w+)", TABLE.read_text())))
     environment = {**os.environ, "CBENCH_FAULTS_SEED": seed, "CBENCH_LIFE_EXAMPLES": _LIVES}

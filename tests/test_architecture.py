@@ -17,15 +17,19 @@ CLIENT = ROOT / "clients" / "python" / "cbench_client"
 # Which rooms the modules of a room may import from; "words" are the modules at the root.
 ROOMS = {
     "words": (),
+    "durable": (),
     "tokens": ("words",),
     "sandbox": (),
     "texts": ("words",),
     "metrics": ("words", "texts"),
     "comparison": ("words", "texts", "metrics"),
-    "reports": ("words", "texts", "metrics", "comparison"),
-    "models": ("words",),
+    "reports": ("words", "durable", "texts", "metrics", "comparison"),
+    "models": (
+        "words",
+        "durable",
+    ),
     "systems": ("words", "tokens", "models", "datasets"),
-    "datasets": ("words", "texts", "tokens"),
+    "datasets": ("words", "durable", "texts", "tokens"),
     "scoring": ("words", "texts"),
     "evaluators": (
         "words",
@@ -39,6 +43,7 @@ ROOMS = {
     ),
     "runs": (
         "words",
+        "durable",
         "texts",
         "tokens",
         "metrics",
@@ -48,7 +53,7 @@ ROOMS = {
         "systems",
         "models",
     ),
-    "storage": ("words", "texts", "runs"),
+    "storage": ("words", "durable", "texts", "runs"),
     "rpc": (
         "words",
         "runs",
@@ -65,6 +70,7 @@ ROOMS = {
     "cluster": ("words", "scoring", "sandbox"),
     "daemon": (
         "words",
+        "durable",
         "tokens",
         "metrics",
         "datasets",
@@ -78,6 +84,7 @@ ROOMS = {
     ),
     "cli": (
         "words",
+        "durable",
         "tokens",
         "texts",
         "comparison",

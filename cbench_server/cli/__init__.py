@@ -14,10 +14,12 @@ from cbench_server.cli.exits import INTERRUPTED, complain
 from cbench_server.cli.exits import report as report_error
 from cbench_server.cli.parser import parse
 from cbench_server.cli.signals import leave_if_told, obey_signals
+from cbench_server.durable import failpoints
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Carry out one command and return its exit code."""
+    failpoints.arm()
     args = parse(list(sys.argv[1:] if argv is None else argv))
     if threading.current_thread() is threading.main_thread():
         obey_signals()

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from cbench_server.cli.exits import UsageError
+from cbench_server.durable.files import put_in_place
 from cbench_server.texts.grid import printable_lines
 
 STDOUT = "-"
@@ -38,9 +39,9 @@ def write_file(name: str, parts: Iterable[str | bytes]) -> str:
     try:
         with os.fdopen(handle, "wb") as file:
             size = sum(file.write(_encoded(part)) for part in parts)
-        # mkstemp makes the file private, which a report need not be.
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
+            # mkstemp makes the file private, which a report need not be.
+            os.chmod(temporary, 0o666 & ~_umask())
+            put_in_place("output", file, Path(temporary), path)
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(temporary)

@@ -21,6 +21,8 @@ from cbench_server.cli.exits import CommandFailed
 from cbench_server.cli.launch import PATIENCE_SECONDS, Launched, label_of
 from cbench_server.cli.launched_output import Output, Voice
 from cbench_server.cli.local_models import record_of, serve_again
+from cbench_server.durable.files import put_in_place
+from cbench_server.storage.leftovers import new_part
 
 if TYPE_CHECKING:
     from cbench_server.cli.cluster_launch import ClusterPlace
@@ -160,11 +162,10 @@ class Launches:
             for each in self._launched
         ]
         record += [record_of(model) for model in self.models]
-        descriptor = os.open(
-            self._record(run_id), os.O_CREAT | os.O_WRONLY | os.O_TRUNC, mode=0o600
-        )
-        with open(descriptor, "w") as file:
+        handle, part = new_part(self._folder, suffix=".part")
+        with open(handle, "w") as file:
             json.dump(record, file)
+            put_in_place("launched", file, part, self._record(run_id))
 
     def forget(self, run_id: str) -> None:
         """Drop the record of a run that has nothing left to resume."""

@@ -1,12 +1,12 @@
 """Token file of a daemon, read and changed line by line; the daemon notices by itself."""
 
 import os
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from cbench_server.cli.exits import UsageError
+from cbench_server.durable.files import put_in_place
 from cbench_server.rpc.grants import Grant, parse_lines
 from cbench_server.storage.leftovers import held
 
@@ -62,21 +62,19 @@ class TokenFile:
 
     def _replace(self, lines: list[str]) -> None:
         """Write it anew, in one step, for the user who could read it before and nobody else."""
+        # Of one name, since it is held: what a command that was killed has left goes here.
+        part = self.path.with_name(f".{self.path.name}.part")
         try:
-            handle, temporary = tempfile.mkstemp(dir=self.path.parent, prefix=".tokens-")
-        except OSError as error:
-            raise UsageError(f"cannot write {self.path}: {error.strerror}.") from error
-        try:
+            part.unlink(missing_ok=True)
+            handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             with os.fdopen(handle, "w", encoding="utf-8") as file:
                 file.write("".join(f"{line}\n" for line in lines))
-                file.flush()
-                os.fsync(handle)
                 with suppress(FileNotFoundError):
                     before = os.stat(self.path)
                     os.fchmod(handle, before.st_mode & 0o777)
                     os.fchown(handle, before.st_uid, before.st_gid)
-            os.replace(temporary, self.path)
+                put_in_place("tokens", file, part, self.path)
         except OSError as error:
             with suppress(OSError):
-                os.unlink(temporary)
+                os.unlink(part)
             raise UsageError(f"cannot write {self.path}: {error.strerror}.") from error

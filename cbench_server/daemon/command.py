@@ -14,6 +14,7 @@ from typing import Any
 from cbench_server import __version__
 from cbench_server.daemon.descriptors import raise_descriptors
 from cbench_server.daemon.settings import Settings, data_home, load_settings
+from cbench_server.durable import failpoints
 from cbench_server.errors import CbenchError
 
 log = logging.getLogger("cbench_server.daemon")
@@ -21,6 +22,7 @@ log = logging.getLogger("cbench_server.daemon")
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `cbench-server` until a signal ends it; return the exit code."""
+    failpoints.arm()
     flags = vars(_parser().parse_args(argv))
     try:
         settings = load_settings(flags)

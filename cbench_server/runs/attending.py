@@ -3,6 +3,7 @@
 import asyncio
 import logging
 
+from cbench_server.durable import failpoints
 from cbench_server.errors import CbenchError, StoreError, said
 from cbench_server.runs.intents import Answer, Intent, OwnedElsewhere
 from cbench_server.runs.orchestrator import Orchestrator
@@ -56,6 +57,7 @@ async def _perform(orchestrator: Orchestrator, intent: Intent) -> None:
     try:
         if not await orchestrator.perform(intent):
             return
+        failpoints.hit("intent.performed")
         answer = Answer()
     except (OwnedElsewhere, StoreError):
         return

@@ -4,10 +4,10 @@ import asyncio
 from collections import deque
 from functools import partial
 
+from cbench_server.durable import failpoints
 from cbench_server.errors import CallFailed
 from cbench_server.limits import text_size
 from cbench_server.results import EvalRow
-from cbench_server.runs import failpoints
 from cbench_server.runs.asked_again import AskedAgain
 from cbench_server.runs.context import RunContext
 from cbench_server.runs.digests import call_namer

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+from cbench_server.durable import failpoints
 from cbench_server.errors import (
     CbenchError,
     DamagedRun,
@@ -15,7 +16,6 @@ from cbench_server.errors import (
     WrongState,
 )
 from cbench_server.events import StateChanged
-from cbench_server.runs import failpoints
 from cbench_server.runs.desks import Desks
 from cbench_server.runs.lacking import Lacking
 from cbench_server.runs.lifecycle import Owner, Reply, reply_to

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+from cbench_server.durable import failpoints
 from cbench_server.errors import (
     ComponentAway,
     LostClaim,
@@ -20,7 +21,6 @@ from cbench_server.events import RowScored, RunFinished, StateChanged, StoredEve
 from cbench_server.metrics.summary import Summarized, Summarizer
 from cbench_server.models.tracing import under
 from cbench_server.results import EvalRow, Failure
-from cbench_server.runs import failpoints
 from cbench_server.runs.answers import earlier_answers
 from cbench_server.runs.arms import Arms
 from cbench_server.runs.asked_again import rows_asked_again

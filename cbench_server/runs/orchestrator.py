@@ -6,6 +6,7 @@ from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from cbench_server.durable import failpoints
 from cbench_server.errors import (
     AlreadyExists,
     UnknownRun,
@@ -13,7 +14,6 @@ from cbench_server.errors import (
     blaming,
 )
 from cbench_server.events import RunAccepted
-from cbench_server.runs import failpoints
 from cbench_server.runs.anchors import check_anchor_names
 from cbench_server.runs.callers import audit, current_caller
 from cbench_server.runs.conclusions import with_arms

@@ -13,11 +13,11 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequenc
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from cbench_server.durable import failpoints
 from cbench_server.errors import BadDataset, RunFailed, UnknownRun
 from cbench_server.events import RowScored, StoredEvent
 from cbench_server.limits import LONG_TEXT, TURN_S, text_size
 from cbench_server.results import EvalRow, Failure
-from cbench_server.runs import failpoints
 from cbench_server.runs.config import NO_REFERENCES
 from cbench_server.runs.context_tokens import row_tells_context
 from cbench_server.runs.digests import canonical_digest

@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from cbench_server.durable.files import put_in_place
 from cbench_server.errors import InvalidInput, Unencodable
 from cbench_server.results import EvalRow
 from cbench_server.scoring.placement import ScoredRow
@@ -85,7 +86,8 @@ class RowCache:
         handle, temporary = tempfile.mkstemp(dir=path.parent)
         with os.fdopen(handle, "wb") as file:
             file.write(body)
-        os.replace(temporary, path)
+            # A damaged file counts as none.
+            put_in_place("cached-row", file, Path(temporary), path, is_synced=False)
 
     def _path(self, key: str) -> Path:
         digest = hashlib.sha256(key.encode()).hexdigest()

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from typing import Any
 
+from cbench_server.durable import failpoints
 from cbench_server.errors import ShuttingDown, StoreAway
 from cbench_server.events import Progressed, RunFinished, Seen, StateChanged, Stored, Unstored
-from cbench_server.runs import failpoints
 from cbench_server.runs.store import RunStore
 from cbench_server.spec import Run, RunState
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from cbench_server.durable import failpoints
 from cbench_server.runs.intents import Answer, Intent, Intents
 from cbench_server.storage import sums
 from cbench_server.storage.connection import Connection
@@ -47,6 +48,7 @@ class StoredIntents:
             return number
 
         number = await self._store.writer.write(lambda write: insert(write.connection))
+        failpoints.hit("intent.asked")
         self.tell()
         return number
 
@@ -69,6 +71,7 @@ class StoredIntents:
                 _set_answer(connection, asked[:-1], encoded)
 
         await self._store.writer.write(lambda write: note(write.connection))
+        failpoints.hit("intent.answered")
 
     async def answer_to(self, number: int) -> Answer | None:
         """See Intents."""
@@ -81,6 +84,7 @@ class StoredIntents:
                 and None
             )
         )
+        failpoints.hit("intent.forgotten")
         # One that is gone, or damaged, was dealt with as far as can be told.
         return msgspec.msgpack.decode(found[-1], type=Answer) if found else Answer()
 

@@ -6,6 +6,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+from cbench_server.durable.files import put_in_place
 from cbench_server.storage.leftovers import new_part
 
 
@@ -29,8 +30,8 @@ class JudgeCheckStore:
         handle, temporary = new_part(self._directory, prefix=".new-")
         with os.fdopen(handle, "wb") as file:
             file.write(json.dumps(record).encode())
-            file.flush()
-            os.replace(temporary, self._path(key))
+            # One that is damaged is none: the judge is asked again.
+            put_in_place("judge-check", file, temporary, self._path(key), is_synced=False)
 
     def _path(self, key: str) -> Path:
         return self._directory / f"{blake2b(key.encode(), digest_size=16).hexdigest()}.json"

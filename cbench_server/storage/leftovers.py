@@ -11,11 +11,19 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 
+from cbench_server.durable import failpoints
+
 _LOCKS = "locks"
 _GATE = "tidy.lock"
 
 # Half-written files, by folder; their writers hold a lock on each.
-_PARTS = {"uploads": "*.part", "imports": "*.part", "judge-checks": ".new-*"}
+_PARTS = {
+    "uploads": "*.part",
+    "imports": "*.part",
+    "judge-checks": ".new-*",
+    "launched": "*.part",
+    "asked": "*.part",
+}
 
 
 def remove_leftovers(home: Path) -> list[str]:
@@ -72,6 +80,7 @@ def remove_if_free(path: Path) -> bool:
         if not is_file(descriptor, path):
             return False
         os.unlink(path)
+        failpoints.hit("prune.leftover")
     except BlockingIOError:
         return False
     finally:

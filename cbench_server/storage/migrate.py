@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cbench_server.durable import failpoints
 from cbench_server.errors import StoreCorrupt, StoreTooNew
-from cbench_server.runs import failpoints
 from cbench_server.storage.database import damaged, explained
 from cbench_server.storage.leftovers import held
 from cbench_server.storage.sqlite_statements import CREATE, HEAD_REVISION

@@ -5,14 +5,14 @@ again goes on from there.
 """
 
 import asyncio
-import os
 from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from cbench_server.durable import failpoints
+from cbench_server.durable.files import put_in_place
 from cbench_server.errors import StoreError, UnknownRun, WrongState
-from cbench_server.runs import failpoints
 from cbench_server.spec import Run
 from cbench_server.storage.connection import explained_by
 from cbench_server.storage.locks import is_run_id
@@ -91,7 +91,6 @@ def _place(store: SqlStore, run_id: str, path: Path) -> None:
     if not is_old:
         with export_run(store.database, run_id) as parts:
             _write(path, compressed(parts))
-        failpoints.hit("archive.written")
     try:
         found = content_digest(read_run_file(path))
     except BadRunFile as error:
@@ -112,14 +111,7 @@ def _write(path: Path, parts: Iterable[bytes]) -> None:
             for each in parts:
                 file.write(each)
                 failpoints.hit("archive.writing")
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path)
-        descriptor = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+            put_in_place("archive", file, part, path)
     except OSError as error:
         part.unlink(missing_ok=True)
         raise StoreError(

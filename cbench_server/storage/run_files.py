@@ -6,8 +6,8 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from functools import partial
 from pathlib import Path
 
+from cbench_server.durable import failpoints
 from cbench_server.errors import AlreadyExists, UnknownRun, WrongState
-from cbench_server.runs import failpoints
 from cbench_server.runs.ownership import Claim
 from cbench_server.spec import Run
 from cbench_server.storage import retention, run_export, run_format, run_rows

@@ -8,10 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
+from cbench_server.durable import failpoints
 from cbench_server.errors import InvalidInput, StoreError, WrongState
 from cbench_server.events import RowScored, RunAccepted, Stored, StoredEvent
 from cbench_server.results import EvalRow
-from cbench_server.runs import failpoints
 from cbench_server.runs.ownership import Claim, Ownership
 from cbench_server.runs.store import (
     ALL_ROWS,

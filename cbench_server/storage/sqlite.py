@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from cbench_server.runs import failpoints
 from cbench_server.storage.database import SqliteDatabase
 from cbench_server.storage.locks import RunLocks
 from cbench_server.storage.sql_store import SqlStore
@@ -28,7 +27,6 @@ class SqliteStore(SqlStore):
 
         Raises `StoreTooNew`, `StoreCorrupt` or `StoreError`, saying what to do.
         """
-        failpoints.arm()
         path = home / "cbench.db"
         unwritable = prepare(path)
         store = cls(SqliteDatabase(path), RunLocks(home / "locks"), clock, max_bytes)

@@ -16,8 +16,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO
 
+from cbench_server.durable import failpoints
+from cbench_server.durable.files import put_in_place
 from cbench_server.errors import LimitReached, NotFound, StoreCorrupt, StoreError
-from cbench_server.runs import failpoints
 from cbench_server.runs.digests import canonical_digest
 from cbench_server.storage import codec
 from cbench_server.storage.database import explained
@@ -92,6 +93,7 @@ class UploadStore:
             path = self._directory / f"{digest}.examples"
             if path.exists() and _is_stale(path):
                 path.unlink(missing_ok=True)
+                failpoints.hit("prune.upload")
                 removed.append(f"uploads/{path.name}")
         return removed
 
@@ -176,9 +178,6 @@ class UploadWriter:
         self._check_quotas()
         with self._writing():
             self._file.write(_FRAME.pack(0, 0) + _COUNT.pack(self.count))
-            self._file.flush()
-            os.fsync(self._file.fileno())
-            failpoints.hit("upload.written")
             self._place(digest)
         return digest
 
@@ -188,13 +187,7 @@ class UploadWriter:
                 raise LimitReached(refusal)
 
     def _place(self, digest: str) -> None:
-        self._path.rename(self._directory / f"{digest}.examples")
-        failpoints.hit("upload.placed")
-        directory = os.open(self._directory, os.O_RDONLY)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
+        put_in_place("upload", self._file, self._path, self._directory / f"{digest}.examples")
 
     @contextmanager
     def _writing(self) -> Iterator[None]:

@@ -15,8 +15,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from cbench_server.durable import failpoints
 from cbench_server.errors import StoreError
-from cbench_server.runs import failpoints
 from cbench_server.storage.connection import Connection, Database, over_quota
 from cbench_server.storage.transaction import Transaction
 

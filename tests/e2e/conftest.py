@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from cbench_client import BenchClient
+from tests.fixtures.chance import chance as chance
 
 from .processes import DaemonProcess
 

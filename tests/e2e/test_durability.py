@@ -40,11 +40,10 @@ def _spec(client: BenchClient, system: Process, count: int) -> dict[str, object]
 @pytest.mark.slow
 @pytest.mark.parametrize("behaviour", WINDOWS)
 def test_a_daemon_killed_at_random_moments_loses_and_repeats_no_row(
-    tmp_path: Path, behaviour: str
+    tmp_path: Path, chance: random.Random, behaviour: str
 ) -> None:
     rows, kills = 900, 5
     port, log = held_port(), tmp_path / "calls"
-    chance = random.Random(7)
     daemon = DaemonProcess(tmp_path / "home", port=port)
     with (
         start_system(behaviour, str(log), "0.005") as system,

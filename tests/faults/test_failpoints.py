@@ -1,6 +1,5 @@
 """A process killed between any two durable steps: the next one makes whole what it finds."""
 
-import os
 import random
 import shutil
 import signal
@@ -16,17 +15,17 @@ from typing import Any
 import pytest
 
 from cbench_client import BenchClient, ClientError
-from cbench_server.runs import failpoints
+from cbench_server.durable import failpoints
 from tests.compatibility.test_old_store import ARCHIVE
 from tests.e2e.following import follow
 from tests.e2e.processes import DaemonProcess, examples, start_held, start_system, wait_until
-from tests.fixtures import preloaded
 from tests.fixtures.ports import held_port
 
+from .commands import COMMANDS
 from .test_requests import BUILTIN, spec_of
 
 ROWS, RUNS, HITS = 60, 2, 10
-CANCELLED = 5
+SUCCEEDED, CANCELLED = 3, 5
 
 
 def armed(name: str, count: int = 1) -> dict[str, str]:
@@ -204,56 +203,61 @@ def owners(home: Path) -> dict[str, int]:
         store.close()
 
 
-def cbench(home: Path, *arguments: str, **environment: str) -> Any:
-    return preloaded.run(
-        [preloaded.CBENCH, *arguments],
-        env={**os.environ, "CBENCH_HOME": str(home), **environment},
-        capture_output=True,
-        text=True,
-    )
+def in_a_command(which: str) -> "Scenario":
+    """Have a command killed that is given by a person."""
+    command = COMMANDS[which]
+
+    def scenario(home: Path, name: str, chance: random.Random) -> None:
+        home.parent.mkdir(exist_ok=True)
+        folder = command.folder(home.parent / "folder")
+        ended = command.kill(folder, f"{name}:1")
+        assert ended.returncode == -signal.SIGKILL
+        assert failpoints.last_words(name) in ended.stderr
+        hits[name] += 1
+        command.check(folder)
+        shutil.rmtree(folder)
+
+    return scenario
 
 
-def while_importing(home: Path, name: str, chance: random.Random) -> None:
-    file = home.parent / "run.cbench"
-    with DaemonProcess(home) as daemon, BenchClient(daemon.address) as client:
-        run_id = follow(client.evaluate(BUILTIN)).finished.run_id
-        rows = [row.SerializeToString() for row in client.rows(run_id, include_processed=True)]
-    assert cbench(home, "export", run_id, "--format", "run", "-o", str(file)).returncode == 0
-    other = home.parent / "other"
-    died = cbench(other, "import", str(file), **armed(name))
-    assert died.returncode == -signal.SIGKILL
-    assert failpoints.last_words(name) in died.stderr
-    hits[name] += 1
-    done = cbench(other, "import", str(file))
-    assert (done.returncode, done.stdout.strip()) == (0, run_id), done.stderr
-    with DaemonProcess(other) as daemon, BenchClient(daemon.address) as client:
-        assert [run.run_id for run in client.list()] == [run_id]
-        found = client.rows(run_id, include_processed=True)
-        assert [row.SerializeToString() for row in found] == rows
-    file.unlink()
+def while_asking_another(home: Path, name: str, chance: random.Random) -> None:
+    """Cancel a run by a daemon that does not own it; whichever of the two dies, it is cancelled."""
+    gate, goal = home.parent / "gate", chance.randint(1, 50)
+    asks = name in ("intent.asked", "intent.forgotten")
+    environments = ({}, armed(name)) if asks else (armed(name), {})
+    with (
+        start_held(gate, goal) as system,
+        DaemonProcess(home, env=environments[0]) as owner,
+        DaemonProcess(home, env=environments[1]) as other,
+        BenchClient(owner.address) as client,
+        BenchClient(other.address) as asked,
+    ):
+        run_id = client.start(spec_of(client, system, 200))
+        wait_until(lambda: client.get(run_id).progress.completed_rows >= goal)
+        asking = threading.Thread(target=try_to_cancel, args=(asked, run_id))
+        asking.start()
+        killed(other if asks else owner, name)
+        lives = client if asks else asked
+        wait_until(lambda: lives.get(run_id).state == CANCELLED, 60)
+        gate.touch()
+        # What was asked before is not done to what comes after it.
+        with DaemonProcess(home) as third, BenchClient(third.address) as later:
+            wait_until(lambda: resumed(later, run_id), 60)
+            is_exact(later, run_id, "echo", 200)
+            asking.join(60)
+            assert not asking.is_alive()
+            assert later.get(run_id).state == SUCCEEDED
 
 
-def while_archiving(home: Path, name: str, chance: random.Random) -> None:
-    folder, other = home.parent / "archive", home.parent / "restored"
-    with DaemonProcess(home) as daemon, BenchClient(daemon.address) as client:
-        run_id = follow(client.evaluate(BUILTIN)).finished.run_id
-        rows = [row.SerializeToString() for row in client.rows(run_id, include_processed=True)]
-    command = ("runs", "archive", run_id, "--to", str(folder))
-    died = cbench(home, *command, **armed(name))
-    assert died.returncode == -signal.SIGKILL
-    assert failpoints.last_words(name) in died.stderr
-    hits[name] += 1
-    done = cbench(home, *command)
-    assert done.returncode == 0, done.stderr
-    back = cbench(other, "import", str(folder / f"{run_id}.run.gz"))
-    assert (back.returncode, back.stdout.strip()) == (0, run_id), back.stderr
-    with DaemonProcess(other) as daemon, BenchClient(daemon.address) as client:
-        found = client.rows(run_id, include_processed=True)
-        assert [row.SerializeToString() for row in found] == rows
-    with DaemonProcess(home) as daemon, BenchClient(daemon.address) as client:
-        assert not list(client.list())
-    shutil.rmtree(folder)
-    shutil.rmtree(other)
+def try_to_cancel(client: BenchClient, run_id: str) -> None:
+    with suppress(ClientError):
+        client.cancel(run_id)
+
+
+def resumed(client: BenchClient, run_id: str) -> bool:
+    with suppress(ClientError):
+        return bool(client.resume(run_id))
+    return False
 
 
 def while_migrating(home: Path, name: str, chance: random.Random) -> None:
@@ -268,7 +272,38 @@ def while_migrating(home: Path, name: str, chance: random.Random) -> None:
         assert not any(run.failure.reason == "STORE_CORRUPT" for run in listed)
 
 
-WHERE: dict[str, Callable[[Path, str, random.Random], None]] = {
+def in_a_shared_store(home: Path, name: str, chance: random.Random, *, store: str) -> None:
+    """Have one of two daemons die with a run, which the other takes over."""
+    gate = home.parent / "gate"
+    is_last = name == "lease.released" or name.startswith("leave")
+    # It comes to some of the places at its start as well.
+    count = chance.randint(2, 3) if name in ("lease.entered", "lease.renewed") else 1
+    if is_last:
+        gate.parent.mkdir(exist_ok=True)
+        gate.touch()
+    shared, lease = {"CBENCH_STORE": store}, ("--lease-seconds", "3")
+    with (
+        start_held(gate, 20) as system,
+        DaemonProcess(home / "one", *lease, env=shared | armed(name, count)) as first,
+        DaemonProcess(home / "two", *lease, env=shared) as second,
+        BenchClient(first.address) as client,
+        BenchClient(second.address) as other,
+    ):
+        spec = spec_of(other, system, ROWS)
+        with suppress(ClientError):
+            client.start(spec, request_id="one")
+        if name.startswith("leave"):
+            first.process.terminate()
+        killed(first, name)
+        gate.touch()
+        run_id = follow(other.evaluate(spec, request_id="one")).finished.run_id
+        is_exact(other, run_id, "echo", ROWS)
+        assert len(list(other.list())) == 1
+
+
+Scenario = Callable[[Path, str, random.Random], None]
+
+WHERE: dict[str, Scenario] = {
     "migrate": while_migrating,
     "upload": while_uploading,
     "accept": in_a_run,
@@ -282,35 +317,51 @@ WHERE: dict[str, Callable[[Path, str, random.Random], None]] = {
     "cancel": while_cancelling,
     "rescore": while_rescoring,
     "delete": while_deleting,
-    "import": while_importing,
-    "archive": while_archiving,
+    "intent": while_asking_another,
+    "import": in_a_command("import"),
+    "archive": in_a_command("archive"),
+    "tokens": in_a_command("tokens"),
+    "output": in_a_command("export"),
+    "judge-check": in_a_command("judge check"),
+    "cached-row": in_a_command("cached row"),
+    "launched": in_a_command("launch"),
+    "asked": in_a_command("run"),
+    "prune": in_a_command("prune"),
 }
+
+
+IN_A_SHARED_STORE = ("lease", "leave")
+
+
+@pytest.fixture
+def scenario(request: pytest.FixtureRequest, name: str) -> Scenario:
+    """What comes to a place, and is looked at after its death."""
+    prefix = name.partition(".")[0]
+    if prefix not in IN_A_SHARED_STORE:
+        return WHERE[prefix]
+    server = request.getfixturevalue("postgres")
+    return lambda home, name, chance: in_a_shared_store(
+        home, name, chance, store=server.new_store()
+    )
 
 
 @pytest.mark.parametrize("name", failpoints.NAMES)
 def test_a_process_killed_between_two_durable_steps_harms_nothing(
-    tmp_path: Path, chance: random.Random, name: str
+    tmp_path: Path, chance: random.Random, name: str, scenario: Scenario
 ) -> None:
-    WHERE[name.partition(".")[0]](tmp_path / "home", name, chance)
+    scenario(tmp_path / "home", name, chance)
 
 
 @pytest.mark.faults
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", failpoints.NAMES)
 def test_it_harms_nothing_however_often_and_whenever_it_happens(
-    tmp_path: Path, chance: random.Random, name: str
+    tmp_path: Path, chance: random.Random, name: str, scenario: Scenario
 ) -> None:
     before = hits[name]
     for hit in range(HITS):
-        WHERE[name.partition(".")[0]](tmp_path / str(hit) / "home", name, chance)
+        scenario(tmp_path / str(hit) / "home", name, chance)
     assert hits[name] - before == HITS
-
-
-def test_every_failpoint_is_a_place_in_the_code() -> None:
-    assert {name.partition(".")[0] for name in failpoints.NAMES} == WHERE.keys()
-    package = Path(failpoints.__file__).parents[1]
-    code = "".join(path.read_text() for path in package.rglob("*.py"))
-    assert [name for name in failpoints.NAMES if f'failpoints.hit("{name}")' not in code] == []
 
 
 def test_a_failpoint_that_does_not_exist_is_refused() -> None:

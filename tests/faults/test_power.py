@@ -3,6 +3,7 @@ stored is there when it comes back. The controls show that the loss is one.
 """
 
 import random
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -10,6 +11,7 @@ import sys
 import tarfile
 import threading
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -24,6 +26,7 @@ from tests.e2e.processes import DaemonProcess, start_system, wait_until
 from tests.fixtures import preloaded
 from tests.fixtures.ports import held_port
 
+from .commands import COMMANDS, do, succeeded
 from .machine import Disk, loop_disk
 from .test_failpoints import armed
 from .test_requests import spec_of
@@ -112,6 +115,29 @@ def test_no_upload_that_was_acknowledged_is_lost(disk: Disk, how: str) -> None:
     command = [sys.executable, str(WRITER), str(disk.path / "home"), "read", *told]
     found = preloaded.run(command, capture_output=True, text=True).stdout.split()
     assert (found == ["whole"] * len(told)) == (how == "")
+
+
+_UNSAFE = "import os, sys; os.fsync = lambda _: None; from cbench_server.cli import main; "
+
+
+@pytest.mark.parametrize("how", ["", "unsafe"])
+@pytest.mark.parametrize("name", ["tokens", "export", "archive"])
+def test_what_a_command_has_written_is_not_lost(
+    disk: Disk, tmp_path: Path, name: str, how: str
+) -> None:
+    """Without its syncs it is, which is the control; the store lies on a disk that stays."""
+    command, folder = COMMANDS[name], disk.path / "folder"
+    near = command.folder(tmp_path / "near")
+    shutil.copytree(near, folder, ignore=lambda *_: ["home"])
+    (folder / "home").symlink_to(near / "home")
+    subprocess.run(["sync", "-f", str(folder)], check=True)
+    _, *arguments = map(str, command.arguments(folder))
+    unsafe = [sys.executable, "-c", f"{_UNSAFE}sys.exit(main({arguments!r}))"]
+    succeeded(do(folder, *(unsafe if how else command.arguments(folder))))
+    disk.cut()
+    disk.restore()
+    with pytest.raises((AssertionError, OSError)) if how else nullcontext():
+        command.at_end(folder)
 
 
 @pytest.mark.parametrize("moment", ["migrate.before", "migrate.after"])

@@ -1,6 +1,7 @@
 """`cbench doctor --deep` finds every kind of damage, and says what can be saved."""
 
 import os
+import random
 import re
 import shutil
 import sqlite3
@@ -43,7 +44,8 @@ async def fill(home: Path, make_run: MakeRun, make_row: MakeRow, make_example: M
         await store.create_run(run)
         await store.add_examples(run_id, [make_example(n) for n in range(SIZE)], complete=True)
         rows = [
-            make_row(n, failed=n == 3, processed={"answer": os.urandom(300)}) for n in range(SIZE)
+            make_row(n, failed=n == 3, processed={"answer": random.Random(n).randbytes(300)})
+            for n in range(SIZE)
         ]
         done = {"state": RunState.SUCCEEDED, "end_time": 150.5, "systems": ("a",)}
         await store.append(run_id, [RowScored(row) for row in rows], update=done)

@@ -5,7 +5,6 @@ the run keeps leaves them out, and the whole of it is a file of this user beside
 """
 
 import argparse
-import os
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +14,9 @@ from cbench_server.cli.run_files.asked import document_asked
 from cbench_server.cli.run_files.from_spec import document_of_spec
 from cbench_server.cli.run_files.reading import Document
 from cbench_server.cli.run_files.writing import to_toml
+from cbench_server.durable.files import put_in_place
 from cbench_server.spec import RUN_FILE_LABEL
+from cbench_server.storage.leftovers import new_part
 
 if TYPE_CHECKING:
     from cbench_server.spec import Run
@@ -53,9 +54,10 @@ def keep(args: argparse.Namespace, run_id: str) -> None:
         folder = _folder()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = folder / f"{run_id}.toml"
-        descriptor = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, mode=0o600)
-        with open(descriptor, "w", encoding="utf-8") as file:
+        handle, part = new_part(folder, suffix=".part")
+        with open(handle, "w", encoding="utf-8") as file:
             file.write(text)
+            put_in_place("asked", file, part, path, is_synced=False)
         for old in _newest_first(folder)[_KEPT:]:
             old.unlink(missing_ok=True)
 

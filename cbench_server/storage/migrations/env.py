@@ -2,7 +2,7 @@
 
 from alembic import context
 
-from cbench_server.runs import failpoints
+from cbench_server.durable import failpoints
 from cbench_server.storage.schema import metadata
 
 # Alembic takes SQLite for a database that cannot change tables in a transaction, and would commit

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
+from cbench_server.durable import failpoints
 from cbench_server.errors import LostClaim, StoreError, UnknownRun
 from cbench_server.runs.ownership import Claim, process_name
 from cbench_server.storage import postgresql_statements as sql
@@ -58,6 +59,7 @@ class Leases:
         )
         if row is None or run_id in self._held:
             return None
+        failpoints.hit("lease.claimed")
         claim = self._held[run_id] = Claim(run_id, int(row[0]))
         self.claimed(run_id)
         return claim
@@ -74,6 +76,7 @@ class Leases:
         keys = self._keys(claim)
         try:
             await self._ask(lambda connection: connection.execute(sql.RELEASE_RUN, keys))
+            failpoints.hit("lease.released")
             self.released()
         except StoreError as error:
             log.warning("the lease of run %s is left to lapse: %s", claim.run_id, error)
@@ -115,7 +118,9 @@ class Leases:
         before = self.held
         entry = self._mine() | {"name": self.name, "revision": revision}
         connection.execute(sql.ENTER_DAEMON, entry)
+        failpoints.hit("lease.entered")
         renewed = dict(connection.execute(sql.RENEW_LEASES, self._mine()).fetchall())
+        failpoints.hit("lease.renewed")
         for run_id, claim in before.items():
             if renewed.get(run_id) != claim.epoch:
                 self._forget(claim)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from cbench_server.durable import failpoints
 from cbench_server.errors import StoreError, StoreTooNew
 from cbench_server.storage import postgresql_statements as sql
 from cbench_server.storage.migrate import take_migrations
@@ -60,7 +61,9 @@ def create(connection: PostgresConnection) -> None:
     try:
         for statement in sql.CREATE:
             connection.execute(statement)
+        failpoints.hit("migrate.before")
         connection.commit()
+        failpoints.hit("migrate.after")
     finally:
         connection.rollback()
 
@@ -109,4 +112,5 @@ def upgrade(database: PostgresDatabase, revision: str) -> None:
                 )
         take_migrations(session)
         session.commit()
+        failpoints.hit("migrate.after")
     engine.dispose()

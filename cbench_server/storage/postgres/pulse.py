@@ -15,6 +15,7 @@ from contextlib import suppress
 
 import psycopg
 
+from cbench_server.durable import failpoints
 from cbench_server.storage import postgresql_statements as sql
 from cbench_server.storage.postgres.connection import PostgresConnection
 from cbench_server.storage.postgres.database import PostgresDatabase
@@ -140,7 +141,9 @@ class Pulse:
         if self._connection is not None:
             mine = {"daemon": self._leases.daemon}
             self._connection.execute(sql.RELEASE_ALL, mine)
+            failpoints.hit("leave.released")
             self._connection.execute(sql.LEAVE_DAEMON, mine)
+            failpoints.hit("leave.left")
             self._connection.execute(sql.FORGET_DAEMONS)
 
     def _let_go(self) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from cbench_server.events import StoredEvent
-from cbench_server.runs import failpoints
 from cbench_server.runs.ownership import Claim
 from cbench_server.runs.store import SpooledExample
 from cbench_server.storage.connection import Connection, explained_by
@@ -47,7 +46,6 @@ class PostgresStore(SqlStore):
 
         Raises `StoreTooNew`, `StoreAway` or `StoreError`, saying what to do.
         """
-        failpoints.arm()
         database = PostgresDatabase(address)
         with explained_by(database):
             with closing(database.connect()) as connection:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+from cbench_server.durable import failpoints
 from cbench_server.errors import NotFound
 from cbench_server.storage import postgresql_statements as sql
 from cbench_server.storage.connection import explained_by
@@ -54,11 +55,12 @@ class PostgresUploads(UploadStore):
 
     def remove(self, digests: Iterable[str]) -> list[str]:
         """See UploadStore."""
-        return [
-            f"uploads/{digest}.examples"
-            for digest in sorted(digests)
-            if self._change(sql.DELETE_UPLOAD, digest=digest, seconds=STALE_SECONDS)
-        ]
+        removed = []
+        for digest in sorted(digests):
+            if self._change(sql.DELETE_UPLOAD, digest=digest, seconds=STALE_SECONDS):
+                failpoints.hit("prune.upload")
+                removed.append(f"uploads/{digest}.examples")
+        return removed
 
     def all(self) -> list[str]:
         """See UploadStore."""
@@ -90,7 +92,9 @@ class PostgresUploads(UploadStore):
                         number += 1
                 else:
                     connection.execute(sql.USE_UPLOAD, {"digest": digest})
+                failpoints.hit("upload.written")
                 connection.commit()
+                failpoints.hit("upload.placed")
             finally:
                 connection.rollback()
 
@@ -136,6 +140,7 @@ class _Writer(UploadWriter):
         self._uploads = uploads
 
     def _place(self, digest: str) -> None:
+        self._file.flush()
         with self._path.open("rb") as file:
             self._uploads.keep(digest, file)
 

@@ -1,8 +1,9 @@
 """Failpoints: places between two durable steps at which a test can have the process killed.
 
 CBENCH_FAILPOINT=NAME or NAME:3 kills it, as a power cut would, when it comes
-to the place for the first or third time; its last words in the log name the place. Unset, a place
-is an empty call, made once a batch and never once a row.
+to the place for the first or third time, any:3 at the third place of whatever name; its last
+words in the log name the place. Unset, a place is an empty call, made once a batch or a file, and
+never for a row beside what that costs.
 """
 
 import logging
@@ -14,11 +15,22 @@ log = logging.getLogger(__name__)
 
 VARIABLE = "CBENCH_FAILPOINT"
 
+# What is written beside its place and put there; see files.put_in_place.
+FILES = (
+    "upload",
+    "archive",
+    "tokens",
+    "output",
+    "judge-check",
+    "cached-row",
+    "launched",
+    "asked",
+)
+
 NAMES = (
+    *(f"{kind}.{step}" for kind in FILES for step in ("written", "placed")),
     "migrate.before",
     "migrate.after",
-    "upload.written",
-    "upload.placed",
     "accept.claimed",
     "accept.stored",
     "call.before",
@@ -29,6 +41,16 @@ NAMES = (
     "recover.claimed",
     "resume.claimed",
     "cancel.claimed",
+    "intent.asked",
+    "intent.performed",
+    "intent.answered",
+    "intent.forgotten",
+    "lease.entered",
+    "lease.claimed",
+    "lease.renewed",
+    "lease.released",
+    "leave.released",
+    "leave.left",
     "rescore.examples",
     "summary.before",
     "finish.before",
@@ -39,9 +61,12 @@ NAMES = (
     "import.batch",
     "import.finished",
     "archive.writing",
-    "archive.written",
     "archive.verified",
+    "prune.upload",
+    "prune.leftover",
 )
+# In place of a name: all of them.
+ANY = "any"
 
 
 def _nothing(name: str) -> None:
@@ -58,13 +83,13 @@ def armed(setting: str) -> Callable[[str], None]:
     if not setting:
         return _nothing
     chosen, _, count = setting.partition(":")
-    if chosen not in NAMES or not (count or "1").isdecimal():
+    if chosen not in (*NAMES, ANY) or not (count or "1").isdecimal():
         raise ValueError(f"{VARIABLE}={setting} is not a valid failpoint. There are: {NAMES}")
     left = int(count or 1)
 
     def hit(name: str) -> None:
         nonlocal left
-        if name == chosen:
+        if chosen in (name, ANY):
             left -= 1
             if left == 0:
                 # The log is written at once, where stderr may be read by a thread that dies too.
