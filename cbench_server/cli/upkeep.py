@@ -63,7 +63,7 @@ def add_actions(actions: options.Actions) -> None:
 def salvage_run(args: argparse.Namespace) -> int:
     """Write what can be read; what is lost is said on stderr."""
     from cbench_server.cli.output import check_terminal
-    from cbench_server.errors import StoreError
+    from cbench_server.errors import StoreError, UnknownRun
     from cbench_server.storage.opening import database_at
     from cbench_server.storage.run_files import salvage_run as opened
     from cbench_server.storage.run_format import compressed
@@ -71,8 +71,8 @@ def salvage_run(args: argparse.Namespace) -> int:
     home = local_home(args)
     try:
         run_id = in_store(args, lambda store: named_run(store, args.run))
-    except StoreError:
-        run_id = args.run  # The store is too damaged to list its runs.
+    except (StoreError, UnknownRun):
+        run_id = args.run  # The store is too damaged to list its runs, or this one.
     out = args.out or f"{run_id}.run"
     if out == STDOUT:
         check_terminal("run", "pass -o FILE")

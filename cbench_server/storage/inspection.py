@@ -13,8 +13,9 @@ from cbench_server.events import RowScored
 from cbench_server.storage import codec, intents, queries, run_export
 from cbench_server.storage.connection import Connection, Database
 from cbench_server.storage.cut_off import as_long_as_it_was, lengths
-from cbench_server.storage.damage import printable
+from cbench_server.storage.damage import missing, printable
 from cbench_server.storage.database import SqliteConnection, SqliteDatabase, connect
+from cbench_server.storage.identity import without_row
 from cbench_server.storage.migrate import migrate
 from cbench_server.storage.opening import open_store
 from cbench_server.storage.placed_rows import EVENTS, EXAMPLES, PlacedRows
@@ -227,6 +228,10 @@ class Inspection:
                         raise
                     cause = f'run "{head.run_id}" cannot be read'
                     yield self._told(connection, database, DamagedRun(head.run_id, cause, error))
+        with snapshot(connection):
+            gone = without_row(connection)
+        for run_id in gone:
+            yield self._told(connection, database, missing(run_id, "the row"))
         for run_id in half_deleted(connection):
             message = f'the deletion or import of run "{run_id}" was cut off'
             fix = "A daemon finishes it; so does: cbench runs prune"
@@ -236,9 +241,12 @@ class Inspection:
         name = printable(error.run_id)
         known: tuple[type[Exception], ...] = (CbenchError, *database.errors)
         try:
-            survey = run_export.survey(connection, name)
+            with snapshot(connection):
+                survey = run_export.survey(connection, name)
         except known as problem:
-            return Damage(f"run {name}", str(error), f"Nothing of it can be read ({problem}).")
+            return Damage(
+                f"run {name}", f"{error.what}.", f"Nothing of it can be read ({problem})."
+            )
         lost = "; ".join(survey.lost)
         message = f"{error.what}. Lost: {lost or 'nothing'}."
         fix = f"{survey.sentence}. Save them: cbench runs salvage {name} -o {name}.run"

@@ -1,7 +1,8 @@
 """Placed rows: the events or examples of one run, each of which has its place in it.
 
 A row is asked for by its key. Where the index or a page is damaged, what the index does not
-give is looked for in the table itself, row by row.
+give is looked for in the table itself, row by row. There it may have another run's number, which
+its checksum tells.
 """
 
 import sqlite3
@@ -94,6 +95,10 @@ class PlacedRows:
         if any(self._is_lost):
             self._search_table()
 
+    def holds(self, position: int) -> bool:
+        """Tell whether there is a row that was written for a place."""
+        return position in self._readable(position, position + 1)
+
     def _lost_its_output(self, row: Row) -> bool:
         return self._place is EVENTS and row[9] != 0
 
@@ -115,7 +120,7 @@ class PlacedRows:
             for position in range(start, stop):
                 if position in self._elsewhere:
                     (row,) = self._ask("by_rowid", rowid=self._elsewhere[position])
-                    yield self._place.whole(row[1:])
+                    yield self._whole_here(row)
                 elif not self._is_lost[position]:
                     yield found[position]
 
@@ -152,15 +157,18 @@ class PlacedRows:
         for start in range(1, (last or 0) + 1, _WINDOW):
             for row in self._block(start, start + _WINDOW):
                 at = row[1 + self._place.column]
-                is_wanted = type(at) is int and 0 <= at < self._stop and self._is_lost[at]
-                if row[1] != self._run or not is_wanted:
+                if not (type(at) is int and 0 <= at < self._stop and self._is_lost[at]):
                     continue
                 try:
-                    self._place.whole(row[1:])
+                    self._whole_here(row)
                 except DAMAGE:
                     continue
                 self._elsewhere[at] = row[0]
                 self._is_lost[at] = 0
+
+    def _whole_here(self, row: Row) -> Row:
+        """Return a row that was written for this run, whichever it names now, or raise."""
+        return self._place.whole((self._run, *row[2:]))
 
     def _block(self, start: int, stop: int) -> list[Row]:
         try:

@@ -57,6 +57,7 @@ def salvage_run(
         explained_by(database),
         readable(database) as whole,
         closing(whole.connect(read_only=True)) as connection,
+        run_rows.snapshot(connection),
     ):
         found = run_export.survey(connection, run_id)
         yield found, run_format.encode_frames(found.frames())
