@@ -5,7 +5,7 @@ import contextlib
 import os
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from cbench_server.cli.exits import UsageError
@@ -27,25 +27,55 @@ def read_text(name: str) -> str:
 
 
 def write_file(name: str, parts: Iterable[str | bytes]) -> str:
-    """Write the parts and return the file's size; an older file stays until all are written."""
-    path = Path(name)
+    """Write the parts and return the file's size; an older file stays until all are written.
+
+    A link stays one, and what is no file, such as a pipe, is written where it is.
+    """
+    path = Path(os.path.realpath(name))
     if path.is_dir():
-        raise UsageError(f"cannot write {path}: it is a folder. Name a file in it.")
-    try:
+        raise UsageError(f"cannot write {name}: it is a folder. Name a file in it.")
+    if path.exists() and not path.is_file():
+        with _told(name):
+            handle = os.open(path, os.O_WRONLY)
+        return size_text(_write(handle, name, parts))
+    with _told(name):
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror}.") from error
     try:
-        with os.fdopen(handle, "wb") as file:
-            size = sum(file.write(_encoded(part)) for part in parts)
+        size = _write(handle, name, parts)
         # mkstemp makes the file private, which a report need not be.
         os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
+        with _told(name):
+            os.replace(temporary, path)
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
     return size_text(size)
+
+
+def _write(handle: int, name: str, parts: Iterable[str | bytes]) -> int:
+    """Write the parts and return their size; what is met in making them is not told of the file."""
+    size = 0
+    file = os.fdopen(handle, "wb")
+    try:
+        for part in parts:
+            with _told(name):
+                size += file.write(_encoded(part))
+    finally:
+        with _told(name):
+            file.close()
+    return size
+
+
+@contextlib.contextmanager
+def _told(name: str) -> Iterator[None]:
+    """Name the file that cannot be written."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise  # Who reads a pipe may leave.
+    except OSError as error:
+        raise UsageError(f"cannot write {name}: {error.strerror}. Name another file.") from error
 
 
 def size_text(size: int) -> str:
