@@ -8,7 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from cbench_server.errors import CbenchError, DamagedRun, StoreAway, StoreError, UnknownRun
+from cbench_server.errors import (
+    CbenchError,
+    DamagedRun,
+    StoreAway,
+    StoreError,
+    StoreTooNew,
+    UnknownRun,
+)
 from cbench_server.events import RowScored
 from cbench_server.storage import codec, intents, queries, run_export
 from cbench_server.storage.connection import Connection, Database
@@ -16,7 +23,7 @@ from cbench_server.storage.cut_off import as_long_as_it_was, lengths
 from cbench_server.storage.damage import missing, printable
 from cbench_server.storage.database import SqliteConnection, SqliteDatabase, connect
 from cbench_server.storage.identity import without_row
-from cbench_server.storage.migrate import migrate
+from cbench_server.storage.migrate import expected_parts, migrate, parts
 from cbench_server.storage.opening import open_store
 from cbench_server.storage.placed_rows import EVENTS, EXAMPLES, PlacedRows
 from cbench_server.storage.retention import half_deleted
@@ -27,7 +34,6 @@ from cbench_server.storage.run_rows import (
     snapshot,
     whole_run,
 )
-from cbench_server.storage.sqlite_statements import CREATE
 from cbench_server.storage.uploads import UploadStore
 from cbench_server.storage.wal import lost_commits
 
@@ -36,12 +42,6 @@ _MOST_COMPLAINTS = 20
 _COUNTED = {"run_labels": "labels", "run_systems": "systems"}
 # And of how many there are of those that are.
 _NUMBERED = {"events": "seq > runs.last_seq", "examples": "ordinal >= runs.examples"}
-_SCHEMA = """
-    SELECT 'index ' || name, '' FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL
-    UNION SELECT 'table ' || tables.name, columns.name
-    FROM sqlite_master AS tables, pragma_table_info(tables.name) AS columns
-    WHERE tables.type = 'table'
-"""
 _PARTS_OF_RUNS = ("run_labels", "run_systems", "events", "examples", "shared_examples")
 
 
@@ -59,6 +59,7 @@ class Damage:
 _RESTORE = "Restore a copy of the store, or save its runs one by one: cbench runs salvage RUN"
 _NOTHING_LEFT = "Restore a copy of the store: no run can be read from what is left of it."
 _AGAIN = "This is no damage. Look again once the store can be written: cbench doctor --deep"
+_UPGRADE = "This need not be damage. The version that wrote it looks at it: cbench doctor --deep"
 _RESTORE_BACKUP = "Look into the server's log; pg_amcheck checks its files (docs/postgresql.md)."
 
 
@@ -118,6 +119,8 @@ class Inspection:
     def _advice(self, error: StoreError, path: Path) -> str:
         if isinstance(error, StoreAway):
             return _AGAIN
+        if isinstance(error, StoreTooNew):
+            return _UPGRADE
         try:
             with as_long_as_it_was(path) as whole, closing(connect(whole, read_only=True)) as left:
                 left.execute("SELECT run_id FROM runs").fetchone()
@@ -164,11 +167,7 @@ class Inspection:
 
     def _schema(self, connection: SqliteConnection, path: Path) -> Iterator[Damage]:
         """Compare tables, their columns, and indexes with those of a new file."""
-        with closing(sqlite3.connect(":memory:")) as new:
-            for statement in CREATE:
-                new.execute(statement)
-            expected = new.execute(_SCHEMA).fetchall()
-        found = set(connection.execute(_SCHEMA).fetchall())
+        expected, found = expected_parts(), set(parts(connection))
         for part in dict.fromkeys(name for name, _ in expected):
             columns = [column for name, column in expected if name == part]
             missing = [column for column in columns if (part, column) not in found]
