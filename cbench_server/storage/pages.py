@@ -79,7 +79,7 @@ def _read_rows(connection: Connection, run_id: str, query: RowQuery, token: str 
             size += row_size
             if originals is not None or (row.processed is not None and row.carried):
                 example, example_size = found.read(row.ordinal)
-                queries.fill_carried(row, example)
+                queries.fill_carried(run_id, row, example)
                 size += example_size
                 if originals is not None:
                     originals.append(example)
