@@ -81,7 +81,8 @@ def _put_back(connection: Connection, run_id: str) -> None:
     """Give rows back the numbers and names with which their checksums hold.
 
     A name by which a run is asked for stays, where it is no other's. None is changed where one
-    would take the place of a row of which that is not told.
+    would take the place of a row of which that is not told, nor a number where the database keeps
+    it because of what refers to it.
     """
     found, _ = _all(connection)
     names = {each.head.run_id for each in found if each.is_whole}
@@ -98,14 +99,18 @@ def _put_back(connection: Connection, run_id: str) -> None:
     taken = {part for each in kept for part in each.place}
     if taken & {part for place in astray.values() for part in place}:
         return
+    is_renumbered = any(row != number for row, (number, _) in astray.items())
+    if is_renumbered and not connection.sql.DEFER_REFERENCES:
+        return
     for statement in connection.sql.DEFER_REFERENCES:
         connection.execute(statement)
-    for step, row in enumerate(astray, 1):
-        aside = {"new_id": -step, "new_run_id": f"-{step}"}
-        connection.execute(connection.sql.RENUMBER_RUN, {"run": row, **aside})
-    for step, (number, name) in enumerate(astray.values(), 1):
-        place = {"new_id": number, "new_run_id": name}
-        connection.execute(connection.sql.RENUMBER_RUN, {"run": -step, **place})
+    aside = {row: -row if is_renumbered else row for row in astray}
+    for row, number in aside.items():
+        parameters = {"run": row, "new_id": number, "new_run_id": f"-{row}"}
+        connection.execute(connection.sql.RENUMBER_RUN, parameters)
+    for row, (number, name) in astray.items():
+        parameters = {"run": aside[row], "new_id": number, "new_run_id": name}
+        connection.execute(connection.sql.RENUMBER_RUN, parameters)
 
 
 def _all(connection: Connection) -> tuple[list[Identity], set[int]]:

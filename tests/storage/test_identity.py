@@ -16,6 +16,7 @@ from cbench_server.storage.inspection import Damage, Inspection
 from cbench_server.storage.run_files import import_run, salvage_run
 from cbench_server.storage.run_format import RunFrame, read_run_file
 from cbench_server.storage.sqlite import SqliteStore
+from tests.fixtures.stores import Place
 
 MakeRun = Callable[..., Run]
 MakeRow = Callable[..., EvalRow]
@@ -237,3 +238,22 @@ async def test_a_deletion_that_would_take_what_is_anothers_is_refused(path: Path
         await store.delete_run("r1")
     await store.close()
     assert {"run r1", "run r2"} <= {each.subject for each in inspected(path)}
+
+
+async def test_swapped_names_are_told_in_every_database(
+    place: Place, make_run: MakeRun, make_row: MakeRow
+) -> None:
+    store = place.open()
+    for run_id in ("r1", "r2"):
+        await store.create_run(make_run(run_id, state=RunState.RUNNING))
+        row = make_row(0, processed={"answer": run_id})
+        await store.append(run_id, [RowScored(row)], update={"state": RunState.SUCCEEDED})
+    for statement in NAMES:
+        place.sql(statement)
+    with salvage_run(store.database, "r1") as (survey, _):
+        assert (survey.run.run_id, survey.lost) == ("r1", [])
+    assert await store.delete_run("r1")
+    [row] = (await store.read_rows("r2", RowQuery(processed=True))).rows
+    assert row.processed == {"answer": "r2"}
+    assert [run.run_id for run in await store.list_runs()] == ["r2"]
+    await store.close()
