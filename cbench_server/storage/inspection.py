@@ -2,9 +2,10 @@
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -23,6 +24,7 @@ from cbench_server.storage.cut_off import as_long_as_it_was, lengths
 from cbench_server.storage.damage import missing, printable
 from cbench_server.storage.database import SqliteConnection, SqliteDatabase, connect
 from cbench_server.storage.identity import without_row
+from cbench_server.storage.leftovers import is_held
 from cbench_server.storage.migrate import expected_parts, migrate, parts
 from cbench_server.storage.opening import open_store
 from cbench_server.storage.placed_rows import EVENTS, EXAMPLES, PlacedRows
@@ -84,6 +86,7 @@ class Inspection:
             try:
                 with closing(store.database.connect(read_only=True)) as connection:
                     yield from self._all_runs(connection, store.database)
+                    yield from self._cut_off(connection, partial(_is_leased, connection))
                     yield from self._strays(connection, store.database)
                     yield from self._intents(connection, store.database)
                 yield from self._uploads(uploads)
@@ -109,6 +112,7 @@ class Inspection:
                     yield from self._pages(connection, path)
                     yield from self._schema(connection, path)
                     yield from self._all_runs(connection, database)
+                    yield from self._cut_off(connection, partial(is_held, home))
                     yield from self._strays(connection, database)
                     yield from self._intents(connection, database)
         except known as error:
@@ -231,7 +235,14 @@ class Inspection:
             gone = without_row(connection)
         for run_id in gone:
             yield self._told(connection, database, missing(run_id, "the row"))
-        for run_id in half_deleted(connection):
+
+    def _cut_off(self, connection: Connection, is_owned: Callable[[str], bool]) -> Iterator[Damage]:
+        """Name the runs whose deletion or import nobody is at any more."""
+        left = [run_id for run_id in half_deleted(connection) if not is_owned(run_id)]
+        # One that had an owner when it was found may be done by now.
+        for run_id in half_deleted(connection) if left else ():
+            if run_id not in left:
+                continue
             message = f'the deletion or import of run "{run_id}" was cut off'
             fix = "A daemon finishes it; so does: cbench runs prune"
             yield Damage("leftover", message, fix, is_certain=False)
@@ -290,3 +301,7 @@ class Inspection:
             except (StoreError, OSError) as error:
                 fix = "Runs that have read it keep their examples; upload it again for new ones."
                 yield Damage("upload", str(error), fix)
+
+
+def _is_leased(connection: Connection, run_id: str) -> bool:
+    return (run_id,) in connection.execute(connection.sql.LEASED_RUNS).fetchall()

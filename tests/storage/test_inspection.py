@@ -20,6 +20,7 @@ from cbench_server.storage.schema import intents, metadata
 from cbench_server.storage.sqlite import SqliteStore
 from cbench_server.storage.sums import row_sum
 from cbench_server.storage.uploads import UploadStore
+from tests.fixtures.stores import Place
 from tests.storage.cells import flip
 
 MakeRun = Callable[..., Run]
@@ -296,3 +297,21 @@ def test_a_damaged_upload_is_found(path: Path) -> None:
     [damage] = inspected(path)
     assert damage.subject == "upload"
     assert upload.name in damage.message
+
+
+async def test_a_deletion_is_called_cut_off_once_nobody_is_at_it(
+    place: Place, make_run: MakeRun
+) -> None:
+    store = place.open()
+    await store.create_run(make_run("r1", state=RunState.SUCCEEDED))
+    claim = await store.owners.acquire("r1")
+    assert claim is not None
+    await store.writer.write(lambda write: write.mark_deleted("r1"))
+    assert list(Inspection().of_store(place.home, place.address)) == []
+    # Who looks keeps nobody from a run.
+    await store.owners.release(claim)
+    [leftover] = Inspection().of_store(place.home, place.address)
+    assert (leftover.subject, leftover.is_certain) == ("leftover", False)
+    assert await store.finish_deletions() == ["r1"]
+    await store.close()
+    assert list(Inspection().of_store(place.home, place.address)) == []
