@@ -114,13 +114,16 @@ class PlacedRows:
 
     def readable(self) -> Iterator[Row]:
         """Yield in order what a survey has found."""
+        block: dict[int, Row] = {}
         for start in range(self._place.first, self._stop, _WINDOW):
             stop = min(start + _WINDOW, self._stop)
             found = self._readable(start, stop)
             for position in range(start, stop):
                 if position in self._elsewhere:
-                    (row,) = self._ask("by_rowid", rowid=self._elsewhere[position])
-                    yield self._whole_here(row)
+                    # Not by its number, which on a damaged page may lead nowhere.
+                    if position not in block:
+                        block = dict(self._wanted(self._elsewhere[position]))
+                    yield block[position]
                 elif not self._is_lost[position]:
                     yield found[position]
 
@@ -155,16 +158,21 @@ class PlacedRows:
         except sqlite3.DatabaseError:
             return
         for start in range(1, (last or 0) + 1, _WINDOW):
-            for row in self._block(start, start + _WINDOW):
-                at = row[1 + self._place.column]
-                if not (type(at) is int and 0 <= at < self._stop and self._is_lost[at]):
-                    continue
+            for at, _ in self._wanted(start):
+                if self._is_lost[at]:
+                    self._elsewhere[at] = start
+                    self._is_lost[at] = 0
+
+    def _wanted(self, start: int) -> Iterator[tuple[int, Row]]:
+        """Yield the rows that are lost elsewhere in one block of the table, by their place."""
+        for row in self._block(start, start + _WINDOW):
+            at = row[1 + self._place.column]
+            is_place = type(at) is int and 0 <= at < self._stop
+            if is_place and (self._is_lost[at] or at in self._elsewhere):
                 try:
-                    self._whole_here(row)
+                    yield at, self._whole_here(row)
                 except DAMAGE:
                     continue
-                self._elsewhere[at] = row[0]
-                self._is_lost[at] = 0
 
     def _whole_here(self, row: Row) -> Row:
         """Return a row that was written for this run, whichever it names now, or raise."""

@@ -223,6 +223,17 @@ def test_a_damaged_page_is_found_wherever_it_is(path: Path, damage: str) -> None
         assert [each for each in found if each.is_certain], start
 
 
+def test_pages_in_each_others_place_are_found(path: Path) -> None:
+    whole = path.read_bytes()
+    size = 4096
+    for start in range(size, len(whole) - size, size):
+        one, other = whole[start : start + size], whole[start + size : start + 2 * size]
+        if one == other:
+            continue
+        path.write_bytes(whole[:start] + other + one + whole[start + 2 * size :])
+        assert [each for each in inspected(path) if each.is_certain], start
+
+
 @pytest.mark.parametrize("share", [0.3, 0.9])
 def test_a_file_that_is_cut_off_is_found(path: Path, share: float) -> None:
     os.truncate(path, int(path.stat().st_size * share))
