@@ -230,6 +230,13 @@ MAX_IMPORTED_VALUES = limit(
 )
 
 # Of memory: a text is held once as itself, and as often again while it is decoded and stored.
+MAX_IMPORTED_PLACES = limit(
+    "examples of an imported run, or its events",
+    2**30,
+    "",
+    "refused",
+    "tests/storage/test_import_checks.py::test_what_nobody_could_be_shown_is_refused",
+)
 MAX_HELD_BYTES = limit(
     "examples and answers that a run holds in memory",
     128 * 2**20,

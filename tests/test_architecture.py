@@ -164,6 +164,7 @@ READ_BY_NAME: dict[str, dict[str, int]] = {
         "results.py": 2,
         "rpc/server.py": 1,
         "storage/codec.py": 1,
+        "storage/import_checks.py": 1,
     },
     "objects of other libraries": {
         "evaluators/math/symbols.py": 2,

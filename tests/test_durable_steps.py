@@ -27,6 +27,7 @@ OTHERS = {
 # Functions that commit what others ask for, or that change nothing.
 COMMITS_OF_OTHERS = {
     "connection.commit": "called by storage/writer.py and postgres/uploads.py",
+    "database.commit": "called by storage/writer.py",
     "database.open": "settings of a connection",
 }
 _MODULES = ("os", "shutil")

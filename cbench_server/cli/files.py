@@ -5,8 +5,9 @@ import contextlib
 import os
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import IO
 
 from cbench_server.cli.exits import UsageError
 from cbench_server.durable.files import put_in_place
@@ -28,25 +29,64 @@ def read_text(name: str) -> str:
 
 
 def write_file(name: str, parts: Iterable[str | bytes]) -> str:
-    """Write the parts and return the file's size; an older file stays until all are written."""
-    path = Path(name)
+    """Write the parts and return the file's size; an older file stays until all are written.
+
+    A link stays one, and what is no file, such as a pipe, is written where it is.
+    """
+    path = Path(os.path.realpath(name))
     if path.is_dir():
-        raise UsageError(f"cannot write {path}: it is a folder. Name a file in it.")
-    try:
+        raise UsageError(f"cannot write {name}: it is a folder. Name a file in it.")
+    if path.exists() and not path.is_file():
+        with _told(name):
+            handle = os.open(path, os.O_WRONLY)
+        return size_text(_write(handle, name, parts))
+    with _told(name):
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror}.") from error
+
+    def place(file: IO[bytes]) -> None:
+        # mkstemp makes the file private, which a report need not be.
+        os.chmod(temporary, 0o666 & ~_umask())
+        put_in_place("output", file, Path(temporary), path)
+
     try:
-        with os.fdopen(handle, "wb") as file:
-            size = sum(file.write(_encoded(part)) for part in parts)
-            # mkstemp makes the file private, which a report need not be.
-            os.chmod(temporary, 0o666 & ~_umask())
-            put_in_place("output", file, Path(temporary), path)
+        return size_text(_write(handle, name, parts, place))
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
-    return size_text(size)
+
+
+def _write(
+    handle: int,
+    name: str,
+    parts: Iterable[str | bytes],
+    written: Callable[[IO[bytes]], None] = lambda file: None,
+) -> int:
+    """Write the parts and return their size; what is met in making them is not told of the file."""
+    size = 0
+    file = os.fdopen(handle, "wb")
+    try:
+        for part in parts:
+            with _told(name):
+                size += file.write(_encoded(part))
+        with _told(name):
+            file.flush()
+            written(file)
+    finally:
+        with contextlib.suppress(OSError):
+            file.close()
+    return size
+
+
+@contextlib.contextmanager
+def _told(name: str) -> Iterator[None]:
+    """Name the file that cannot be written."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise  # Who reads a pipe may leave.
+    except OSError as error:
+        raise UsageError(f"cannot write {name}: {error.strerror}. Name another file.") from error
 
 
 def size_text(size: int) -> str:

@@ -63,25 +63,29 @@ def add_actions(actions: options.Actions) -> None:
 def salvage_run(args: argparse.Namespace) -> int:
     """Write what can be read; what is lost is said on stderr."""
     from cbench_server.cli.output import check_terminal
-    from cbench_server.errors import StoreError
+    from cbench_server.errors import StoreError, StoreTooNew, UnknownRun
     from cbench_server.storage.opening import database_at
     from cbench_server.storage.run_files import salvage_run as opened
     from cbench_server.storage.run_format import compressed
 
-    home = local_home(args)
+    home, address = local_home(args), settings_of().store
     try:
         run_id = in_store(args, lambda store: named_run(store, args.run))
-    except StoreError:
-        run_id = args.run  # The store is too damaged to list its runs.
+    except (StoreError, UnknownRun) as error:
+        if args.run == "last" or (address and isinstance(error, StoreTooNew)):
+            raise
+        run_id = args.run  # The store is too damaged to list its runs, or this one.
     out = args.out or f"{run_id}.run"
     if out == STDOUT:
         check_terminal("run", "pass -o FILE")
-    with opened(database_at(home, settings_of().store), run_id) as (survey, parts):
+    with opened(database_at(home, address), run_id) as (survey, parts):
         if out == STDOUT:
             write_stdout(parts)
         else:
             write_file(out, compressed(parts) if out.endswith(".gz") else parts)
         said = [f"{out}: {survey.sentence}", *(f"lost: {lost}" for lost in survey.lost)]
+        if survey.run.run_id != run_id:
+            said.insert(1, f"what was stored as {run_id} is run {survey.run.run_id}")
     if out == STDOUT:
         for sentence in said:
             inform(args, sentence)

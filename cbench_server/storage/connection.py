@@ -125,6 +125,10 @@ class Database(Protocol):
         """Open a connection."""
         ...
 
+    def check_reading(self) -> None:
+        """Raise StoreAway where what is read may be gone later."""
+        ...
+
     def explain(self, error: Exception) -> StoreError:
         """Say what was met, and what to do about it."""
         ...
@@ -185,6 +189,7 @@ class Readers:
     ) -> T:
         """Run `read` on this pool thread's connection."""
         with explained_by(self._database):
+            self._database.check_reading()
             connection: Connection | None = getattr(self._local, "connection", None)
             if connection is None:
                 connection = self._database.connect(read_only=True)

@@ -3,12 +3,13 @@
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from cbench_server.storage.connection import Database
-from cbench_server.storage.database import SqliteDatabase
+from cbench_server.storage.database import SqliteDatabase, connect
+from cbench_server.storage.migrate import check_tables
 
 _MAGIC = b"SQLite format 3"
 
@@ -43,9 +44,11 @@ def as_long_as_it_was(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def readable(database: Database) -> Iterator[Database]:
-    """Give a database of which as much can be read as there is."""
+    """Give a database of which as much can be read as there is, if its schema is ours."""
     if isinstance(database, SqliteDatabase):
         with as_long_as_it_was(database.path) as path:
+            with closing(connect(path, read_only=True)) as connection:
+                check_tables(connection, database.path)
             yield SqliteDatabase(path)
     else:
         yield database

@@ -3,6 +3,7 @@
 import errno
 import os
 import sqlite3
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from cbench_server.errors import StoreAway, StoreCorrupt, StoreError, StoreFull
 from cbench_server.storage import sqlite_statements
 from cbench_server.storage.connection import Connection, Database
+from cbench_server.storage.wal import OVER, UNDER_WAY, mark_of
 
 BUSY_TIMEOUT = 60.0
 _BUSY_RETRIES = 3
@@ -54,6 +56,10 @@ class SqliteConnection(sqlite3.Connection):
     beyond_all_runs = b"\xff" * 8
     # A cursor reads on as it is asked for more.
     stream = sqlite3.Connection.execute
+    mark: int | None = None
+    """The open file that says whether a commit is under way; of a connection that writes."""
+    doubt: threading.Event | None = None
+    """Set while the disk may lack the last commit, though it said that it had it."""
 
     def begin_writing(self) -> None:
         for attempt in range(_BUSY_RETRIES):
@@ -67,6 +73,26 @@ class SqliteConnection(sqlite3.Connection):
 
     def begin_reading(self) -> None:
         self.execute("BEGIN")
+
+    def commit(self) -> None:
+        if self.mark is None or self.doubt is None:
+            super().commit()
+            return
+        os.pwrite(self.mark, UNDER_WAY, 0)
+        super().commit()
+        try:
+            os.pwrite(self.mark, OVER, 0)
+        except OSError as error:
+            if not _is_full(error):
+                self.doubt.set()
+                raise
+        self.doubt.clear()
+
+    def close(self) -> None:
+        super().close()
+        if self.mark is not None:
+            os.close(self.mark)
+            self.mark = None
 
     def insert_run(self, columns: dict[str, Any]) -> int:
         return self.execute(sqlite_statements.INSERT_RUN, columns).lastrowid or 0
@@ -124,9 +150,24 @@ class SqliteDatabase:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.name = str(path)
+        self._doubt = threading.Event()
 
     def connect(self, *, read_only: bool = False) -> SqliteConnection:
-        return connect(self.path, read_only=read_only)
+        connection = connect(self.path, read_only=read_only)
+        if not read_only:
+            connection.doubt = self._doubt
+            with suppress(OSError):  # Where nothing can be written, nothing is committed.
+                how = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+                connection.mark = os.open(mark_of(self.path), how, 0o600)
+        return connection
+
+    def check_reading(self) -> None:
+        if self._doubt.is_set():
+            raise StoreAway(
+                f"{self.path} is not read any more: its disk has failed, and may not have got the "
+                "last of what it should have. Mount the disk again, or restart the machine; what "
+                "was shown is kept."
+            )
 
     def explain(self, error: Exception) -> StoreError:
         return explain(error, self.path)

@@ -2,9 +2,10 @@
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -13,6 +14,7 @@ from cbench_server.errors import (
     DamagedRun,
     StoreAway,
     StoreError,
+    StoreTooNew,
     UnknownRun,
     printable,
 )
@@ -20,8 +22,11 @@ from cbench_server.events import RowScored
 from cbench_server.storage import codec, intents, queries, run_export
 from cbench_server.storage.connection import Connection, Database
 from cbench_server.storage.cut_off import as_long_as_it_was, lengths
+from cbench_server.storage.damage import missing
 from cbench_server.storage.database import SqliteConnection, SqliteDatabase, connect
-from cbench_server.storage.migrate import migrate
+from cbench_server.storage.identity import without_row
+from cbench_server.storage.leftovers import is_held
+from cbench_server.storage.migrate import expected_parts, migrate, parts
 from cbench_server.storage.opening import open_store
 from cbench_server.storage.placed_rows import EVENTS, EXAMPLES, PlacedRows
 from cbench_server.storage.retention import half_deleted
@@ -32,7 +37,6 @@ from cbench_server.storage.run_rows import (
     snapshot,
     whole_run,
 )
-from cbench_server.storage.sqlite_statements import CREATE
 from cbench_server.storage.uploads import UploadStore
 from cbench_server.storage.wal import lost_commits
 
@@ -41,12 +45,6 @@ _MOST_COMPLAINTS = 20
 _COUNTED = {"run_labels": "labels", "run_systems": "systems"}
 # And of how many there are of those that are.
 _NUMBERED = {"events": "seq > runs.last_seq", "examples": "ordinal >= runs.examples"}
-_SCHEMA = """
-    SELECT 'index ' || name, '' FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL
-    UNION SELECT 'table ' || tables.name, columns.name
-    FROM sqlite_master AS tables, pragma_table_info(tables.name) AS columns
-    WHERE tables.type = 'table'
-"""
 _PARTS_OF_RUNS = ("run_labels", "run_systems", "events", "examples", "shared_examples")
 
 
@@ -64,6 +62,7 @@ class Damage:
 _RESTORE = "Restore a copy of the store, or save its runs one by one: cbench runs salvage RUN"
 _NOTHING_LEFT = "Restore a copy of the store: no run can be read from what is left of it."
 _AGAIN = "This is no damage. Look again once the store can be written: cbench doctor --deep"
+_UPGRADE = "This need not be damage. The version that wrote it looks at it: cbench doctor --deep"
 _RESTORE_BACKUP = "Look into the server's log; pg_amcheck checks its files (docs/postgresql.md)."
 
 
@@ -88,6 +87,7 @@ class Inspection:
             try:
                 with closing(store.database.connect(read_only=True)) as connection:
                     yield from self._all_runs(connection, store.database)
+                    yield from self._cut_off(connection, partial(_is_leased, connection))
                     yield from self._strays(connection, store.database)
                     yield from self._intents(connection, store.database)
                 yield from self._uploads(uploads)
@@ -113,6 +113,7 @@ class Inspection:
                     yield from self._pages(connection, path)
                     yield from self._schema(connection, path)
                     yield from self._all_runs(connection, database)
+                    yield from self._cut_off(connection, partial(is_held, home))
                     yield from self._strays(connection, database)
                     yield from self._intents(connection, database)
         except known as error:
@@ -123,6 +124,8 @@ class Inspection:
     def _advice(self, error: StoreError, path: Path) -> str:
         if isinstance(error, StoreAway):
             return _AGAIN
+        if isinstance(error, StoreTooNew):
+            return _UPGRADE
         try:
             with as_long_as_it_was(path) as whole, closing(connect(whole, read_only=True)) as left:
                 left.execute("SELECT run_id FROM runs").fetchone()
@@ -169,11 +172,7 @@ class Inspection:
 
     def _schema(self, connection: SqliteConnection, path: Path) -> Iterator[Damage]:
         """Compare tables, their columns, and indexes with those of a new file."""
-        with closing(sqlite3.connect(":memory:")) as new:
-            for statement in CREATE:
-                new.execute(statement)
-            expected = new.execute(_SCHEMA).fetchall()
-        found = set(connection.execute(_SCHEMA).fetchall())
+        expected, found = expected_parts(), set(parts(connection))
         for part in dict.fromkeys(name for name, _ in expected):
             columns = [column for name, column in expected if name == part]
             missing = [column for column in columns if (part, column) not in found]
@@ -233,7 +232,18 @@ class Inspection:
                         raise
                     cause = f'run "{head.run_id}" cannot be read'
                     yield self._told(connection, database, DamagedRun(head.run_id, cause, error))
-        for run_id in half_deleted(connection):
+        with snapshot(connection):
+            gone = without_row(connection)
+        for run_id in gone:
+            yield self._told(connection, database, missing(run_id, "the row"))
+
+    def _cut_off(self, connection: Connection, is_owned: Callable[[str], bool]) -> Iterator[Damage]:
+        """Name the runs whose deletion or import nobody is at any more."""
+        left = [run_id for run_id in half_deleted(connection) if not is_owned(run_id)]
+        # One that had an owner when it was found may be done by now.
+        for run_id in half_deleted(connection) if left else ():
+            if run_id not in left:
+                continue
             message = f'the deletion or import of run "{run_id}" was cut off'
             fix = "A daemon finishes it; so does: cbench runs prune"
             yield Damage("leftover", message, fix, is_certain=False)
@@ -242,9 +252,12 @@ class Inspection:
         name = printable(error.run_id)
         known: tuple[type[Exception], ...] = (CbenchError, *database.errors)
         try:
-            survey = run_export.survey(connection, name)
+            with snapshot(connection):
+                survey = run_export.survey(connection, name)
         except known as problem:
-            return Damage(f"run {name}", str(error), f"Nothing of it can be read ({problem}).")
+            return Damage(
+                f"run {name}", f"{error.what}.", f"Nothing of it can be read ({problem})."
+            )
         lost = "; ".join(survey.lost)
         message = f"{error.what}. Lost: {lost or 'nothing'}."
         fix = f"{survey.sentence}. Save them: cbench runs salvage {name} -o {name}.run"
@@ -289,3 +302,7 @@ class Inspection:
             except (StoreError, OSError) as error:
                 fix = "Runs that have read it keep their examples; upload it again for new ones."
                 yield Damage("upload", str(error), fix)
+
+
+def _is_leased(connection: Connection, run_id: str) -> bool:
+    return (run_id,) in connection.execute(connection.sql.LEASED_RUNS).fetchall()

@@ -53,6 +53,19 @@ def held(path: Path, how: int = fcntl.LOCK_EX) -> Iterator[None]:
         os.close(descriptor)
 
 
+def is_held(home: Path, run_id: str) -> bool:
+    """Tell whether a living process holds a run; nobody who claims it meanwhile is refused."""
+    with suppress(OSError), held(home / _GATE):
+        descriptor = os.open(home / _LOCKS / f"{run_id}.lock", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(descriptor)
+    return False
+
+
 def _remove_free(home: Path, folder: str, pattern: str) -> Iterator[str]:
     for path in sorted((home / folder).glob(pattern)):
         alone = held(home / _GATE) if folder == _LOCKS else nullcontext()

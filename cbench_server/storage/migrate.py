@@ -6,18 +6,25 @@ which takes half a second to import.
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cbench_server.durable import failpoints
 from cbench_server.errors import StoreCorrupt, StoreTooNew
-from cbench_server.storage.database import damaged, explained
+from cbench_server.storage.database import SQLITE_ERRORS, damaged, explained
 from cbench_server.storage.leftovers import held
 from cbench_server.storage.sqlite_statements import CREATE, HEAD_REVISION
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection as SqlSession
+
+_PARTS = """
+    SELECT 'index ' || name, '' FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL
+    UNION SELECT 'table ' || tables.name, columns.name
+    FROM sqlite_master AS tables, pragma_table_info(tables.name) AS columns
+    WHERE tables.type = 'table'
+"""
 
 
 def migrate(connection: sqlite3.Connection, path: Path) -> None:
@@ -31,11 +38,7 @@ def migrate(connection: sqlite3.Connection, path: Path) -> None:
         if revision == HEAD_REVISION:
             return
         if revision > HEAD_REVISION:
-            raise StoreTooNew(
-                f"{path} was written by a newer cbench-server: its schema is {revision}, this "
-                f"version knows {HEAD_REVISION}. Upgrade cbench-server, or set CBENCH_HOME to "
-                "another directory."
-            )
+            raise _too_new(path, revision)
         if not revision:
             create(connection)
             return
@@ -46,6 +49,42 @@ def migrate(connection: sqlite3.Connection, path: Path) -> None:
                 raise
             what = f"its schema is not the {revision} it is said to be: {error}"
             raise damaged(path, what) from error
+
+
+def parts(connection: sqlite3.Connection) -> list[tuple[str, str]]:
+    """Return the tables, each with its columns, and the indexes."""
+    return connection.execute(_PARTS).fetchall()
+
+
+def expected_parts() -> list[tuple[str, str]]:
+    """Return those of a new file."""
+    with closing(sqlite3.connect(":memory:")) as new:
+        for statement in CREATE:
+            new.execute(statement)
+        return parts(new)
+
+
+def check_tables(connection: sqlite3.Connection, path: Path) -> None:
+    """Raise unless the tables may be those of this version, whatever the file says of itself."""
+    try:
+        revision = revision_of(connection, path)
+        has_others = set(parts(connection)) != set(expected_parts())
+    except (StoreCorrupt, *SQLITE_ERRORS):
+        return  # Damage does not tell.
+    if revision > HEAD_REVISION and has_others:
+        raise _too_new(path, revision)
+    if revision < HEAD_REVISION and has_others:
+        raise StoreCorrupt(
+            f"{path} has the schema {revision}, and its runs are read only once it has "
+            f"{HEAD_REVISION}, to which it could not be brought. cbench doctor --deep says why."
+        )
+
+
+def _too_new(path: Path, revision: str) -> StoreTooNew:
+    return StoreTooNew(
+        f"{path} was written by a newer cbench-server: its schema is {revision}, this version "
+        f"knows {HEAD_REVISION}. Upgrade cbench-server, or set CBENCH_HOME to another directory."
+    )
 
 
 def revision_of(connection: sqlite3.Connection, path: Path) -> str:

@@ -78,7 +78,7 @@ def _read_rows(connection: Connection, run_id: str, query: RowQuery, token: str 
             example = None
             if originals is not None or (row.processed is not None and row.carried):
                 example, example_size = found.read(row.ordinal)
-                queries.fill_carried(row, example)
+                queries.fill_carried(run_id, row, example)
                 row_size += example_size
             if rows and row_size > query.max_bytes:  # It is a page of its own.
                 return RowPage(rows, _encode_token(place), originals, packed)

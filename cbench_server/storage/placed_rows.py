@@ -1,7 +1,8 @@
 """Placed rows: the events or examples of one run, each of which has its place in it.
 
 A row is asked for by its key. Where the index or a page is damaged, what the index does not
-give is looked for in the table itself, row by row.
+give is looked for in the table itself, row by row. There it may have another run's number, which
+its checksum tells.
 """
 
 import sqlite3
@@ -94,6 +95,10 @@ class PlacedRows:
         if any(self._is_lost):
             self._search_table()
 
+    def holds(self, position: int) -> bool:
+        """Tell whether there is a row that was written for a place."""
+        return position in self._readable(position, position + 1)
+
     def _lost_its_output(self, row: Row) -> bool:
         return self._place is EVENTS and row[9] != 0
 
@@ -109,13 +114,16 @@ class PlacedRows:
 
     def readable(self) -> Iterator[Row]:
         """Yield in order what a survey has found."""
+        block: dict[int, Row] = {}
         for start in range(self._place.first, self._stop, _WINDOW):
             stop = min(start + _WINDOW, self._stop)
             found = self._readable(start, stop)
             for position in range(start, stop):
                 if position in self._elsewhere:
-                    (row,) = self._ask("by_rowid", rowid=self._elsewhere[position])
-                    yield self._place.whole(row[1:])
+                    # Not by its number, which on a damaged page may lead nowhere.
+                    if position not in block:
+                        block = dict(self._wanted(self._elsewhere[position]))
+                    yield block[position]
                 elif not self._is_lost[position]:
                     yield found[position]
 
@@ -150,17 +158,25 @@ class PlacedRows:
         except sqlite3.DatabaseError:
             return
         for start in range(1, (last or 0) + 1, _WINDOW):
-            for row in self._block(start, start + _WINDOW):
-                at = row[1 + self._place.column]
-                is_wanted = type(at) is int and 0 <= at < self._stop and self._is_lost[at]
-                if row[1] != self._run or not is_wanted:
-                    continue
+            for at, _ in self._wanted(start):
+                if self._is_lost[at]:
+                    self._elsewhere[at] = start
+                    self._is_lost[at] = 0
+
+    def _wanted(self, start: int) -> Iterator[tuple[int, Row]]:
+        """Yield the rows that are lost elsewhere in one block of the table, by their place."""
+        for row in self._block(start, start + _WINDOW):
+            at = row[1 + self._place.column]
+            is_place = type(at) is int and 0 <= at < self._stop
+            if is_place and (self._is_lost[at] or at in self._elsewhere):
                 try:
-                    self._place.whole(row[1:])
+                    yield at, self._whole_here(row)
                 except DAMAGE:
                     continue
-                self._elsewhere[at] = row[0]
-                self._is_lost[at] = 0
+
+    def _whole_here(self, row: Row) -> Row:
+        """Return a row that was written for this run, whichever it names now, or raise."""
+        return self._place.whole((self._run, *row[2:]))
 
     def _block(self, start: int, stop: int) -> list[Row]:
         try:

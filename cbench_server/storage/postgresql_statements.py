@@ -37,12 +37,21 @@ READ_EXAMPLES = "SELECT examples.run, examples.ordinal, examples.dataset, exampl
 READ_DIGESTS = "SELECT examples.digest FROM examples WHERE examples.run = %(run)s::INTEGER AND examples.ordinal < %(most)s::BIGINT ORDER BY examples.ordinal"
 INSERT_SHARED = "INSERT INTO shared_examples (run, owner, sum) VALUES (%(run)s::INTEGER, %(owner)s::INTEGER, %(sum)s::BIGINT)"
 FIND_OWNER = "SELECT shared_examples.owner, shared_examples.sum FROM shared_examples WHERE shared_examples.run = %(run)s::INTEGER"
-LAST_PLACES = {
-    'events': "SELECT max(events.seq) AS max_1 FROM events WHERE events.run = %(run)s::INTEGER",
-    'examples': "SELECT max(examples.ordinal) AS max_1 FROM examples WHERE examples.run = %(run)s::INTEGER",
+PLACES = {
+    'events': "SELECT events.seq FROM events WHERE events.run = %(run)s::INTEGER ORDER BY events.seq DESC",
+    'examples': "SELECT examples.ordinal FROM examples WHERE examples.run = %(run)s::INTEGER ORDER BY examples.ordinal DESC",
 }
+RUN_NUMBERS = (
+    "SELECT runs.id FROM runs ORDER BY runs.id",
+    "SELECT runs.id FROM runs ORDER BY runs.run_id",
+)
+USED_NUMBERS = (
+    "SELECT DISTINCT events.run FROM events",
+    "SELECT DISTINCT examples.run FROM examples",
+)
 RUN_KEY = 'SELECT runs.id FROM runs WHERE runs.run_id = %(run_id)s::VARCHAR COLLATE "C"'
 HEAD_BY_ID = "SELECT runs.id, runs.run_id, runs.request_id, runs.spec_digest, runs.state, runs.create_time, runs.end_time, runs.last_seq, runs.examples, runs.spool_complete, runs.deleted, runs.pinned, runs.systems, runs.labels, runs.record_sum, runs.sum FROM runs WHERE runs.id = %(run)s::INTEGER"
+RENUMBER_RUN = 'UPDATE runs SET id=%(new_id)s::INTEGER, run_id=%(new_run_id)s::VARCHAR COLLATE "C" WHERE runs.id = %(run)s::INTEGER'
 HIDE_RUN = "UPDATE runs SET request_id=NULL, deleted=true, sum=%(new_sum)s::BIGINT WHERE runs.id = %(run)s::INTEGER"
 RUN_SIZES = (
     "SELECT length(runs.record) AS length_1 FROM runs WHERE runs.id = %(run)s::INTEGER",
@@ -90,6 +99,8 @@ CREATE = (
     "CREATE INDEX leases_of_daemon ON leases (daemon)",
     "CREATE UNIQUE INDEX row_key ON events (run, system, ordinal, repeat) WHERE system IS NOT NULL",
     "INSERT INTO alembic_version (version_num) VALUES ('0004')",
+)
+DEFER_REFERENCES = (
 )
 PLACED_ROWS = {
     ('events', 'window'): "SELECT events.run, events.seq, events.kind, events.time, events.system, events.ordinal, events.repeat, events.failed, events.head_sum, events.body_sum, events.head, events.body FROM events WHERE events.run = %(run)s::INTEGER AND events.seq >= %(start)s::BIGINT AND events.seq < %(stop)s::BIGINT ORDER BY events.seq",

@@ -63,7 +63,7 @@ def read_events(
                 event = stored.event
                 if isinstance(event, RowScored) and event.row.processed and event.row.carried:
                     original, original_size = originals.read(event.row.ordinal)
-                    fill_carried(event.row, original)
+                    fill_carried(run_id, event.row, original)
                     event_size += original_size
                 if found and event_size > max_bytes:
                     break  # It is a page of its own.
@@ -144,7 +144,7 @@ def _read_row(
     found, _ = checked_row(key.run_id, record)
     if found.processed is not None and found.carried:
         with closing(Originals(connection, key.run_id, head.id)) as originals:
-            fill_carried(found, originals.read(key.ordinal)[0])
+            fill_carried(key.run_id, found, originals.read(key.ordinal)[0])
     return found
 
 
@@ -276,10 +276,12 @@ class Originals:
             self._cursor = None
 
 
-def fill_carried(row: EvalRow, original: dict[str, Any]) -> None:
+def fill_carried(run_id: str, row: EvalRow, original: dict[str, Any]) -> None:
     """Give a row's processed output the fields it has from the original."""
     if row.processed is not None:
         for name in row.carried:
+            if name not in original:
+                raise missing(run_id, f'field "{name}" of example {row.ordinal}')
             row.processed[name] = original[name]
 
 

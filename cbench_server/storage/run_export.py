@@ -7,17 +7,18 @@ from dataclasses import dataclass
 
 import msgspec
 
-from cbench_server.errors import DamagedRun, UnknownRun, printable
+from cbench_server.errors import DamagedRun, printable
 from cbench_server.events import RowScored, RunAccepted, RunFinished
 from cbench_server.spec import Run, RunSpec, RunState
 from cbench_server.storage import codec, queries, sums
 from cbench_server.storage.connection import Connection
-from cbench_server.storage.placed_rows import DAMAGE, EVENTS, EXAMPLES, PlacedRows, Row
+from cbench_server.storage.identity import identify
+from cbench_server.storage.placed_rows import DAMAGE, EVENTS, EXAMPLES, Place, PlacedRows, Row
 from cbench_server.storage.run_format import EventFrame, ExampleFrame, Frame, RunFrame
 from cbench_server.storage.run_rows import (
     RunHead,
-    checked_head,
     find_run,
+    read_labels,
     read_systems,
     snapshot,
     whole_run,
@@ -108,21 +109,24 @@ class Survey:
 
 def survey(connection: Connection, run_id: str) -> Survey:
     """Find out what can be read of a run, however damaged it is; raise `UnknownRun`."""
-    head, is_sound = _any_head(connection, run_id)
+    found = identify(connection, run_id)
+    head, is_sound = found.head, found.is_whole
     lost = [] if is_sound else ["the checksum of the run's row"]
     owner = head.id
     try:
         owner = queries.examples_owner(connection, run_id, head.id)
     except DAMAGE:
         lost.append("which run's examples it has")
-    last_seq = head.last_seq if is_sound else _last(connection, EVENTS.table, head.id)
-    count = head.examples if is_sound else _last(connection, EXAMPLES.table, owner) + 1
+    last_seq, count = head.last_seq, head.examples
+    if not is_sound:
+        last_seq = _last(connection, EVENTS, head.id, last_seq)
+        count = _last(connection, EXAMPLES, owner, count - 1) + 1
     events = PlacedRows(connection, EVENTS, head.id, last_seq + 1)
     examples = PlacedRows(connection, EXAMPLES, owner, count)
     events.survey()
     examples.survey()
     told, systems, rows = _told_by_events(events)
-    run, record = _record(connection, head, told, lost)
+    run, record = _record(connection, found.row, head, told, lost)
     lost += _names("event", events.lost)
     lost += _names("the output of event", events.without_output)
     lost += _names("example", examples.lost)
@@ -140,50 +144,19 @@ def survey(connection: Connection, run_id: str) -> Survey:
     return Survey(head, run, record, systems, events, examples, lost, rows)
 
 
-def _any_head(connection: Connection, run_id: str) -> tuple[RunHead, bool]:
-    """Return the head of a run, and whether it is what was written."""
-    rows = []
-    with suppress(sqlite3.DatabaseError, UnicodeEncodeError):
-        rows = connection.execute(connection.sql.FIND_RUN, {"run_id": run_id}).fetchall()
-    if not rows:
-        # Its name may be what was damaged, or the index by name.
-        rows = [row for row in _all_heads(connection) if printable(row[1]) == run_id]
-    if not rows:
-        return _lost_head(connection, run_id), False
+def _last(connection: Connection, place: Place, run: int, told: int) -> int:
+    """Return the last place of a run that is told of, or at which there is a row of it.
+
+    One whose number alone is damaged may be anywhere.
+    """
     try:
-        return checked_head(rows[0]), True
-    except DamagedRun:
-        return RunHead(*rows[0]), False
-
-
-def _lost_head(connection: Connection, run_id: str) -> RunHead:
-    """Return a head with what the index by name still knows, which is the key."""
-    found = None
-    with suppress(sqlite3.DatabaseError, UnicodeEncodeError):
-        found = connection.execute(connection.sql.RUN_KEY, {"run_id": run_id}).fetchone()
-    if found is None:
-        raise UnknownRun(run_id)
-    times = (0.0, None)
-    return RunHead(found[0], run_id, None, "", "", *times, 0, 0, False, False, False, 0, 0, 0, 0)
-
-
-def _all_heads(connection: Connection) -> list[Row]:
-    rows = []
-    (last,) = connection.execute("SELECT max(id) FROM runs").fetchone()
-    for number in range(1, (last or 0) + 1):
-        try:
-            rows += connection.execute(connection.sql.HEAD_BY_ID, {"run": number}).fetchall()
-        except sqlite3.DatabaseError:
-            continue
-    return rows
-
-
-def _last(connection: Connection, table: str, run: int) -> int:
-    try:
-        found = connection.execute(connection.sql.LAST_PLACES[table], {"run": run}).fetchone()[0]
+        statement = connection.sql.PLACES[place.table]
+        for (at,) in connection.execute(statement, {"run": run}).fetchall():
+            if at == told or PlacedRows(connection, place, run, 0).holds(at):
+                return int(at)
     except sqlite3.DatabaseError:
-        return -1
-    return -1 if found is None else int(found)
+        pass
+    return -1
 
 
 def _told_by_events(events: PlacedRows) -> tuple[Run | None, dict[int, str], int]:
@@ -202,11 +175,11 @@ def _told_by_events(events: PlacedRows) -> tuple[Run | None, dict[int, str], int
 
 
 def _record(
-    connection: Connection, head: RunHead, told: Run | None, lost: list[str]
+    connection: Connection, row: int, head: RunHead, told: Run | None, lost: list[str]
 ) -> tuple[Run, bytes]:
     """Return the run as it was last written, or else as its events have it."""
     with suppress(*DAMAGE):
-        (record,) = connection.execute(connection.sql.READ_RECORD, {"run": head.id}).fetchone()
+        (record,) = connection.execute(connection.sql.READ_RECORD, {"run": row}).fetchone()
         if sums.record_sum(head.run_id, record) == head.record_sum:
             return codec.decode_run(record), record
     lost.append("the record, for which that of its last event stands in")
@@ -221,11 +194,11 @@ def _record(
 
 def _parts(connection: Connection, head: RunHead) -> Iterator[str]:
     """Yield which of a run's small rows are lost; all of them can be made again."""
-    try:
-        whole_run(connection, head)
-    except DAMAGE as error:
-        what = error.what if isinstance(error, DamagedRun) else str(error)
-        if "record" not in what:
+    for read in (read_systems, read_labels):
+        try:
+            read(connection, head)
+        except DAMAGE as error:
+            what = error.what if isinstance(error, DamagedRun) else str(error)
             yield f"counters or labels, which are made again ({what})"
 
 

@@ -1,8 +1,8 @@
 """Files of runs: written from a store and read into one, whole or not at all."""
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -44,8 +44,10 @@ class StoredRunFiles:
 @contextmanager
 def export_run(database: Database, run_id: str) -> Iterator[Iterator[bytes]]:
     """Open a stored run as the bytes of a file, as it is now."""
-    with explained_by(database), closing(database.connect(read_only=True)) as connection:
-        yield run_format.encode_frames(run_export.export_frames(connection, run_id))
+    with ExitStack() as stack:
+        with explained_by(database):
+            connection = stack.enter_context(closing(database.connect(read_only=True)))
+        yield _encoded(database, run_export.export_frames(connection, run_id))
 
 
 @contextmanager
@@ -53,13 +55,19 @@ def salvage_run(
     database: Database, run_id: str
 ) -> Iterator[tuple[run_export.Survey, Iterator[bytes]]]:
     """Open what can be read of a run as the bytes of a file, with what was found out of it."""
-    with (
-        explained_by(database),
-        readable(database) as whole,
-        closing(whole.connect(read_only=True)) as connection,
-    ):
-        found = run_export.survey(connection, run_id)
-        yield found, run_format.encode_frames(found.frames())
+    with ExitStack() as stack:
+        with explained_by(database):
+            whole = stack.enter_context(readable(database))
+            connection = stack.enter_context(closing(whole.connect(read_only=True)))
+            stack.enter_context(run_rows.snapshot(connection))
+            found = run_export.survey(connection, run_id)
+        yield found, _encoded(database, found.frames())
+
+
+def _encoded(database: Database, frames: Iterable[run_format.Frame]) -> Iterator[bytes]:
+    """Encode frames; of the store is told what is met in reading it, and not by who takes them."""
+    with explained_by(database):
+        yield from run_format.encode_frames(frames)
 
 
 async def import_run(

@@ -15,6 +15,12 @@ from cbench_server.spec import RunNote, RunState, renewed
 from cbench_server.storage import codec, sums
 from cbench_server.storage.codec import EncodedEvent
 from cbench_server.storage.damage import SIGNS
+from cbench_server.storage.import_checks import (
+    check_count,
+    check_fields,
+    check_record,
+    check_time,
+)
 from cbench_server.storage.import_room import NoRoom, Room
 from cbench_server.storage.locks import is_run_id
 from cbench_server.storage.run_format import (
@@ -27,7 +33,11 @@ from cbench_server.storage.run_format import (
 )
 from cbench_server.storage.run_rows import RunHead
 
+# Values that nest too deeply to be decoded raise the last.
+_SIGNS = (*SIGNS, DamagedRun, IndexError, RecursionError)
 _BATCH_FRAMES, _BATCH_BYTES = 500, 4_000_000
+# How many losses a note names, and how many characters of each.
+_TOLD = 200
 
 ExampleColumns = tuple[int, str, int, str, bytes, bytes]
 
@@ -71,12 +81,15 @@ class RunFile:
         self.frame = first
         try:
             self.run = replace(codec.decode_run(self._checked(first.record)), damage="")
+            check_record(self.run)
+            check_count(first.last_seq, "last_seq")
+            check_count(first.examples, "examples")
             RunState(first.state)
         except NoRoom as error:
             raise too_large_file(path, error) from error
-        except SIGNS as error:
+        except _SIGNS as error:
             raise damaged_file(path, f"its run cannot be decoded: {error}") from error
-        self._new_id = new_id
+        self._old_id, self._new_id = self.run.run_id, new_id
         if new_id:
             self.run = replace(self.run, run_id=new_id)
         if not is_run_id(self.run.run_id) or (not new_id and self.run.run_id != first.run_id):
@@ -85,6 +98,7 @@ class RunFile:
         self.events = 0
         self.examples = 0
         self._lost: list[str] = []
+        self._losses = 0
         self._last_seq = 0
         self._last_ordinal = -1
 
@@ -116,11 +130,14 @@ class RunFile:
             size += self._take(frame, batch)
             if size >= _BATCH_BYTES:
                 break
-        if batch.examples or batch.events:
+        if size:
             return batch
-        if next(self._frames, None) is not None:
-            raise damaged_file(self._path, "it goes on behind what was lost")
-        is_all = self.events == self.frame.last_seq and self.examples == self.frame.examples
+        # The last of each has the number that tells how many there are, so none is missing.
+        is_all = (self._last_seq, self._last_ordinal + 1) == (
+            self.frame.last_seq,
+            self.frame.examples,
+        )
+        is_all = is_all and (self.events, self.examples) == (self._last_seq, self._last_ordinal + 1)
         if self.frame.is_whole and not is_all:
             raise damaged_file(self._path, "it does not hold all that its run has")
         return None
@@ -133,21 +150,28 @@ class RunFile:
             if isinstance(frame, EventFrame):
                 batch.events.append((frame.time, self._event(frame)))
                 return len(frame.head) + len(frame.body or b"")
-        except (*SIGNS, DamagedRun, IndexError) as error:
+        except _SIGNS as error:
             raise damaged_file(self._path, str(error)) from error
         except NoRoom as error:
             raise too_large_file(self._path, error) from error
         if not isinstance(frame, str):
             raise damaged_file(self._path, "it holds two runs")
-        self._lost.append(frame)
-        return len(frame)
+        self._losses += 1
+        if self._losses <= _TOLD:
+            self._lost.append(frame[:_TOLD])
+        return len(frame) + 1
 
     def _example(self, frame: ExampleFrame) -> ExampleColumns:
         if frame.ordinal <= self._last_ordinal or self.events:
             raise ValueError(f"example {frame.ordinal} is out of place")
         self._last_ordinal = frame.ordinal
-        codec.decode_fields(self._unpacked(frame.body))
-        codec.decode_fields(self._checked(frame.tokens))
+        name = f"example {frame.ordinal}"
+        check_count(frame.index, f"the index of {name}")
+        fields = codec.decode_fields(self._unpacked(frame.body))
+        check_fields(fields, name)
+        if "id" not in fields:
+            raise ValueError(f"{name} has no id")
+        check_fields(codec.decode_fields(self._checked(frame.tokens)), f"the tokens of {name}")
         self.examples += 1
         return (frame.ordinal, frame.dataset, frame.index, frame.digest, frame.tokens, frame.body)
 
@@ -156,15 +180,20 @@ class RunFile:
             raise ValueError(f"event {frame.seq} is out of place")
         self._last_seq = frame.seq
         self.events += 1
+        name = f"event {frame.seq}"
+        check_time(frame.time, f"the time of {name}")
         event = codec.decode_event(frame.kind, self._checked(frame.head), None)
+        check_record(event, f"{name}: ")
         if not isinstance(event, RowScored):
             head = frame.head
+            if isinstance(event, RunAccepted | RunFinished) and event.run.run_id != self._old_id:
+                raise ValueError(f'{name} is of another run, "{event.run.run_id}"')
             if self._new_id and isinstance(event, RunAccepted | RunFinished):
                 head = codec.encode_run(replace(event.run, run_id=self._new_id))
             return EncodedEvent(frame.kind, head)
         row = event.row
         if frame.body is not None:
-            codec.decode_fields(self._unpacked(frame.body))
+            check_fields(codec.decode_fields(self._unpacked(frame.body)), f"the output of {name}")
         key = (self.frame.systems[frame.system or 0], frame.ordinal, frame.repeat, frame.failed)
         if key != (row.system, row.ordinal, row.repeat, row.failure is not None):
             raise ValueError(f"event {frame.seq} is filed under another key than its row has")
@@ -192,7 +221,8 @@ class RunFile:
         """Return what the run must say of what was lost; nothing of a whole one."""
         if self.frame.is_whole:
             return {}
-        text = f"Saved from a damaged store. Lost: {'; '.join(self._lost) or 'nothing'}."
+        more = [f"{self._losses - _TOLD:,} more"] if self._losses > _TOLD else []
+        text = f"Saved from a damaged store. Lost: {'; '.join(self._lost + more) or 'nothing'}."
         changes: dict[str, object] = {
             "notes": renewed(self.run.notes, [RunNote("SALVAGED", text)]),
         }

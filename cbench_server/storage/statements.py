@@ -25,6 +25,7 @@ from sqlalchemy import (
     literal_column,
     null,
     select,
+    text,
     true,
     update,
 )
@@ -223,13 +224,24 @@ def _unplaced_rows(table: Table) -> dict[Any, ClauseElement]:
 
 # For what is left of damaged runs.
 OF_SALVAGE: Mapping[str, Source] = {
-    "LAST_PLACES": {
-        "events": select(func.max(events.c.seq)).where(_of_run(events.c.run)),
-        "examples": select(func.max(examples.c.ordinal)).where(_of_run(examples.c.run)),
+    "PLACES": {
+        "events": select(events.c.seq).where(_of_run(events.c.run)).order_by(events.c.seq.desc()),
+        "examples": select(examples.c.ordinal)
+        .where(_of_run(examples.c.run))
+        .order_by(examples.c.ordinal.desc()),
     },
+    # From the table, and from the index by name.
+    "RUN_NUMBERS": (
+        select(runs.c.id).order_by(runs.c.id),
+        select(runs.c.id).order_by(runs.c.run_id),
+    ),
+    "USED_NUMBERS": (select(events.c.run).distinct(), select(examples.c.run).distinct()),
     # From the index alone.
     "RUN_KEY": select(runs.c.id).where(_is_named),
     "HEAD_BY_ID": select(*_run_head).where(_this_run),
+    "RENUMBER_RUN": update(runs)
+    .where(_this_run)
+    .values(id=bindparam("new_id"), run_id=bindparam("new_run_id")),
 }
 
 _body_size = func.coalesce(func.length(events.c.body), literal_column("0"))
@@ -318,11 +330,14 @@ _live_bytes = tuple(
 OF_DATABASES: Mapping[str, Mapping[str, Source]] = {
     "sqlite": {
         "CREATE": _create(metadata, asked_metadata),
+        # Until the end of the transaction, rows may have the number of a run that is not there.
+        "DEFER_REFERENCES": (text("PRAGMA defer_foreign_keys = ON"),),
         # Rows are looked for without an index too: other databases mend their own files.
         "PLACED_ROWS": _windows | _unplaced_rows(events) | _unplaced_rows(examples),
     },
     "postgresql": {
         "CREATE": _create(metadata, asked_metadata, shared_metadata),
+        "DEFER_REFERENCES": (),
         "PLACED_ROWS": _windows,
         "LIVE_BYTES": _live_bytes,
         "INSERT_RUN": OF_RUNS["INSERT_RUN"].returning(runs.c.id),  # type: ignore[union-attr]

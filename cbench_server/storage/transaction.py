@@ -17,6 +17,7 @@ from cbench_server.storage import codec, sums
 from cbench_server.storage.codec import EncodedEvent
 from cbench_server.storage.connection import Connection, Cursor
 from cbench_server.storage.damage import SIGNS
+from cbench_server.storage.identity import row_to_delete
 from cbench_server.storage.queries import check_example, examples_owner, missing_example
 from cbench_server.storage.run_rows import (
     RunHead,
@@ -297,6 +298,7 @@ class Transaction:
         row = self._execute(self._sql.LOCK_RUN, run_id=run_id).fetchone()
         if row is None:
             return None
+        row = row_to_delete(self.connection, run_id, row)
         head, total = RunHead(*row), sums.UNKNOWN
         head.deleted, head.request_id = True, None
         # What is being deleted is nobody's truth any more: it need not be named as damaged.

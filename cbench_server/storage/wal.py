@@ -18,6 +18,8 @@ _MAGIC = (0x377F0682, 0x377F0683)
 # The index says this twice: how many frames there are after so many bytes, and the log's salts.
 _INDEX = struct.Struct("=16xI12x8s8x")
 
+UNDER_WAY, OVER = b"1", b"0"
+
 
 def lost_commits(path: Path) -> int:
     """Return how many commits lie at or behind damage in a log, and are lost to a reader.
@@ -31,11 +33,21 @@ def lost_commits(path: Path) -> int:
     return sum(not is_sound for _, is_sound in _commits(data))
 
 
+def mark_of(store: Path) -> Path:
+    """Return the file that says whether a commit to a store is under way, in its one byte.
+
+    The sync of one may succeed though the disk fails in it, of which ext4 tells from the next
+    write on. So that is another: where the mark of the end cannot be written, nobody knows.
+    """
+    return store.with_name(f"{store.name}-commit")
+
+
 def is_durable(path: Path) -> bool:
     """Have the disk take what a log holds; tell whether it has all that a new reader would find.
 
     Where it takes nothing any more, the log's index tells: a commit is counted there after its
-    sync. Asked before the store is used, since a process that closes the index loses its locks.
+    sync, and marked as over after that. Asked before the store is used, since a process that
+    closes the index loses its locks.
     """
     try:
         log = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -44,11 +56,19 @@ def is_durable(path: Path) -> bool:
     try:
         os.fsync(log)
     except OSError:
-        index = path.with_name(f"{path.name.removesuffix('wal')}shm")
-        return _all_counted(path.read_bytes(), index)
+        store = path.with_name(path.name.removesuffix("-wal"))
+        index = path.with_name(f"{store.name}-shm")
+        return not _is_under_way(store) and _all_counted(path.read_bytes(), index)
     finally:
         os.close(log)
     return True
+
+
+def _is_under_way(store: Path) -> bool:
+    try:
+        return mark_of(store).read_bytes() == UNDER_WAY
+    except OSError:
+        return False
 
 
 def _all_counted(data: bytes, index: Path) -> bool:

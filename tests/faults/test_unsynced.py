@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cbench_client import BenchClient
+from cbench_client.errors import ClientError
 from tests.e2e.following import follow
 from tests.e2e.processes import DaemonProcess, Process, start_held, wait_until
 from tests.fixtures import preloaded
@@ -97,6 +98,32 @@ def test_a_commit_that_met_a_failing_disk_is_shown_by_nobody(
         with DaemonProcess(home) as daemon, BenchClient(daemon.address) as client:
             assert shown(client, run_id) >= {*range(ANSWERED)}
         goes_on(home, run_id)
+
+
+def test_a_commit_that_a_failing_disk_only_said_it_had_is_shown_by_nobody(
+    tmp_path: Path, fault: Fault, disk: Disk
+) -> None:
+    home, gate = disk.path / "home", tmp_path / "gate"
+    with start_held(gate, ANSWERED) as system:
+        with fault.daemon(home) as daemon, BenchClient(daemon.address) as client:
+            run_id = begun(client, system)
+            fault.arm(f"!{disk.trigger}")
+            gate.touch()
+            fault.wait()
+            wait_until(lambda: is_refused(client, run_id))
+            daemon.terminate()
+        with pytest.raises(AssertionError, match="is not opened: its disk has failed"):
+            DaemonProcess(home)
+        disk.restore()
+        goes_on(home, run_id)
+
+
+def is_refused(client: BenchClient, run_id: str) -> bool:
+    try:
+        client.get(run_id)
+    except ClientError as error:
+        return "its disk has failed, and may not have got the last" in str(error)
+    return False
 
 
 def test_a_commit_whose_process_died_in_it_is_on_the_disk_before_it_is_shown(

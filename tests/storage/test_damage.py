@@ -5,7 +5,7 @@ import random
 import resource
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,9 @@ from cbench_server.runs.store import RowQuery, SpooledExample
 from cbench_server.spec import Run
 from cbench_server.storage import database
 from cbench_server.storage.database import connect
+from cbench_server.storage.inspection import Inspection
+from cbench_server.storage.run_export import Survey
+from cbench_server.storage.run_files import salvage_run
 from cbench_server.storage.schema import HEAD_REVISION
 from cbench_server.storage.sqlite import SqliteStore
 
@@ -42,6 +45,10 @@ async def written(
     await store.append("r1", [RowScored(row) for row in rows])
     await store.close()
     return home / "cbench.db"
+
+
+def salvaged(path: Path) -> AbstractContextManager[tuple[Survey, Iterator[bytes]]]:
+    return salvage_run(database.SqliteDatabase(path), "r1")
 
 
 async def read_all(home: Path) -> list[Any]:
@@ -182,6 +189,29 @@ async def test_a_newer_schema_is_refused_with_the_way_out(written: Path) -> None
     with pytest.raises(StoreTooNew, match=f"0999.*{HEAD_REVISION}.*Upgrade.*CBENCH_HOME") as caught:
         SqliteStore.open(written.parent)
     assert str(written) in str(caught.value)
+
+
+async def test_nothing_is_called_lost_of_a_store_of_another_version(written: Path) -> None:
+    change(written, "UPDATE alembic_version SET version_num = '0999'")
+    change(written, "ALTER TABLE events RENAME COLUMN time TO at")
+    with pytest.raises(StoreTooNew, match=r"0999.*Upgrade"), salvaged(written):
+        pass
+    [damage] = Inspection().of_home(written.parent)
+    assert damage.fix == "This need not be damage. The version that wrote it looks at it: " + (
+        "cbench doctor --deep"
+    )
+    # One that is older is migrated when it is opened, which may not be possible.
+    change(written, "UPDATE alembic_version SET version_num = '0001'")
+    told = pytest.raises(StoreCorrupt, match=r"has the schema 0001.* doctor --deep says why")
+    with told, salvaged(written):
+        pass
+
+
+@pytest.mark.parametrize("version", ["'0999'", "'0001'", "x'00'"])
+async def test_a_damaged_version_keeps_no_run_from_being_saved(written: Path, version: str) -> None:
+    change(written, f"UPDATE alembic_version SET version_num = {version}")
+    with salvaged(written) as (survey, _):
+        assert survey.lost == []
 
 
 @pytest.mark.parametrize(

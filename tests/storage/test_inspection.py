@@ -21,6 +21,7 @@ from cbench_server.storage.schema import intents, metadata
 from cbench_server.storage.sqlite import SqliteStore
 from cbench_server.storage.sums import row_sum
 from cbench_server.storage.uploads import UploadStore
+from tests.fixtures.stores import Place
 from tests.storage.cells import flip
 
 MakeRun = Callable[..., Run]
@@ -224,6 +225,17 @@ def test_a_damaged_page_is_found_wherever_it_is(path: Path, damage: str) -> None
         assert [each for each in found if each.is_certain], start
 
 
+def test_pages_in_each_others_place_are_found(path: Path) -> None:
+    whole = path.read_bytes()
+    size = 4096
+    for start in range(size, len(whole) - size, size):
+        one, other = whole[start : start + size], whole[start + size : start + 2 * size]
+        if one == other:
+            continue
+        path.write_bytes(whole[:start] + other + one + whole[start + 2 * size :])
+        assert [each for each in inspected(path) if each.is_certain], start
+
+
 @pytest.mark.parametrize("share", [0.3, 0.9])
 def test_a_file_that_is_cut_off_is_found(path: Path, share: float) -> None:
     os.truncate(path, int(path.stat().st_size * share))
@@ -298,3 +310,21 @@ def test_a_damaged_upload_is_found(path: Path) -> None:
     [damage] = inspected(path)
     assert damage.subject == "upload"
     assert upload.name in damage.message
+
+
+async def test_a_deletion_is_called_cut_off_once_nobody_is_at_it(
+    place: Place, make_run: MakeRun
+) -> None:
+    store = place.open()
+    await store.create_run(make_run("r1", state=RunState.SUCCEEDED))
+    claim = await store.owners.acquire("r1")
+    assert claim is not None
+    await store.writer.write(lambda write: write.mark_deleted("r1"))
+    assert list(Inspection().of_store(place.home, place.address)) == []
+    # Who looks keeps nobody from a run.
+    await store.owners.release(claim)
+    [leftover] = Inspection().of_store(place.home, place.address)
+    assert (leftover.subject, leftover.is_certain) == ("leftover", False)
+    assert await store.finish_deletions() == ["r1"]
+    await store.close()
+    assert list(Inspection().of_store(place.home, place.address)) == []

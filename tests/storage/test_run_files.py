@@ -6,6 +6,7 @@ import signal
 import sqlite3
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -388,3 +389,11 @@ async def test_an_example_that_is_lost_is_named_to_who_asks_for_it_and_to_nobody
     with pytest.raises(DamagedRun, match='example 2 of run "r1" is missing'):
         await other.read_rows("r1", RowQuery(original=True))
     await other.close()
+
+
+@pytest.mark.parametrize("opened", [export_run, salvage_run])
+def test_what_meets_who_takes_a_run_is_not_told_of_the_store(
+    written: Path, opened: Callable[..., AbstractContextManager[object]]
+) -> None:
+    with pytest.raises(OSError, match="No space left on device: 'r1.run'"):
+        raise OSError(28, "No space left on device", "r1.run")

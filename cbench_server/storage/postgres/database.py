@@ -106,6 +106,9 @@ class PostgresDatabase:
     def connect(self, *, read_only: bool = False) -> PostgresConnection:
         return PostgresConnection(self.open)
 
+    def check_reading(self) -> None:
+        """Do nothing: the server shows what it keeps."""
+
     def explain(self, error: Exception) -> StoreError:
         said = self._address.without_secrets(str(error))
         code = (error.sqlstate if isinstance(error, psycopg.Error) else None) or ""
