@@ -350,7 +350,10 @@ class LiveRun:
             log.exception("run %s cannot be summarised", stored.run_id)
             state = RunState.FAILED
             failure = Failure("daemon", "CANNOT_SUMMARIZE", f"{type(error).__name__}: {error}")
+        # A parent that was resumed since may have got more rows, which are rescored as well.
+        has_more = stored.parent_run_id and stored.completed_rows > (stored.total_rows or 0)
         return {
+            **({"total_rows": stored.completed_rows} if has_more else {}),
             "state": state,
             "failure": failure,
             "summary": summarized.summary,
