@@ -333,6 +333,9 @@ class LiveRun:
         taken = {**self._timing, **(self._work.timing if self._work else {})}
         timing |= {name: timing.get(name, 0.0) + seconds for name, seconds in taken.items()}
         changes |= {"timing": timing, "summary": {}}
+        # A parent that was resumed since may have got more rows, which are rescored as well.
+        if stored.parent_run_id and stored.completed_rows > (stored.total_rows or 0):
+            changes["total_rows"] = stored.completed_rows
         spent, money_notes = await self._money.described(stored, state)
         changes["config"] = {**stored.config, **spent}
         changes["notes"] = renewed(lasting(stored), money_notes)

@@ -219,6 +219,31 @@ def test_what_was_asked_of_two_daemons_at_once_is_over_when_all_are_answered(
             other.cancel(run_id)
 
 
+def test_a_rescoring_counts_the_rows_that_its_parent_got_meanwhile(tmp_path: Path) -> None:
+    gate, turn = tmp_path / "gate", tmp_path / "turn"
+    with (
+        start_held(gate, 5) as system,
+        start_held(turn, 0) as holder,
+        DaemonProcess(tmp_path / "home", "--max-runs", "1") as first,
+        DaemonProcess(tmp_path / "home") as second,
+        BenchClient(first.address) as client,
+        BenchClient(second.address) as other,
+    ):
+        parent = client.start(spec_of(client, system, 20))
+        wait_until(lambda: client.get(parent).progress.completed_rows >= 5)
+        client.cancel(parent)
+        held = client.start(spec_of(client, holder, 1))
+        rescored = client.rescore(parent)
+        assert (rescored.state, rescored.progress.total_rows) == (1, 5)
+        gate.touch()
+        other.resume(parent)
+        assert follow(other.watch(parent)).state == "SUCCEEDED"
+        turn.touch()
+        assert follow(client.watch(held)).state == "SUCCEEDED"
+        progress = follow(client.watch(rescored.run_id)).finished.progress
+        assert (progress.completed_rows, progress.total_rows) == (20, 20)
+
+
 def test_a_queued_run_is_cancelled_by_whoever_is_asked(tmp_path: Path) -> None:
     with (
         start_held(tmp_path / "gate") as system,
