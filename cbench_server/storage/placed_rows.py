@@ -18,6 +18,7 @@ from cbench_server.storage.damage import SIGNS
 Row = tuple[Any, ...]
 
 _WINDOW = 200
+_MOST_FAILURES = 20_000
 DAMAGE = (*SIGNS, DamagedRun, sqlite3.Error)
 
 
@@ -157,11 +158,20 @@ class PlacedRows:
             ((last,),) = self._ask("last_rowid")
         except sqlite3.DatabaseError:
             return
-        for start in range(1, (last or 0) + 1, _WINDOW):
+        start, failures = 1, 0
+        while start <= (last or 0) and failures < _MOST_FAILURES:
             for at, _ in self._wanted(start):
                 if self._is_lost[at]:
                     self._elsewhere[at] = start
                     self._is_lost[at] = 0
+            start += _WINDOW
+            try:
+                # A row whose number is damaged may be anywhere.
+                ((found,),) = self._ask("next_rowid", start=start)
+            except sqlite3.DatabaseError:
+                failures += 1
+            else:
+                start = (last or 0) + 1 if found is None else found
 
     def _wanted(self, start: int) -> Iterator[tuple[int, Row]]:
         """Yield the rows that are lost elsewhere in one block of the table, by their place."""

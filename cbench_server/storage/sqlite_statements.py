@@ -103,9 +103,11 @@ PLACED_ROWS = {
     ('events', 'block'): "SELECT events.rowid, events.run, events.seq, events.kind, events.time, events.system, events.ordinal, events.repeat, events.failed, events.head_sum, events.body_sum, events.head, events.body FROM events WHERE events.rowid >= :start AND events.rowid < :stop",
     ('events', 'by_rowid'): "SELECT events.rowid, events.run, events.seq, events.kind, events.time, events.system, events.ordinal, events.repeat, events.failed, events.head_sum, events.body_sum, events.head, events.body FROM events WHERE events.rowid = :rowid",
     ('events', 'last_rowid'): "SELECT max(events.rowid) AS max_1 FROM events",
+    ('events', 'next_rowid'): "SELECT min(events.rowid) AS min_1 FROM events WHERE events.rowid >= :start",
     ('examples', 'block'): "SELECT examples.rowid, examples.run, examples.ordinal, examples.dataset, examples.idx, examples.digest, examples.tokens, examples.sum, examples.body FROM examples WHERE examples.rowid >= :start AND examples.rowid < :stop",
     ('examples', 'by_rowid'): "SELECT examples.rowid, examples.run, examples.ordinal, examples.dataset, examples.idx, examples.digest, examples.tokens, examples.sum, examples.body FROM examples WHERE examples.rowid = :rowid",
     ('examples', 'last_rowid'): "SELECT max(examples.rowid) AS max_1 FROM examples",
+    ('examples', 'next_rowid'): "SELECT min(examples.rowid) AS min_1 FROM examples WHERE examples.rowid >= :start",
 }
 INSERT_EVENT_IF_NEW = "INSERT INTO events (run, seq, kind, time, system, ordinal, repeat, failed, head_sum, body_sum, head, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (run, system, ordinal, repeat) WHERE system IS NOT NULL DO NOTHING"
 INSERT_EVENTS = {count: "INSERT INTO events (run, seq, kind, time, system, ordinal, repeat, failed, head_sum, body_sum, head, body) VALUES " + ", ".join(["(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"] * count) + "" for count in (64, 8, 1)}

@@ -219,6 +219,7 @@ def _unplaced_rows(table: Table) -> dict[Any, ClauseElement]:
         (table.name, "block"): by_rowid.where(*is_here),
         (table.name, "by_rowid"): by_rowid.where(rowid == bindparam("rowid")),
         (table.name, "last_rowid"): select(func.max(rowid)).select_from(table),
+        (table.name, "next_rowid"): select(func.min(rowid)).select_from(table).where(is_here[0]),
     }
 
 

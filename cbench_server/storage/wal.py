@@ -39,7 +39,7 @@ def mark_of(store: Path) -> Path:
     The sync of one may succeed though the disk fails in it, of which ext4 tells from the next
     write on. So that is another: where the mark of the end cannot be written, nobody knows.
     """
-    return store.with_name(f"{store.name}-commit")
+    return store.with_name("commit.mark")
 
 
 def is_durable(path: Path) -> bool:

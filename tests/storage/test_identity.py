@@ -257,3 +257,14 @@ async def test_swapped_names_are_told_in_every_database(
     assert row.processed == {"answer": "r2"}
     assert [run.run_id for run in await store.list_runs()] == ["r2"]
     await store.close()
+
+
+def test_a_row_whose_number_in_the_table_is_far_away_is_saved_in_time(
+    path: Path, tmp_path: Path
+) -> None:
+    change(
+        path,
+        f"UPDATE events SET rowid = {FAR << 20}, run = 77 WHERE run = 1 AND seq = 3",
+        "DELETE FROM events WHERE run = 1 AND seq = 4",
+    )
+    assert saved(path, "r1", tmp_path / "r.run") == ["event 4"]
