@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from cbench_server.clocks.standstill import time_awake
 from cbench_server.errors import CallFailed
 from cbench_server.limits import MAX_ANSWER_BYTES
 from cbench_server.models.chat_answer import (
@@ -235,7 +236,7 @@ class ChatClient:
             raise Trouble("UNAVAILABLE", "answers nothing", **_AWAY, is_free=True)
         try:
             async with (
-                asyncio.timeout(seconds),
+                time_awake(seconds),
                 self._client().stream(
                     "POST", url or self.endpoint, content=body, headers=trace
                 ) as response,

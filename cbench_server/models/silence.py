@@ -4,8 +4,9 @@ One that works on a request answers others beside it, and the request was too sl
 stopped or cut off answers nothing, and is waited for as if it had died.
 """
 
-import asyncio
 from typing import TYPE_CHECKING
+
+from cbench_server.clocks.standstill import time_awake
 
 if TYPE_CHECKING:
     import httpx
@@ -19,7 +20,7 @@ async def is_silent(client: "httpx.AsyncClient", url: str) -> bool:
     import httpx
 
     try:
-        async with asyncio.timeout(_ANSWERS_WITHIN_S), client.stream("GET", url):
+        async with time_awake(_ANSWERS_WITHIN_S), client.stream("GET", url):
             return False
     except (TimeoutError, httpx.ConnectError, httpx.ConnectTimeout):
         return True

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar, cast
 
+from cbench_server.clocks.standstill import time_awake
 from cbench_server.scoring.assessment import Unscorable, too_slow
 
 T = TypeVar("T")
@@ -33,7 +34,7 @@ class EvaluatorThreads:
         async with self._permits:
             thread = self._idle.pop() if self._idle else _Thread()
             try:
-                async with asyncio.timeout(self._timeout):
+                async with time_awake(self._timeout):
                     result, error = await thread.call(function)
             except TimeoutError as late:
                 thread.end()
