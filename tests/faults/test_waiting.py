@@ -121,6 +121,25 @@ def test_what_is_stopped_is_waited_for_and_fails_no_row(
     assert not notes
 
 
+@pytest.mark.parametrize("status", [429, 503])
+@pytest.mark.parametrize(
+    ("need", "said"), [("reader", "the reader is away"), ("proxy", 'system "m" is away')]
+)
+def test_a_server_of_models_that_refuses_everything_is_waited_for(
+    client: BenchClient, tmp_path: Path, need: str, said: str, status: int
+) -> None:
+    """As a gateway does whose server is started again, for longer than a row has time."""
+    gate = tmp_path / "gate"
+    with start_peer(f"refusing-{status}-model", held_port(), gate) as peer:
+        spec = {**spec_with(need, peer.address), "datasets": given(client), "row_timeout": 1.0}
+        run_id = client.start(spec)
+        run = wait_until(lambda: (run := client.get(run_id)).state == WAITING and run)
+        assert said in run.waiting_reason
+        gate.touch()
+        seen = follow(client.watch(run_id))
+    assert (seen.state, seen.failures, len(seen.rows)) == ("SUCCEEDED", {}, ROWS)
+
+
 def test_a_judge_that_goes_while_it_is_tested_is_waited_for(client: BenchClient) -> None:
     port = held_port()
     with start_system("echo") as system:
