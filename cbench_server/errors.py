@@ -8,7 +8,8 @@ CbenchError
 │   ├── InvalidSpec      a run's spec
 │   ├── UnknownField     a field or a value of a newer contract
 │   ├── BadDataset       an example or file
-│   │   └── NothingMatches   it has none of what was asked for
+│   │   ├── NothingMatches   it has none of what was asked for
+│   │   └── DatasetAway      who has it cannot be reached; it may be back
 │   └── Unencodable      a value that cannot be stored or sent
 ├── AlreadyExists        a name or request id is taken
 ├── WrongState           the thing exists, but this cannot be done to it now
@@ -27,6 +28,7 @@ CbenchError
 ├── RunFailed            the run as a whole cannot go on; carries its Failure
 ├── EvaluatorBroken      an evaluator's own machinery failed on one pair
 │   └── ComponentAway    nobody is there to ask; it may be back
+│       └── ExamplesAway     or to read from, in the middle of a run
 └── CallFailed           one example got no answer; carries the row's Failure
     └── ChatFailed       a model gave no answer (models/chat.py)
 """
@@ -138,6 +140,17 @@ class NothingMatches(BadDataset):
     """A dataset has none of what was asked for, and never will."""
 
     reason = "NOTHING_MATCHES"
+
+
+class DatasetAway(BadDataset):
+    """Who has a dataset cannot be reached; the same request may succeed later."""
+
+    reason = "DATASET_AWAY"
+
+    def __init__(self, message: object, *, was_there: bool = False) -> None:
+        self.was_there = was_there
+        """Whether no run is accepted that could not reach it."""
+        super().__init__(message)
 
 
 class Unencodable(InvalidInput):
@@ -254,11 +267,19 @@ class ComponentAway(EvaluatorBroken):
     """An evaluator, judge or reader is not there; it may be back."""
 
     reason = "UNAVAILABLE"
+    way_out = "Start it, then resume the run."
+    """What to do when a run has waited for it in vain."""
 
     def __init__(self, message: str, *, was_asked: bool = True) -> None:
         self.was_asked = was_asked
         """Whether the question may have reached it, and be what ended it."""
         super().__init__(message)
+
+
+class ExamplesAway(ComponentAway):
+    """Who has the examples of a run is not there; it may be back."""
+
+    way_out = "When it can be read again, resume the run."
 
 
 class RunFailed(CbenchError):

@@ -17,13 +17,15 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
+from cbench_server.datasets.away import is_away
 from cbench_server.datasets.mapping import mapped, read_mapping
 from cbench_server.datasets.readers.files import FILE_SUFFIXES, iterate_files
 from cbench_server.datasets.readers.shards import checked
 from cbench_server.datasets.record import DatasetRecord
-from cbench_server.errors import BadDataset, InvalidInput
+from cbench_server.errors import BadDataset, DatasetAway, InvalidInput
 from cbench_server.lazy_imports import require
 from cbench_server.types import Example
 
@@ -31,6 +33,8 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 _KEYS = frozenset({"url", "options", "env", "mapping", "skip_bad_lines", "description"})
 # What tells one content of a file from another, by kind of storage.
 _MARKS = ("ETag", "etag", "md5Hash", "content_md5", "mtime", "LastModified", "last_modified")
+
+_CONNECTS_S, _SILENCE_S = 10, 30
 
 
 @dataclass(frozen=True)
@@ -90,14 +94,24 @@ class NamedData:
         from fsspec.core import url_to_fs
 
         with _explained(self.name):
-            filesystem, path = url_to_fs(self.url, **self.options)
+            options = {**_limits_of(self.url), **self.options}
+            filesystem, path = url_to_fs(self.url, **options)
         return filesystem, path
 
     def load(self, config: str) -> Iterator[Example]:
         """Iterate the examples, a few of them in memory at a time."""
-        examples = iterate_files(self.files(), skip_bad_lines=self.skip_bad_lines)
+        examples = chain.from_iterable(map(self._examples, self.files()))
         with _explained(self.name):
             yield from mapped(examples, self.mapping, self.name) if self.mapping else examples
+
+    def _examples(self, file: RemoteFile) -> Iterator[Example]:
+        """Iterate the examples of one file, which must be the same at its end."""
+        before = file.identity()
+        yield from iterate_files([file], skip_bad_lines=self.skip_bad_lines)
+        # Listings are kept, and tell what was.
+        file.filesystem.invalidate_cache()
+        if file.identity() != before:
+            raise BadDataset(f'data "{self.name}": {file} was changed while it was read')
 
     def provenance(self) -> dict[str, Any]:
         """Record which files are read, and what tells their contents from others."""
@@ -117,12 +131,29 @@ class NamedData:
         )
 
 
+def _limits_of(url: str) -> dict[str, Any]:
+    """Return options by which a server that says nothing is noticed, as a system would be."""
+    scheme = url.partition("://")[0]
+    if scheme in ("http", "https"):
+        from fsspec.implementations import http
+
+        limits = http.aiohttp.ClientTimeout(
+            total=None, sock_connect=_CONNECTS_S, sock_read=_SILENCE_S
+        )
+        return {"client_kwargs": {"timeout": limits}}
+    if scheme in ("s3", "s3a"):
+        return {"config_kwargs": {"connect_timeout": _CONNECTS_S, "read_timeout": _SILENCE_S}}
+    return {}
+
+
 @contextmanager
 def _explained(name: str) -> Iterator[None]:
     """Turn what a storage raises into ours; its own words may quote keys, so they are left out."""
     try:
         yield
-    except BadDataset:
+    except BadDataset as error:
+        if is_away(error) and not isinstance(error, DatasetAway):
+            raise _away(name, error.__cause__ or error) from error
         raise
     except ImportError as error:
         raise BadDataset(
@@ -130,10 +161,21 @@ def _explained(name: str) -> Iterator[None]:
             "beside the daemon."
         ) from error
     except Exception as error:
-        raise BadDataset(
-            f'data "{name}" cannot be read ({type(error).__name__}); the daemon\'s configuration '
-            "says where it is."
-        ) from error
+        if is_away(error):
+            raise _away(name, error) from error
+        raise BadDataset(_cannot_read(name, error)) from error
+
+
+def _away(name: str, error: BaseException) -> DatasetAway:
+    # No run is accepted whose files it did not tell.
+    return DatasetAway(_cannot_read(name, error), was_there=True)
+
+
+def _cannot_read(name: str, error: BaseException) -> str:
+    return (
+        f'data "{name}" cannot be read ({type(error).__name__}); the daemon\'s configuration '
+        "says where it is."
+    )
 
 
 def named_data(

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from cbench_server.clocks.standstill import time_awake
 from cbench_server.errors import CallFailed
 from cbench_server.limits import MAX_ANSWER_BYTES
 from cbench_server.models.chat_answer import (
@@ -31,7 +32,7 @@ from cbench_server.models.chat_answer import (
 from cbench_server.models.dialling import NotDialled, dialling
 from cbench_server.models.endpoint import checked_host, checked_key, endpoint_of
 from cbench_server.models.messages import Message
-from cbench_server.models.silence import is_silent
+from cbench_server.models.silence import UNWILLING, is_silent
 from cbench_server.models.tracing import UNTRACED, called
 from cbench_server.results import Failure
 
@@ -231,11 +232,11 @@ class ChatClient:
         import httpx
 
         seconds = min(timeout, self._timeout)
-        if self._silent_at is not None and await self._is_silent():
-            raise Trouble("UNAVAILABLE", "answers nothing", **_AWAY, is_free=True)
+        if self._silent_at is not None and await self.is_silent():
+            raise Trouble("UNAVAILABLE", "answers no request", **_AWAY, is_free=True)
         try:
             async with (
-                asyncio.timeout(seconds),
+                time_awake(seconds),
                 self._client().stream(
                     "POST", url or self.endpoint, content=body, headers=trace
                 ) as response,
@@ -243,7 +244,7 @@ class ChatClient:
                 answer = await _read(response)
         except TimeoutError:
             late = f"did not answer within {seconds:g}s"
-            if await self._is_silent():
+            if await self.is_silent():
                 raise _gone(f"{late}, nor anything else") from None
             raise Trouble("DEADLINE_EXCEEDED", late, retryable=True) from None
         except (httpx.LocalProtocolError, httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
@@ -258,17 +259,20 @@ class ChatClient:
             ) from None
         except httpx.TransportError as error:
             broken = f"broke off the connection: {_named(error)}"
-            if await self._is_silent():
+            if await self.is_silent():
                 raise _gone(f"{broken}, and is gone") from None
             raise Trouble("UNAVAILABLE", broken, retryable=True) from None
         except httpx.HTTPError as error:
             raise Trouble("BAD_RESPONSE", f"cannot be read: {_named(error)}") from None
         if response.status_code != 200:
+            if response.status_code in UNWILLING and await self.is_silent():
+                says = f"answers {response.status_code} to whatever is asked"
+                raise Trouble("UNAVAILABLE", says, **_AWAY, is_free=True)
             wait = response.headers.get("retry-after")
             raise refusal(response.status_code, wait, answer, now=time.time())
         return answer
 
-    async def _is_silent(self) -> bool:
+    async def is_silent(self) -> bool:
         """Tell whether the server is; many may ask at once, or one after the other."""
         known = self._silent_at
         if known is None or time.monotonic() > known + _STILL_SILENT_S:

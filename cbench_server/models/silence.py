@@ -1,11 +1,13 @@
 """Silence: whether a server of models that let a request's time pass answers anything at all.
 
 One that works on a request answers others beside it, and the request was too slow. One that is
-stopped or cut off answers nothing, and is waited for as if it had died.
+stopped or cut off answers nothing, and is waited for as if it had died. So is one of which a
+gateway says that it is not there, or that takes no request whatever.
 """
 
-import asyncio
 from typing import TYPE_CHECKING
+
+from cbench_server.clocks.standstill import time_awake
 
 if TYPE_CHECKING:
     import httpx
@@ -13,14 +15,17 @@ if TYPE_CHECKING:
 # As long as a system gets to take a new connection.
 _ANSWERS_WITHIN_S = 10.0
 
+UNWILLING = frozenset({429, 502, 503, 504, 529})
+"""What is answered for a server that is not there, or by one that is too busy."""
+
 
 async def is_silent(client: "httpx.AsyncClient", url: str) -> bool:
-    """Ask for something that costs nothing; any answer will do, a refusal as well."""
+    """Ask for something that costs nothing; any other answer will do, a refusal as well."""
     import httpx
 
     try:
-        async with asyncio.timeout(_ANSWERS_WITHIN_S), client.stream("GET", url):
-            return False
+        async with time_awake(_ANSWERS_WITHIN_S), client.stream("GET", url) as said:
+            return said.status_code in UNWILLING
     except (TimeoutError, httpx.ConnectError, httpx.ConnectTimeout):
         return True
     except httpx.HTTPError:

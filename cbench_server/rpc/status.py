@@ -26,6 +26,7 @@ _MAX_MESSAGE_BYTES = 1_500
 # The first class that matches decides.
 _CODES: tuple[tuple[type[Exception], grpc.StatusCode], ...] = (
     (errors.NotFound, grpc.StatusCode.NOT_FOUND),
+    (errors.DatasetAway, grpc.StatusCode.FAILED_PRECONDITION),
     (errors.InvalidInput, grpc.StatusCode.INVALID_ARGUMENT),
     (UnencodableMessage, grpc.StatusCode.INVALID_ARGUMENT),
     (DecodeError, grpc.StatusCode.INVALID_ARGUMENT),

@@ -48,7 +48,7 @@ class Arms:
         """Return what they are run on, all of which is in the store."""
         if self.source is not None:
             return self.source
-        spool = Spool(store, run_id, [], len(self.callers))
+        spool = Spool(store, run_id, {}, len(self.callers))
         await spool.fill()
         return spool
 

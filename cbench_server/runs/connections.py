@@ -7,7 +7,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
 from cbench_server.datasets.prompts.prompt import Asking
-from cbench_server.errors import InvalidSpec, RunFailed, SystemUnreachable, blaming
+from cbench_server.errors import (
+    DatasetAway,
+    InvalidSpec,
+    RunFailed,
+    SystemUnreachable,
+    blaming,
+)
 from cbench_server.events import StateChanged
 from cbench_server.models.reader import Reader
 from cbench_server.registry import Registry
@@ -291,7 +297,7 @@ async def wait_for(store: RunStore, run: Run, reach: Callable[[], Awaitable[T]])
     while True:
         try:
             return await reach()
-        except SystemUnreachable as error:
+        except (SystemUnreachable, DatasetAway) as error:
             if not announced:
                 announced = True
                 await store.append(
@@ -300,10 +306,16 @@ async def wait_for(store: RunStore, run: Run, reach: Callable[[], Awaitable[T]])
                     update={"state": RunState.WAITING, "waiting_reason": str(error)},
                 )
             if time.monotonic() >= deadline:
+                is_data = isinstance(error, DatasetAway)
                 message = (
                     f"{str(error).rstrip('.')}. It stayed away for {run.spec.wait_timeout:g}s; "
-                    "start it, then resume the run."
+                    f"{'then' if is_data else 'start it, then'} resume the run."
                 )
-                gone = Failure("transport", "SYSTEM_GONE", message, field=error.field)
+                gone = Failure(
+                    "transport",
+                    "DATASET_GONE" if is_data else "SYSTEM_GONE",
+                    message,
+                    field=error.field,
+                )
                 raise RunFailed(gone) from error
             await asyncio.sleep(_ASK_AGAIN_S)

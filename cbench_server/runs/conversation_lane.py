@@ -78,7 +78,7 @@ class ConversationLane(Lane):
         """Start no more calls."""
         self._is_draining = True
         # A call that is being timed ends first, and nothing is called after it.
-        if not self._is_calling_alone:
+        if not (self._is_calling_alone and self._slots.active):
             for task in self._idle:
                 task.cancel()
         self._release()

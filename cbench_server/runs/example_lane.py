@@ -66,7 +66,7 @@ class ExampleLane(Lane):
         self._all_fed = True
         self._items.clear()
         # A call that is being timed ends first, and nothing is called after it.
-        if self._feeder is not None and not self._is_calling_alone:
+        if self._feeder is not None and not (self._is_calling_alone and self._slots.active):
             self._feeder.cancel()
         self._release()
         self._note_begun()

@@ -10,6 +10,7 @@ from typing import Any
 from cbench_server.durable import failpoints
 from cbench_server.errors import (
     ComponentAway,
+    ExamplesAway,
     LostClaim,
     RunFailed,
     StoreAway,
@@ -35,6 +36,7 @@ from cbench_server.runs.pipeline import Pipeline
 from cbench_server.runs.plan import ExampleSource, Plan
 from cbench_server.runs.rescore import Rescoring
 from cbench_server.runs.resolution import parse_failure_budget
+from cbench_server.runs.resolved_dataset import sources_of
 from cbench_server.runs.rows import unstorable_row
 from cbench_server.runs.run_judges import RunJudges
 from cbench_server.runs.run_money import RunMoney
@@ -75,7 +77,7 @@ class LiveRun:
         self._run = run
         self._connections = connections
         self._work: Pipeline | Rescoring | None = None
-        self._judges = RunJudges(services)
+        self._judges = RunJudges(services, self._patience.read)
         self._money = RunMoney(services.store)
         self.is_draining = False
         """Whether no more calls are made, so that work may end before all rows are there."""
@@ -153,8 +155,9 @@ class LiveRun:
             return await self._judges.admit(self._run, self._opened)
         except RunFailed as error:
             # It was to be asked about its controls, and is waited for as it is for rows.
-            if isinstance(error.__cause__, ComponentAway):
-                raise error.__cause__ from None
+            away = error.__cause__
+            if isinstance(away, ComponentAway) and not isinstance(away, ExamplesAway):
+                raise away from None
             raise
 
     async def _run_added(self) -> None:
@@ -237,6 +240,8 @@ class LiveRun:
     def field_of(self, who: str) -> str:
         """Return the path of what the spec says of a system, an evaluator or the reader."""
         fields = {"the reader": "spec.reader"}
+        for place, dataset in enumerate(self._run.spec.datasets):
+            fields[f'dataset "{dataset.label}"'] = f"spec.datasets[{place}]"
         for place, ref in enumerate(self._run.spec.evaluators):
             fields[f'evaluator "{ref.label or ref.name}"'] = f"spec.evaluators[{place}]"
         for name, place in self._opened.places.items() if self._connections else ():
@@ -244,15 +249,11 @@ class LiveRun:
         return fields.get(who, "")
 
     def _spool(self) -> Spool:
-        run, spec, opened = self._run, self._run.spec, self._opened
-        tokenizer = get_tokenizer(spec.tokenizer or None)
-        fields = frozenset(spec.text_fields) or None
-        sources: list[Any] = [
-            lambda ordinal, dataset=dataset: dataset.open(ordinal, tokenizer, fields)
-            for dataset in opened.datasets
-        ]
+        run, opened = self._run, self._opened
+        sources = sources_of(run, opened.datasets)
         readers, is_fresh = len(opened.callers), run.completed_rows == 0
-        return Spool(self._store, run.run_id, sources, readers, is_fresh=is_fresh)
+        read = self._patience.read
+        return Spool(self._store, run.run_id, sources, readers, is_fresh=is_fresh, read=read)
 
     def _rescoring(self) -> Rescoring:
         run, uploads = self._run, self._services.uploads

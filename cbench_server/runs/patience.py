@@ -1,4 +1,4 @@
-"""Patience with evaluators, judges and readers that are away, as runs have it with systems.
+"""Patience with evaluators, judges, readers and datasets that are away, as with systems.
 
 Retry (retry.py) is that of a system, whose calls are many and started together.
 Here each call is awaited by itself, and asking again is the only way to learn
@@ -8,12 +8,20 @@ that the other side is back.
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
-from cbench_server.errors import CallFailed, ComponentAway, EvaluatorBroken, RunFailed
+from cbench_server.errors import (
+    CallFailed,
+    ComponentAway,
+    DatasetAway,
+    EvaluatorBroken,
+    ExamplesAway,
+    RunFailed,
+)
 from cbench_server.results import Failure
 from cbench_server.runs.silence import Silence
 from cbench_server.runs.waiting import Waiting
+from cbench_server.scoring.threads import in_own_thread
 
 T = TypeVar("T")
 
@@ -30,6 +38,19 @@ class _Gate:
         self.is_announced = False
         self.pause = _FIRST_PAUSE_S
         self.one_by_one = asyncio.Lock()
+
+
+class Read(Protocol):
+    """Has something of a dataset read."""
+
+    async def __call__(self, label: str, work: Callable[[], T], *, has_begun: bool = False) -> T:
+        """See `Patience.read`."""
+        ...
+
+
+async def read_once(label: str, work: Callable[[], T], *, has_begun: bool = False) -> T:
+    """Wait for nothing that is away."""
+    return await in_own_thread(work)
 
 
 class Patience:
@@ -92,6 +113,22 @@ class Patience:
             if deaths >= _MAX_DEATHS:
                 raise EvaluatorBroken(f"{who} died twice with this row: {last}") from last
 
+    async def read(self, label: str, work: Callable[[], T], *, has_begun: bool = False) -> T:
+        """Return what is read of a dataset in a thread; `work` is done again if it was away.
+
+        One that nobody has reached yet is not waited for: its name or the network may be wrong.
+        """
+
+        async def ask() -> T:
+            try:
+                return await in_own_thread(work)
+            except DatasetAway as error:
+                if not (has_begun or error.was_there):
+                    raise
+                raise ExamplesAway(str(error), was_asked=False) from error
+
+        return await self.call(f'dataset "{label}"', ask)
+
     def _listening(self, who: str, ask: Callable[[], Awaitable[T]]) -> Callable[[], Awaitable[T]]:
         """Give up one that is there, and has never answered anything."""
         if who not in self._silences:
@@ -125,9 +162,9 @@ class Patience:
             raise RunFailed(
                 Failure(
                     "transport",
-                    "EVALUATOR_GONE",
-                    f"{who} stayed away for {self._limit:g}s: {str(error).rstrip('.')}. Start it, "
-                    "then resume the run.",
+                    "DATASET_GONE" if isinstance(error, ExamplesAway) else "EVALUATOR_GONE",
+                    f"{who} stayed away for {self._limit:g}s: {str(error).rstrip('.')}. "
+                    f"{error.way_out}",
                 ),
                 who=who,
             ) from error

@@ -1,8 +1,8 @@
 """Datasets of a run: which examples were asked for, and how they are read."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from typing import Any, Protocol
 
@@ -18,13 +18,16 @@ from cbench_server.datasets.published import (
 from cbench_server.datasets.record import DatasetRecord
 from cbench_server.datasets.shuffle import shuffled
 from cbench_server.datasets.withheld import MADE_OF_A_SOURCE, OF_ANY_FILE, Withheld, of_evaluators
-from cbench_server.errors import InvalidSpec
+from cbench_server.errors import BadDataset, InvalidSpec
 from cbench_server.runs.spool import FIRST_ROWS, choose, prepare
 from cbench_server.runs.store import SpooledExample
 from cbench_server.runs.wiring import UNKNOWN_PROTOCOL
-from cbench_server.spec import DatasetRef, RunSpec
-from cbench_server.tokens import Tokenizer
+from cbench_server.spec import DatasetRef, Run, RunSpec
+from cbench_server.tokens import Tokenizer, get_tokenizer
 from cbench_server.types import Example
+
+Opening = Callable[[int], Iterator[SpooledExample]]
+"""Opens a dataset, given the ordinal of its first example."""
 
 
 class Uploads(Protocol):
@@ -61,12 +64,20 @@ class ResolvedDataset:
         return replace(self, recorded_benchmark=benchmark_followed(protocol.get("follows", "")))
 
     def open(
-        self, first_ordinal: int, tokenizer: Tokenizer, text_fields: frozenset[str] | None
+        self,
+        first_ordinal: int,
+        tokenizer: Tokenizer,
+        text_fields: frozenset[str] | None,
+        *,
+        recorded: Mapping[str, Any] | None = None,
     ) -> Iterator[SpooledExample]:
         """Read it from its start; in a memory run, question by question.
 
         An upload is read twice: what is wrong at its end is found before anything is called.
+        Files elsewhere must be those that a run has `recorded`.
         """
+        if recorded is not None:
+            self._check_files(recorded)
         if self.record is None and self.uploads.count(self.ref.upload) > FIRST_ROWS:
             for _ in choose(self._asked(), **self._choice()):
                 pass
@@ -77,6 +88,17 @@ class ResolvedDataset:
             text_fields=text_fields,
             **self._choice(),
         )
+
+    def _check_files(self, recorded: Mapping[str, Any]) -> None:
+        known = recorded.get("files")
+        if known and self.record is not None and self.record.provenance is not None:
+            files = self.record.provenance()["files"]
+            names = sorted({*known, *files})
+            if changed := [name for name in names if known.get(name) != files.get(name)]:
+                raise BadDataset(
+                    f'dataset "{self.ref.label}" has changed since the run began: {changed[0]} is '
+                    "another file. Start a new run."
+                )
 
     def _asked(self) -> Iterator[Example]:
         return self.originals() if self.is_memory else self.examples()
@@ -203,3 +225,18 @@ class ResolvedDataset:
         own = MADE_OF_A_SOURCE if self.ref.as_transcript or self.ref.mapping else ()
         scored_by = of_evaluators(ref.name for ref in spec.evaluators)
         return Withheld((*declared, *own, *scored_by, *spec.reference_fields))
+
+
+def sources_of(run: Run, datasets: Sequence[ResolvedDataset]) -> dict[str, Opening]:
+    """Return how the datasets of a run are read, by their labels."""
+    spec = run.spec
+    known = {each.get("label"): each for each in run.config.get("datasets", ())}
+    return {
+        dataset.ref.label: partial(
+            dataset.open,
+            tokenizer=get_tokenizer(spec.tokenizer or None),
+            text_fields=frozenset(spec.text_fields) or None,
+            recorded=known.get(dataset.ref.label),
+        )
+        for dataset in datasets
+    }

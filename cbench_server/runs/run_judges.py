@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ from cbench_server.runs.judging import (
 )
 from cbench_server.runs.labels import Labels
 from cbench_server.runs.leaks import leaks_in
+from cbench_server.runs.patience import Read
 from cbench_server.runs.resolved_dataset import ResolvedDataset
 from cbench_server.runs.saturation import saturation_notes, session_count
 from cbench_server.runs.summary import new_summarizer
@@ -36,8 +38,10 @@ if TYPE_CHECKING:
 class RunJudges:
     """Looks after judges, labels and errata on behalf of a live run."""
 
-    def __init__(self, services: "Services") -> None:
+    def __init__(self, services: "Services", read: Read) -> None:
+        """`read` waits for a dataset that is away."""
         self._services = services
+        self._read = read
         self._store = services.store
         self._records: list[Record] = []
 
@@ -57,7 +61,7 @@ class RunJudges:
             labels = await asyncio.to_thread(self._labels, run)
             labels.check_ids(await self._ids(run, opened), run.systems)
         if run.spec.errata_upload and not run.parent_run_id:
-            await asyncio.to_thread(self._check_errata, run, opened)
+            await self._check_errata(run, opened)
         if not any(judges_of(plan.evaluators) for plan in opened.plans.values()):
             return run
         known = run.config.get("judges") if run.completed_rows else None
@@ -93,19 +97,17 @@ class RunJudges:
             examples = dataset.open(0, lambda text: 0, frozenset())
             return [each.example for each in islice(examples, MOST_EXAMPLES)]
 
-        return await asyncio.to_thread(read)
+        return await self._read(label, read)
 
     async def _ids(self, run: Run, opened: Connections) -> list[tuple[str, object]]:
         """Return the dataset and id of all examples that the run will have."""
-        if not run.parent_run_id:
-            return await asyncio.to_thread(
-                lambda: [
-                    (dataset.ref.label, each)
-                    for dataset in opened.datasets
-                    for each in _ids_of(dataset)
-                ]
-            )
         found: list[tuple[str, object]] = []
+        if not run.parent_run_id:
+            for dataset in opened.datasets:
+                label = dataset.ref.label
+                ids = await self._read(label, partial(_ids_of, dataset))
+                found += [(label, each) for each in ids]
+            return found
         while page := await self._store.read_examples(run.parent_run_id, len(found), MOST_EXAMPLES):
             found += [(each.dataset, each.example["id"]) for each in page]
         return found
@@ -116,13 +118,16 @@ class RunJudges:
     def _errata(self, run: Run) -> Errata:
         return Errata(self._services.uploads.iterate(run.spec.errata_upload))
 
-    def _check_errata(self, run: Run, opened: Connections) -> None:
-        ids = {dataset.ref.label: _all_ids(dataset) for dataset in opened.datasets}
+    async def _check_errata(self, run: Run, opened: Connections) -> None:
+        ids = {
+            dataset.ref.label: await self._read(dataset.ref.label, partial(_all_ids, dataset))
+            for dataset in opened.datasets
+        }
         described = {
             str(each.get("label")): frozenset(texts_in(each))
             for each in run.config.get("datasets", [])
         }
-        self._errata(run).check(ids, described)
+        await asyncio.to_thread(lambda: self._errata(run).check(ids, described))
 
     def mark(self, batch: Sequence[StoredEvent]) -> None:
         """Put on the rows of a batch what a reader must know of their judges."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from cbench_server.datasets.once import once
@@ -10,6 +10,7 @@ from cbench_server.datasets.validate import IdLedger, check_example
 from cbench_server.errors import BadDataset, NothingMatches, blaming, contained
 from cbench_server.limits import text_size
 from cbench_server.runs.digests import canonical_digest
+from cbench_server.runs.patience import Read, read_once
 from cbench_server.runs.store import RunStore, SpooledExample
 from cbench_server.runs.turns import CHOSEN_AMONG, CHOSEN_AMONG_BYTES
 from cbench_server.tokens import Tokenizer, count_fields
@@ -113,6 +114,27 @@ def _field(place: int) -> str:
     return f"spec.datasets[{place}]"
 
 
+class Source:
+    """The examples of one dataset on their way, which is opened again where it was away."""
+
+    def __init__(
+        self, label: str, first: int, make: Callable[[int], Iterator[SpooledExample]]
+    ) -> None:
+        self.label = label
+        self._first = first
+        self._make = make
+        self._examples: Iterator[SpooledExample] | None = None
+
+    def take(self, most: int) -> list[SpooledExample]:
+        """Return the next few; after an error those from the start."""
+        if self._examples is None:
+            self._examples = self._make(self._first)
+        examples, self._examples = self._examples, None
+        chunk = take_chunk(examples, most)
+        self._examples = examples
+        return chunk
+
+
 class Spool:
     """The examples of one run in the store, readable while they are still being loaded.
 
@@ -124,18 +146,20 @@ class Spool:
         self,
         store: RunStore,
         run_id: str,
-        sources: Sequence[Callable[[int], Iterator[SpooledExample]]],
+        sources: Mapping[str, Callable[[int], Iterator[SpooledExample]]],
         readers: int,
         *,
         is_fresh: bool = False,
+        read: Read = read_once,
     ) -> None:
         """`sources` open one dataset each, given the ordinal of its first example.
 
-        `is_fresh` says that the run has no rows yet.
+        `is_fresh` says that the run has no rows yet, and `read` waits for a dataset that is away.
         """
         self._store = store
         self._run_id = run_id
         self._sources = sources
+        self._read = read
         self._count = 0
         self._complete = False
         self._changed = asyncio.Condition()
@@ -159,15 +183,18 @@ class Spool:
         ordinal = loaded = 0
         async with asyncio.TaskGroup() as group:
             writing: asyncio.Task[None] | None = None
-            for place, source in enumerate(self._sources):
-                examples = source(ordinal)
+            for place, (label, make) in enumerate(self._sources.items()):
+                source = Source(label, ordinal, make)
                 most = FIRST_ROWS
-                while chunk := await asyncio.to_thread(self._load, place, examples, most):
+                while chunk := await self._next(place, source, most, has_begun=stored > 0):
                     most = _CHUNK_ROWS
                     ordinal = chunk[-1].ordinal + 1
                     if chunk[0].ordinal < stored:
+                        if writing is not None:
+                            await writing
                         with blaming(_field(place)):
                             chunk = await self._not_yet_stored(chunk, stored)
+                    stored = max(stored, ordinal)
                     if chunk:
                         if writing is not None:
                             await writing
@@ -196,13 +223,16 @@ class Spool:
                     task.cancel()
             self._is_awaited.clear()
 
-    def _load(
-        self, place: int, examples: Iterator[SpooledExample], most: int
+    async def _next(
+        self, place: int, source: Source, most: int, *, has_begun: bool
     ) -> list[SpooledExample]:
-        with blaming(_field(place)), contained("the code that reads the dataset", BadDataset):
-            chunk = take_chunk(examples, most)
-        self._store.pack_examples(chunk)
-        return chunk
+        def load() -> list[SpooledExample]:
+            with blaming(_field(place)), contained("the code that reads the dataset", BadDataset):
+                chunk = source.take(most)
+            self._store.pack_examples(chunk)
+            return chunk
+
+        return await self._read(source.label, load, has_begun=has_begun)
 
     def _keep(self, examples: list[SpooledExample]) -> _Chunk:
         size = sum([spooled.size for spooled in examples])
@@ -221,7 +251,7 @@ class Spool:
     async def _not_yet_stored(
         self, chunk: list[SpooledExample], stored: int
     ) -> list[SpooledExample]:
-        """Drop what an earlier session spooled, having made sure that it is still the same."""
+        """Drop what was spooled before, having made sure that it is still the same."""
         known = {
             spooled.ordinal: spooled.digest
             for spooled in await self._store.read_examples(

@@ -1,6 +1,5 @@
 """Placement of evaluators: each runs where it belongs, and none stalls the event loop."""
 
-import asyncio
 import copy
 import traceback
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -9,6 +8,7 @@ from functools import partial
 from math import isfinite
 from typing import Any
 
+from cbench_server.clocks.standstill import time_awake
 from cbench_server.contract import info_of
 from cbench_server.errors import (
     EXITS,
@@ -209,7 +209,7 @@ class Scoring:
         timeout: float | None,
     ) -> Assessment:
         try:
-            async with asyncio.timeout(timeout) as limit:
+            async with time_awake(timeout) as limit:
                 return await assess_here(evaluator, original, processed)
         except TimeoutError as error:
             if timeout is not None and limit.expired():

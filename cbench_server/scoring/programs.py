@@ -16,6 +16,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import BinaryIO, NoReturn
 
+from cbench_server.clocks.standstill import time_awake
 from cbench_server.errors import ShuttingDown
 from cbench_server.scoring.shares import FairPermits
 
@@ -75,7 +76,7 @@ class ProgramPool:
             try:
                 async with asyncio.timeout(_START_S):
                     await program.started()
-                async with asyncio.timeout(self._timeout):
+                async with time_awake(self._timeout):
                     reply = await program.exchange(request)
             except TimeoutError as error:
                 self._discard(program)

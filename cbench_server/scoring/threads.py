@@ -5,8 +5,11 @@ import contextlib
 import queue
 import threading
 from collections.abc import Callable
+from contextvars import copy_context
+from functools import partial
 from typing import TypeVar, cast
 
+from cbench_server.clocks.standstill import time_awake
 from cbench_server.scoring.assessment import Unscorable, too_slow
 
 T = TypeVar("T")
@@ -33,7 +36,7 @@ class EvaluatorThreads:
         async with self._permits:
             thread = self._idle.pop() if self._idle else _Thread()
             try:
-                async with asyncio.timeout(self._timeout):
+                async with time_awake(self._timeout):
                     result, error = await thread.call(function)
             except TimeoutError as late:
                 thread.end()
@@ -51,6 +54,21 @@ class EvaluatorThreads:
         for thread in self._idle:
             thread.end()
         self._idle.clear()
+
+
+async def in_own_thread(function: Callable[[], T]) -> T:
+    """Return what a function returns whose thread may be left behind, also by a process that ends.
+
+    Those of `asyncio.to_thread` are waited for at the end.
+    """
+    thread = _Thread()
+    try:
+        result, error = await thread.call(partial(copy_context().run, function))
+    finally:
+        thread.end()
+    if error is not None:
+        raise error
+    return cast(T, result)
 
 
 class _Thread:

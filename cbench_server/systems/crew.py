@@ -17,6 +17,7 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any
 
+from cbench_server.clocks.standstill import was_stopped
 from cbench_server.errors import CallFailed, said
 from cbench_server.results import Failure
 
@@ -56,6 +57,7 @@ class Crew:
         # Held while a call stops being at work, by its own end or by being late.
         self._ending = threading.Lock()
         self._timer: asyncio.TimerHandle | None = None
+        self._look_at = 0.0
 
     def submit(
         self, calls: list[tuple[Any, Callable[[], Any]]], timeout: float, ended: Ended
@@ -134,12 +136,17 @@ class Crew:
     def _watch(self, timeout: float) -> None:
         if self._timer is None and self._unfinished:
             assert self._loop is not None
-            self._timer = self._loop.call_later(min(1.0, timeout / 4), self._look, timeout)
+            self._look_at = self._loop.time() + min(1.0, timeout / 4)
+            self._timer = self._loop.call_at(self._look_at, self._look, timeout)
 
     def _look(self, timeout: float) -> None:
         self._timer = None
         now = time.monotonic()
+        assert self._loop is not None
+        behind = self._loop.time() - self._look_at
         with self._ending:
+            for entry in self._running if was_stopped(behind) else ():
+                entry.deadline += behind
             late = [entry for entry in self._running if entry.deadline <= now]
             for entry in late:
                 self._running.discard(entry)

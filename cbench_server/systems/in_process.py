@@ -13,6 +13,7 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from cbench_server.clocks.standstill import was_stopped
 from cbench_server.contract import info_of
 from cbench_server.errors import CallFailed
 from cbench_server.limits import LONG_TEXT
@@ -304,7 +305,11 @@ async def within(
     answer = asyncio.ensure_future(run())
     # Not asyncio.timeout: it would wait for a system that ignores being cancelled.
     try:
-        await asyncio.wait({answer}, timeout=timeout)
+        loop, is_due = asyncio.get_running_loop(), False
+        while not (answer.done() or is_due):
+            due = loop.time() + timeout
+            await asyncio.wait({answer}, timeout=timeout)
+            is_due = not was_stopped(loop.time() - due)
     except asyncio.CancelledError:
         _abandon(answer)
         raise

@@ -170,7 +170,9 @@ class ProxyCaller:
             try:
                 async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
                     await self._model.client.probe()
-                return True
+                    if not await self._model.client.is_silent():
+                        return True
+                await asyncio.sleep(min(_ASK_AGAIN_S, max(0.0, deadline - time.monotonic())))
             except TimeoutError:
                 return False
             except CallFailed:

@@ -6,6 +6,7 @@ FAILURE_REASONS = {
     "CANCELLED": "the caller gave up the call",
     "CANNOT_SUMMARIZE": "a metric broke; the rows are kept and the run ends as failed",
     "DAEMON_DIED": "the daemon died three times in a row with the run; `cbench resume` goes on",
+    "DATASET_GONE": "who has the run's examples was away too long; the run ends",
     "DEADLINE_EXCEEDED": "no answer in the time allowed for one example",
     "DUPLICATE_CALL": "the daemon has sent this call already",
     "EVALUATOR_GONE": "an evaluator, judge or reader was away too long, or a reader never answered",

@@ -56,6 +56,9 @@ class Model(BaseHTTPRequestHandler):
     lives_for = 1 << 30
     # How often its prompt has to name an example for it to be about that.
     named = 1
+    # What it answers to everything, from the twenty-first example on until the gate is there.
+    refusal = 0
+    refuses = False
 
     def do_POST(self) -> None:
         Model.lives_for -= 1
@@ -63,7 +66,11 @@ class Model(BaseHTTPRequestHandler):
             os._exit(1)
         asked = self.rfile.read(int(self.headers["content-length"])).decode()
         named = Counter(int(number) for number in re.findall(r"Paris (\d+)", asked))
-        keep_back(max((each for each, times in named.items() if times >= Model.named), default=0))
+        number = max((each for each, times in named.items() if times >= Model.named), default=0)
+        if Model.refusal:
+            Model.refuses |= number >= ANSWERED
+        else:
+            keep_back(number)
         self._reply({"choices": [{"message": {"content": "YES"}}]})
 
     def do_GET(self) -> None:
@@ -71,7 +78,8 @@ class Model(BaseHTTPRequestHandler):
 
     def _reply(self, document: Any) -> None:
         content = json.dumps(document).encode()
-        self.send_response(200)
+        is_refused = Model.refuses and not os.path.exists(GATE)
+        self.send_response(Model.refusal if is_refused else 200)
         self.send_header("content-length", str(len(content)))
         self.end_headers()
         self.wfile.write(content)
@@ -92,6 +100,8 @@ if __name__ == "__main__":
     if what == "judging-model":
         # The tests of a judge take questions from the dataset; a row has it as its answer, too.
         Model.named = 2
+    if what.startswith("refusing-"):
+        Model.refusal = int(what.split("-")[1])
     if what.endswith("model"):
         server = Models(("127.0.0.1", port), Model)
         print(f"cbench|1|tcp|127.0.0.1:{server.server_address[1]}", flush=True)

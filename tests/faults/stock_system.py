@@ -1,4 +1,7 @@
-"""A system on gRPC's own server, with none of its settings changed: `HOW LOG SECONDS`."""
+"""A system on gRPC's own server, with none of its settings changed: `HOW LOG SECONDS [GATE]`.
+
+With a gate it keeps all calls after the first five until that file is there.
+"""
 
 import asyncio
 import os
@@ -11,13 +14,19 @@ import grpc.aio
 
 from cbench_client._gen.cbench.v1 import system_pb2
 
+ANSWERED = 5
 
-async def main(how: str, log: str, seconds: float) -> None:
+
+async def main(how: str, log: str, seconds: float, gate: str = "") -> None:
     calls_log = os.open(log, os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+    answered: list[int] = []
 
     async def answer(request: system_pb2.ProcessRequest) -> system_pb2.ProcessResponse:
         os.write(calls_log, f"{request.example.id.text}\n".encode())
         await asyncio.sleep(seconds)
+        answered.append(0)
+        while gate and len(answered) > ANSWERED and not os.path.exists(gate):
+            await asyncio.sleep(0.02)
         response = system_pb2.ProcessResponse()
         response.fields["response"].string_value = "ok"
         return response
@@ -67,4 +76,4 @@ async def main(how: str, log: str, seconds: float) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], sys.argv[2], float(sys.argv[3])))
+    asyncio.run(main(sys.argv[1], sys.argv[2], float(sys.argv[3]), *sys.argv[4:]))

@@ -16,10 +16,9 @@ from tests.e2e.following import follow
 from tests.e2e.processes import DaemonProcess, Process, wait_until
 
 from .machine import Wire, wire
-from .test_waiting import WAITING, given
+from .test_waiting import STOCK, WAITING, given
 
 FAR = Path(__file__).with_name("far_system.py")
-STOCK = Path(__file__).with_name("stock_system.py")
 # Pings go out after 30 s of silence and are waited for 10 s; the rest is the machine's.
 NOTICED_S = 90
 # Longer than it takes to ping three times, 30 s apart, with a third of it to spare.

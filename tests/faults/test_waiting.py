@@ -23,6 +23,7 @@ from tests.e2e.processes import (
 from tests.fixtures.ports import held_port
 
 PEERS = Path(__file__).with_name("peers.py")
+STOCK = Path(__file__).with_name("stock_system.py")
 WAITING, FAILED, ROWS = 6, 4, 200
 
 
@@ -118,6 +119,25 @@ def test_what_is_stopped_is_waited_for_and_fails_no_row(
     assert (seen.state, seen.failures, len(seen.rows)) == ("SUCCEEDED", {}, ROWS)
     notes = [note for row in seen.rows for note in row.evaluator_notes if note.HasField("failure")]
     assert not notes
+
+
+@pytest.mark.parametrize("status", [429, 503])
+@pytest.mark.parametrize(
+    ("need", "said"), [("reader", "the reader is away"), ("proxy", 'system "m" is away')]
+)
+def test_a_server_of_models_that_refuses_everything_is_waited_for(
+    client: BenchClient, tmp_path: Path, need: str, said: str, status: int
+) -> None:
+    """As a gateway does whose server is started again, for longer than a row has time."""
+    gate = tmp_path / "gate"
+    with start_peer(f"refusing-{status}-model", held_port(), gate) as peer:
+        spec = {**spec_with(need, peer.address), "datasets": given(client), "row_timeout": 1.0}
+        run_id = client.start(spec)
+        run = wait_until(lambda: (run := client.get(run_id)).state == WAITING and run)
+        assert said in run.waiting_reason
+        gate.touch()
+        seen = follow(client.watch(run_id))
+    assert (seen.state, seen.failures, len(seen.rows)) == ("SUCCEEDED", {}, ROWS)
 
 
 def test_a_judge_that_goes_while_it_is_tested_is_waited_for(client: BenchClient) -> None:
@@ -284,16 +304,28 @@ def test_a_row_that_was_late_is_waited_for_when_its_system_dies(
     assert "UNAVAILABLE" not in seen.failures.values()
 
 
+def start_keeping(how: str, gate: Path) -> Process:
+    """Start what answers some calls in a way of its own, and the others when the gate is there."""
+    if how == "stream":
+        return start_held(gate, 5)
+    if how == "proxy":
+        return start_peer("model", held_port(), gate)
+    return Process([sys.executable, str(STOCK), how, os.devnull, "0", str(gate)])
+
+
+@pytest.mark.parametrize(("how", "answered"), [("stream", 5), ("unary", 5), ("proxy", 20)])
 def test_a_daemon_that_is_stopped_fails_no_row_for_it(
-    daemon: DaemonProcess, client: BenchClient, tmp_path: Path
+    daemon: DaemonProcess, client: BenchClient, tmp_path: Path, how: str, answered: int
 ) -> None:
     """It was stopped for longer than a row has time, and what it waited for came meanwhile."""
     gate = tmp_path / "gate"
-    with start_held(gate, 5) as system:
-        spec = {"systems": [{"target": system.address}], "datasets": given(client, 20)}
+    with start_keeping(how, gate) as system:
+        target = {"systems": [{"target": system.address}]}
+        need = spec_with(how, system.address) if how == "proxy" else target
+        spec = {**need, "datasets": given(client, 40)}
         limits = {"row_timeout": 2.0, "wait_timeout": 2.0, "max_concurrency": 1, "timed_rows": 0}
         run_id = client.start({**spec, **limits})
-        wait_until(lambda: client.get(run_id).progress.completed_rows == 5)
+        wait_until(lambda: client.get(run_id).progress.completed_rows == answered)
         os.kill(daemon.pid, signal.SIGSTOP)
         try:
             gate.touch()
@@ -301,4 +333,4 @@ def test_a_daemon_that_is_stopped_fails_no_row_for_it(
         finally:
             os.kill(daemon.pid, signal.SIGCONT)
         seen = follow(client.watch(run_id))
-    assert (seen.state, seen.failures, len(seen.rows)) == ("SUCCEEDED", {}, 20)
+    assert (seen.state, seen.failures, len(seen.rows)) == ("SUCCEEDED", {}, 40)

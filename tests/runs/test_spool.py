@@ -44,7 +44,7 @@ async def read_all(spool: Spool) -> list[int]:
 @pytest.mark.parametrize("readers", [1, 2])
 async def test_every_lane_reads_every_example_in_order(store: SqliteStore, readers: int) -> None:
     count = 700  # 14 MB, of which 1 MB is kept.
-    spool = Spool(store, "r", [lambda first: examples(count)], readers, is_fresh=True)
+    spool = Spool(store, "r", {"d": lambda first: examples(count)}, readers, is_fresh=True)
     _, *found = await asyncio.gather(spool.fill(), *(read_all(spool) for _ in range(readers)))
     assert found == [list(range(count))] * readers
     assert await store.spooled("r") == (count, True)
@@ -53,7 +53,7 @@ async def test_every_lane_reads_every_example_in_order(store: SqliteStore, reade
 async def test_a_lane_gets_examples_before_they_are_stored(
     store: SqliteStore, tmp_path: Path
 ) -> None:
-    spool = Spool(store, "r", [lambda first: examples(3)], 1, is_fresh=True)
+    spool = Spool(store, "r", {"d": lambda first: examples(3)}, 1, is_fresh=True)
     other = sqlite3.connect(tmp_path / "cbench.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")  # Nothing can be stored now.
     filling = asyncio.create_task(spool.fill())
@@ -80,7 +80,7 @@ async def test_a_bad_example_ends_the_loading(store: SqliteStore) -> None:
         yield from examples(20)
         raise BadDataset("position 20 is bad")
 
-    spool = Spool(store, "r", [bad], 1, is_fresh=True)
+    spool = Spool(store, "r", {"d": bad}, 1, is_fresh=True)
     with pytest.raises(ExceptionGroup) as caught:
         await spool.fill()
     assert caught.group_contains(BadDataset, match="position 20")

@@ -180,7 +180,7 @@ def _add_sources(
 def _evaluate(
     client: "BenchClient", spec: dict[str, Any], rows_wanted: bool, wait: float
 ) -> Iterator["bench_pb2.RunEvent"]:
-    """Start the run and follow it; `--wait` is how long a system may take to appear."""
+    """Start the run and follow it; `--wait` is how long what it needs may take to appear."""
     from cbench_client import Refused
 
     request_id, deadline = str(uuid.uuid4()), None
@@ -194,7 +194,7 @@ def _evaluate(
                 yield event
             return
         except Refused as error:
-            if error.reason != "SYSTEM_UNREACHABLE" or not wait:
+            if error.reason not in ("SYSTEM_UNREACHABLE", "DATASET_AWAY") or not wait:
                 raise
             # Counted from here: starting a daemon of our own is not waiting for a system.
             if deadline is None:

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from cbench_server.datasets.away import is_away
 from cbench_server.datasets.hub import mirror, stream
-from cbench_server.errors import BadDataset, InvalidInput
+from cbench_server.errors import BadDataset, DatasetAway, InvalidInput
 from cbench_server.types import Example
 
 # A split names a file of the mirror, and must not lead out of it; a revision becomes a part of
@@ -162,7 +163,8 @@ class Access:
             # Of a wrong name the lines after the first list those there are.
             known = " ".join(said.split()) if isinstance(error, ValueError) else ""
             reason = known or said.partition("\n")[0] or "no reason given"
-            raise BadDataset(
+            kind = DatasetAway if is_away(error) else BadDataset
+            raise kind(
                 f'dataset "{self.dataset}": the hub did not deliver {part.repository} '
                 f"({type(error).__name__}: {reason:.300}). "
                 f"To work without the hub, put its rows at {where}/{wanted}{other}{how}."

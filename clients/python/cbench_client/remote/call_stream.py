@@ -15,6 +15,8 @@ from typing import Any
 
 from google.protobuf.message import Message
 
+from cbench_client.remote.standstill import was_stopped
+
 MAX_BATCH_BYTES = 1024 * 1024
 
 Ended = tuple[Any, Any, float]
@@ -23,8 +25,6 @@ Sink = Callable[[list[Ended]], None]
 """Told of calls that ended together. It must not raise."""
 
 _NEVER = float("inf")
-# A timer that is so late was kept from it by more than a busy loop.
-_STOPPED_S = 1.0
 # Late calls that are remembered; what the peer says of them comes at once.
 _LATE_KNOWN = 256
 
@@ -226,8 +226,7 @@ class CallStream:
 
     def _expire(self) -> None:
         now = self._loop.time()
-        if now - self._sweep_at > _STOPPED_S:
-            # This process was stopped, and has not read yet what came meanwhile.
+        if was_stopped(now - self._sweep_at):
             for _, parcel in self._waiting.values():
                 if parcel.deadline <= now:
                     parcel.deadline = now + parcel.timeout

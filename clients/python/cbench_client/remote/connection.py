@@ -367,10 +367,10 @@ class SystemConnection:
 
     def _start_alone(self, token: tuple[ProcessCall, Asked], request: bytes) -> None:
         call, asked = token
-        started = self._loop.time()
+        ended = partial(self._alone_ended, token, self._loop.time())
         made = self._unary.start("Process", request, asked.timeout, call.trace)
         self._alone[call.call_id] = made
-        made.add_done_callback(partial(self._alone_ended, token, started))
+        made.add_done_callback(ended)
 
     def _alone_ended(self, token: tuple[ProcessCall, Asked], started: float, made: Any) -> None:
         """Gather what ends in one turn of the loop, so that it is told together."""
@@ -381,20 +381,20 @@ class SystemConnection:
     def _tell(self) -> None:
         over, self._over = self._over, []
         ended = []
-        for token, made, seconds in over:
-            call_id = token[0].call_id
+        for (call, asked), made, seconds in over:
             # The end of a call that was given up is not told; its id may be in use again.
-            if self._alone.get(call_id) is made:
-                del self._alone[call_id]
-                ended.append((token, self._alone_outcome(made), seconds))
+            if self._alone.get(call.call_id) is made:
+                del self._alone[call.call_id]
+                outcome = self._alone_outcome(made, seconds - asked.timeout)
+                ended.append(((call, asked), outcome, seconds))
         self._sort(ended)
 
-    def _alone_outcome(self, made: Any) -> Any:
+    def _alone_outcome(self, made: Any, late: float) -> Any:
         try:
             data = self._unary.result(made)
             is_large = len(data) > LARGE_BYTES
             return LargeOutcome(data) if is_large else system_pb2.ProcessResponse.FromString(data)
         except RemoteFailure as failure:
-            return failure
+            return self._unary.heard(failure, late)
         except DecodeError as error:
             return undecodable(self.target, error)

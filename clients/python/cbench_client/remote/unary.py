@@ -14,6 +14,7 @@ from cbench_client.remote.calls import UNTRACED
 from cbench_client.remote.channel import Tls, open_channel
 from cbench_client.remote.diagnosis import explain_async
 from cbench_client.remote.pulse import Pulse
+from cbench_client.remote.standstill import was_stopped
 from cbench_client.remote.status import failure_of
 
 _HEALTH_POLL_SECONDS = 0.2
@@ -67,6 +68,8 @@ class UnaryConnection:
         self, name: str, request: bytes, timeout: float, trace: Mapping[str, str] = UNTRACED
     ) -> bytes:
         """Call a method once. Raises `RemoteFailure`."""
+        loop = asyncio.get_running_loop()
+        started = loop.time()
         made = self.start(name, request, timeout, trace)
         self._out.add(made)
         self.pulse.watch()
@@ -74,6 +77,7 @@ class UnaryConnection:
             data = await made
         except grpc.RpcError as error:
             failure = failure_of(error, self.target, origin=self._origin)
+            failure = self.heard(failure, loop.time() - started - timeout)
             raise await self.late_or_lost(failure) from None
         except asyncio.CancelledError:
             if made in self._broken:
@@ -82,18 +86,24 @@ class UnaryConnection:
         finally:
             self._out.discard(made)
             self._broken.discard(made)
-        self.pulse.heard = asyncio.get_running_loop().time()
+        self.pulse.heard = loop.time()
         return cast(bytes, data)
+
+    def heard(self, failure: RemoteFailure, late: float) -> RemoteFailure:
+        """Return why a call failed, which ended so many seconds after its time."""
+        # gRPC ends a call whose time is up before it reads that it was answered.
+        if _is_late(failure) and was_stopped(late):
+            return self.lost("was not heard, since this process was stopped.")
+        return failure
 
     async def late_or_lost(self, failure: RemoteFailure) -> RemoteFailure:
         """Tell a call that took too long from one that never reached anybody."""
-        is_late = failure.reason == "DEADLINE_EXCEEDED" and failure.origin != "transport"
-        return self.lost() if is_late and not await self.pulse.is_felt() else failure
+        return self.lost() if _is_late(failure) and not await self.pulse.is_felt() else failure
 
-    def lost(self) -> RemoteFailure:
-        """Say that the process is not there any more."""
+    def lost(self, how: str = "did not answer, and takes no new connection.") -> RemoteFailure:
+        """Say that the process is not there any more, or what else became of its answer."""
         return RemoteFailure(
-            f"{self.target} did not answer, and takes no new connection.",
+            f"{self.target} {how}",
             origin="transport",
             reason="UNAVAILABLE",
             retryable=True,
@@ -177,3 +187,7 @@ class UnaryConnection:
         except grpc.RpcError:
             return False
         return True
+
+
+def _is_late(failure: RemoteFailure) -> bool:
+    return failure.reason == "DEADLINE_EXCEEDED" and failure.origin != "transport"

@@ -1,0 +1,1 @@
+"""Clocks: limits of time."""
