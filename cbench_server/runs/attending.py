@@ -66,7 +66,7 @@ async def _perform(orchestrator: Orchestrator, intent: Intent) -> None:
     except Exception as error:
         # One that another version has asked must not keep the others from being done.
         log.exception("run %s cannot be dealt with as was asked", intent.run_id)
-        answer = Answer(said(error))
+        answer = Answer(f"{intent.kind} cannot be done: {said(error)}")
     await orchestrator.store.intents.answer(intent, answer)
 
 

@@ -43,7 +43,7 @@ def migrate(connection: sqlite3.Connection, path: Path) -> None:
             create(connection)
             return
         try:
-            upgrade(connection)
+            upgrade(connection, str(path))
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode != sqlite3.SQLITE_ERROR:
                 raise
@@ -123,20 +123,27 @@ def create(connection: sqlite3.Connection) -> None:
             connection.execute(statement)
 
 
-def take_migrations(session: "SqlSession") -> None:
-    """Have Alembic take the migrations that a database has not seen."""
+def take_migrations(session: "SqlSession", name: str) -> None:
+    """Have Alembic take the migrations that a database, called so, has not seen."""
     from alembic import command
     from alembic.config import Config
+    from alembic.util.exc import CommandError
 
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
     config.set_main_option("path_separator", "os")
     config.attributes["connection"] = session
-    command.upgrade(config, "head")
+    try:
+        command.upgrade(config, "head")
+    except CommandError as error:
+        raise StoreCorrupt(
+            f"{name} says that it has a schema which no cbench has made ({error}): that is "
+            "damaged. Restore a copy of it, or move it aside to start with an empty one."
+        ) from error
 
 
-def upgrade(connection: sqlite3.Connection) -> None:
-    """Take every migration that the file has not seen."""
+def upgrade(connection: sqlite3.Connection, name: str = "the store") -> None:
+    """Take every migration that the file, called so, has not seen."""
     from sqlalchemy import create_engine
     from sqlalchemy.exc import DBAPIError
     from sqlalchemy.pool import StaticPool
@@ -147,7 +154,7 @@ def upgrade(connection: sqlite3.Connection) -> None:
     try:
         # The session outside: one that is closed takes back what is not committed.
         with engine.connect() as session, _transaction(connection):
-            take_migrations(session)
+            take_migrations(session, name)
     except DBAPIError as error:
         raise error.orig or error from error
     connection.execute("PRAGMA foreign_keys = ON")

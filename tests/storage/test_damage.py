@@ -191,6 +191,15 @@ async def test_a_newer_schema_is_refused_with_the_way_out(written: Path) -> None
     assert str(written) in str(caught.value)
 
 
+async def test_a_schema_that_nobody_has_made_is_damage(written: Path) -> None:
+    change(written, "UPDATE alembic_version SET version_num = '000$'")
+    with pytest.raises(StoreCorrupt, match=r"which no cbench has made .*'000\$'") as caught:
+        SqliteStore.open(written.parent)
+    assert str(written) in str(caught.value)
+    [damage] = Inspection().of_home(written.parent)
+    assert "000$" in str(damage)
+
+
 async def test_nothing_is_called_lost_of_a_store_of_another_version(written: Path) -> None:
     change(written, "UPDATE alembic_version SET version_num = '0999'")
     change(written, "ALTER TABLE events RENAME COLUMN time TO at")

@@ -110,7 +110,7 @@ def upgrade(database: PostgresDatabase, revision: str) -> None:
                     "wait half a minute if they died; then start this one, which brings it to "
                     f"{sql.HEAD_REVISION}."
                 )
-        take_migrations(session)
+        take_migrations(session, database.name)
         session.commit()
         failpoints.hit("migrate.after")
     engine.dispose()
