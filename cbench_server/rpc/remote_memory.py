@@ -126,23 +126,29 @@ class RemoteMemoryCaller:
     @property
     def is_connected(self) -> bool:
         """Whether the connection stands."""
-        return self._connection.is_connected
+        return self._note_loss()
 
-    def _note_loss(self) -> None:
-        # After a loss the channel rests until it is used, so asking before each use misses none.
-        if self._has_stood and not self._connection.is_connected:
+    def _note_loss(self) -> bool:
+        # After a loss the channel rests until somebody asks, so all who ask have to note it.
+        is_connected = self._connection.is_connected
+        if self._has_stood and not is_connected:
             self._has_stood = False
             self._drops += 1
+        return is_connected
 
     def start_many(
         self, calls: Sequence[Call], timeout: float, answered: Answered, failed: Failed
     ) -> None:
         """See Caller."""
+        era = self.era
         for call in calls:
-            self._calls.start(call, self._call(call, timeout), answered, failed)
+            self._calls.start(call, self._call(call, timeout, era), answered, failed)
 
-    async def _call(self, call: Call, timeout: float) -> Answer:
-        self._note_loss()
+    async def _call(self, call: Call, timeout: float, era: str) -> Answer:
+        if self.era != era:
+            # Between the two turns of the loop. Who comes instead would answer from nothing.
+            message = f"the connection to {self._connection.target} broke off."
+            raise CallFailed(Failure("transport", "UNAVAILABLE", message, retryable=True))
         method, response = METHODS[type(call.work)]
         request = request_of(call, self._served_name, self._options).SerializeToString()
         started = time.monotonic()

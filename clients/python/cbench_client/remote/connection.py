@@ -252,8 +252,9 @@ class SystemConnection:
 
     async def close(self) -> None:
         """Close the connection; calls in flight fail."""
-        if self._stream is not None:
-            await self._stream.close()
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            await stream.close()
         for call_id in [*self._alone]:
             self.give_up(call_id)
         for late in [*self._late]:

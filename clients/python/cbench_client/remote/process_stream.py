@@ -82,6 +82,8 @@ class ProcessStream(CallStream):
         self._reader.cancel()
         self._writer.cancel()
         await asyncio.gather(self._reader, self._writer, return_exceptions=True)
+        # A call holds its socket as long as it is, and the frames of their errors lead to it.
+        del self._call, self._reader, self._writer
 
     def break_off(self, make_error: Callable[[], Exception]) -> None:
         """End the stream without a word from the other side."""
