@@ -200,8 +200,7 @@ class SystemConnection:
         return self._last_head[1]
 
     def _is_in_flight(self, call_id: str) -> bool:
-        is_streamed = self._stream is not None and self._stream.holds(call_id)
-        return is_streamed or call_id in self._alone
+        return call_id in self._alone or (self._stream is not None and self._stream.holds(call_id))
 
     def give_up(self, call_id: str) -> None:
         """Forget a call that was started: its end is not told, and the server learns of it."""
