@@ -2,7 +2,7 @@
 
 import os
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -245,3 +245,21 @@ def test_what_a_system_passed_on_is_stored_once_and_comes_back_whole(
     with closing(sqlite3.connect(f"file:{daemon.home}/cbench.db?mode=ro", uri=True)) as store:
         (kept,) = store.execute("SELECT max(length(body)) FROM events").fetchone()
     assert kept < 1000
+
+
+def test_the_connections_of_a_run_end_with_it(daemon: DaemonProcess, client: BenchClient) -> None:
+    def sockets() -> int:
+        found = 0
+        for link in Path(f"/proc/{daemon.pid}/fd").iterdir():
+            with suppress(FileNotFoundError):  # It was closed meanwhile.
+                found += "socket" in os.readlink(link)
+        return found
+
+    with start_system("echo") as system:
+        spec = {"systems": [{"target": system.address}]}
+        run(client, spec, examples(3))
+        before = sockets()
+        for _ in range(12):
+            run(client, spec, examples(3))
+        # What is only left to a full garbage collection may stay for an hour.
+        wait_until(lambda: sockets() <= before + 2)
