@@ -21,7 +21,7 @@ from cbench_server.runs.config import notes_before
 from cbench_server.runs.connections import Connections, connect
 from cbench_server.runs.digests import spec_digest
 from cbench_server.runs.grouping import check_fields
-from cbench_server.runs.intents import Intent, PassOn, ask, refer
+from cbench_server.runs.intents import Answer, Intent, PassOn, ask, refer
 from cbench_server.runs.keeper import RunKeeper
 from cbench_server.runs.lifecycle import Owner, Reply, reply_to
 from cbench_server.runs.new_runs import new_run
@@ -245,12 +245,20 @@ class Orchestrator(RunKeeper):
             if reply_to("resume", run.state, Owner.NOBODY) is Reply.REFUSED:
                 raise WrongState(f'run "{run_id}" has succeeded; there is nothing left to resume.')
             changes = raised_budget(run, budget_usd)
+            if run.state.is_final:
+                await self._forget_asked(run_id)
             await self._take_up(replace(run, lives=Lives()), claim, "resumed", **changes)
             await self._release_unless_live(claim)
         except BaseException:
             await self._release_unless_live(claim)
             raise
         return await self.store.get_run(run_id)
+
+    async def _forget_asked(self, run_id: str) -> None:
+        """Answer what was asked of a run before it ended: who did it may have died since."""
+        for intent in await self.store.intents.unanswered():
+            if intent.run_id == run_id and intent.kind in ("cancel", "explain"):
+                await self.store.intents.answer(intent, Answer())
 
     async def explain_wait(self, run_id: str, reason: str) -> Run:
         """Keep why a system of a run in progress is away; another run is left as it is."""

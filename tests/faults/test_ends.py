@@ -12,6 +12,8 @@ import pytest
 
 from cbench_client import BenchClient
 from cbench_server.events import RunFinished
+from cbench_server.runs.attending import perform_intents
+from cbench_server.runs.intents import Answer
 from cbench_server.spec import DatasetRef, Run, RunSpec, RunState, SystemRef
 from cbench_server.storage.uploads import UploadStore
 from tests.e2e.processes import DaemonProcess, examples, wait_until
@@ -131,3 +133,14 @@ def test_a_run_whose_cost_cannot_be_read_has_an_end_that_says_so(
     assert "event 4" in failure.message
     *_, last = client.watch(run_id, after=5)
     assert last.finished.state == 4
+
+
+def test_what_was_asked_before_the_end_is_not_done_after_a_resume(held: Held) -> None:
+    """Who had cancelled it died before it could say so."""
+    daemon, run_id = held.daemon, held.run_id
+    daemon.run(daemon.orchestrator.cancel(run_id))
+    asked = daemon.run(daemon.store.intents.ask(run_id, "cancel", {}))
+    daemon.run(daemon.orchestrator.resume(run_id))
+    daemon.run(perform_intents(daemon.orchestrator, may_take=True))
+    assert not held.run.state.is_final
+    assert daemon.run(daemon.store.intents.answer_to(asked)) == Answer()
